@@ -11,7 +11,7 @@ from typing import Self
 class ForgetLocals:
     """A context manager that takes the local variables out of the traceback of an error that leaves it.
 
-    Works with `with` and `async with`. A frame that still runs, such as the one of the `with` itself, cannot be emptied
+    Works with `with` and `async with`. The frame of the `with` itself, and any other that still runs, cannot be emptied
     and is left out of the traceback; the frames below it stay, with their lines. The errors that caused the error
     inside the context are treated in the same way.
     """
@@ -38,7 +38,7 @@ def forget_locals(error: BaseException, *, outside: BaseException | None = None)
 
     Args:
         error: The error to change.
-        outside: An error that was already being handled; it stays as it is.
+        outside: An error that was already being handled; it is left unchanged.
     """
     seen = {id(outside)}
     pending = [error]

@@ -21,7 +21,7 @@ Offer = Callable[[], Sequence[Spec]]
 
 
 class Hook(Generic[Spec]):
-    """One hook. As a decorator, it makes a function answer the hook, whatever the name of the function.
+    """One hook. As a decorator, it makes any function answer the hook, whatever the function is called.
 
     Attributes:
         name: Its name in pluggy.

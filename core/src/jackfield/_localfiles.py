@@ -26,7 +26,7 @@ class LocalFile(NamedTuple):
         name: Its name in place of a distribution's in addresses: `my-tools@project`, `my-tools@user`.
         path: Its path.
         content: The hash of its content; '' if it cannot be read.
-        fault: Why it is not used, as the end of a sentence; '' if it is.
+        fault: The reason why it is not used, as the end of a sentence; '' if it is used.
     """
 
     name: str

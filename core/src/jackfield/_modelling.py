@@ -1,7 +1,7 @@
 """pydantic's `BaseModel`, guarded against broken distributions.
 
 The first model of a process makes pydantic look for its plugins through the standard library. One malformed
-`entry_points.txt` of any distribution makes that fail. The second model does not look again, so it is built.
+`entry_points.txt` of any distribution makes that fail. The second model would not look again, so it is built here.
 """
 
 from __future__ import annotations

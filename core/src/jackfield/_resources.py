@@ -49,7 +49,7 @@ class RunResources:
         self._open.pop(key, None)
 
     async def aclose(self) -> None:
-        """Close everything; what fails to close is logged, and the rest is closed all the same."""
+        """Close everything; a failure to close is logged, and the rest is closed all the same."""
         self._closed = True
         while self._open:
             key, task = self._open.popitem()

@@ -70,15 +70,15 @@ class RunState:
     `apply` takes every event of the run. Deltas do not change it: they belong to an answer that is not complete.
 
     Attributes:
-        history: What the run began with and all complete messages that it has made, oldest first.
+        history: The messages that the run began with and all complete messages that it has produced, oldest first.
         start: The number of messages in `history` that it began with.
         spent: The model's turns and their usage. The code that decides about tool calls counts them.
-        agents: The names of the agents that have had the conversation, in order; the last one has it.
+        agents: The names of the agents that have led the conversation, in order; the last one leads it now.
         handoff_to: The agent that takes the conversation over before the next turn; ''.
         in_doubt: The ids of calls that were under way when the run was interrupted: they may have been made.
         reported: The reports of plugins, in this run until it was interrupted, or in the last run of its session.
         waiting: The calls that the run has paused at; None if it has not.
-        end: How it ended; None while it runs.
+        end: Its end; None while it runs.
     """
 
     history: list[Message] = field(default_factory=list)
@@ -117,7 +117,7 @@ class RunState:
         return True
 
     def replace_made(self, messages: Sequence[Message]) -> None:
-        """Put other messages in the place of those that the run has made."""
+        """Replace the messages that the run has produced."""
         self._results.clear()
         self.history[self.start :] = messages
 

@@ -1,4 +1,4 @@
-"""Files that a user attaches to a message, on their way to a model: as they are, as text, or refused.
+"""Files that a user attaches to a message, on their way to a model: unchanged, as text, or refused.
 
 A PDF stays a part of the message if the model takes PDFs. A text file is sent as it is, below its name. Any other file
 is read by a parser, which a processor brings along; without one, the request is refused. Notebooks, mails and other
@@ -77,7 +77,7 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
 
 
 def send_as_text(call_next: CallNext) -> CallNext:
-    """Wrap a chain: its model takes no PDFs, so they are read as text."""
+    """Wrap a chain whose model takes no PDFs, so that they are read as text."""
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
         if not request.facts.files:

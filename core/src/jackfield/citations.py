@@ -23,7 +23,7 @@ class Citation:
         headings: The headings above the passage, outermost first.
         passage: The text of the passage.
         start, end: The range in `passage` that the answer quotes; the whole passage if it quotes nothing.
-        quote: The text of that range if the answer quotes it, else ''.
+        quote: The text of that range if the answer quotes it, otherwise ''.
         answer_ranges: The ranges of the marks in the text of the answer, in order, brackets included.
     """
 

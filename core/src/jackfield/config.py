@@ -357,7 +357,7 @@ def checked_list(values: Several, what: str, of: str) -> Several:
     """Return `values` if it is a list or another iterable of several values.
 
     Args:
-        values: The values. A single text or table in their place would be taken apart.
+        values: The values. A single text or table in its place would be split into its parts.
         what: The name of the setting, for the error.
         of: The elements in the plural, for the error.
 

@@ -161,7 +161,7 @@ def require_consent(request: Request, *, trust: bool = False, folder: Path | Non
 
     Args:
         request: The effects of the file.
-        trust: The caller vouches for the file, as `--trust` does; nothing is recorded.
+        trust: True if the caller vouches for the file, as `--trust` does; nothing is recorded.
         folder: The folder that records consent, instead of the user's.
 
     Raises:
@@ -191,7 +191,7 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
 
 
 def consent_path(path: Path) -> Path:
-    """Return the path that consent is bound to: the real folder, and the name as given, which may be a link's."""
+    """Return the path that consent is bound to: the real folder, and the name as given, which may be that of a link."""
     folder = os.path.realpath(path.parent)
     return Path(folder, path.name)
 

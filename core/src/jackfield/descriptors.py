@@ -102,7 +102,7 @@ class LLMSpec(ComponentSpec):
 
     Attributes:
         models: The models it offers, if that is a closed set.
-        keys: Settings that only this backend has. A configuration with one of them needs no backend's name.
+        keys: Settings that only this backend has. A configuration with one of them needs no name of a backend.
         names: Patterns of its models' names, such as `qwen*`. A matching model needs no backend's name; if several
             patterns match, the longest wins. `keys` and `names` only count for packages that the core knows, so that a
             plugin cannot attract calls.

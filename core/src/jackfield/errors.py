@@ -1,4 +1,4 @@
-"""Every error that Jackfield raises, by what its reader can do about it.
+"""The errors that Jackfield raises, grouped by what their reader can do about them.
 
 ```
 JackfieldError
@@ -99,7 +99,7 @@ class MissingSecretError(ConfigError):
     Attributes:
         variable: The environment variable to set.
         needed_by: The component that needs it.
-        others: What else the agent needs and has not, one text for each component: its variables, and its name.
+        others: Everything that the agent needs and lacks, one text for each component: its variables, and its name.
     """
 
     def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:

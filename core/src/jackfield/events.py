@@ -48,7 +48,7 @@ class FunctionCallDelta:
     """More of a tool call.
 
     Attributes:
-        index: Which call of this answer, from 0. Calls may arrive interleaved.
+        index: The number of the call in this answer, from 0. Calls may arrive interleaved.
         id: The call's id, on any delta of the call; '' on the others.
         name: The tool's name, whole, on any delta of the call; '' on the others.
         arguments: More of the arguments' JSON text.
@@ -91,7 +91,7 @@ class ModelFinished:
     """The answer is complete. A model sends exactly one, as its last event.
 
     Attributes:
-        reason: Why it ended, in a term that is the same for all providers.
+        reason: The reason why it ended, in a term that is the same for all providers.
         model: The model that answered, as the provider names it.
         response_id: The provider's id of the answer.
         created: When it was made, in seconds since 1970, UTC.
@@ -132,7 +132,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """Discard all of this answer so far; it starts again."""
+    """Discard everything received of this answer; it starts again."""
 
     is_delta = False
     is_note = False
@@ -282,7 +282,7 @@ class ToolFinished:
 
     Attributes:
         message: The `function` message for the model.
-        seconds: How long the call took.
+        seconds: The duration of the call.
         error: The kind of failure, '' for a success. The text of the message explains it to the model.
         metadata: Reports of the tool to people but not to the model, such as the sandbox that ran the code.
             `still_running` is True for a call that timed out and could not be stopped. `traceback` is the full text of
@@ -333,7 +333,7 @@ class ApprovalDecided:
         by: The origin of the decision: `approve` (the approval function), `resume` (an answer to a paused run),
             `read_only` or `allow_listed` (the agent's rule), `forbid` (the effects that the agent forbids), or `nobody`
             (the run has no approval function).
-        reason: Why the call is refused, as the model reads it; '' if it is allowed.
+        reason: The reason why the call is refused, written for the model; '' if it is allowed.
     """
 
     is_delta = False
@@ -437,7 +437,7 @@ class RunEvent(NamedTuple):
     """An event with its position: the run, its number in the run (1, 2, 3 …), the agent and the depth.
 
     `depth` is 0 for the agent that the caller asked, 1 for an agent that it asked, and so on. Each subagent has a run
-    of its own, with its own id and numbers. Its events come between those of the run that waits for it.
+    of its own, with its own id and numbers. Its events appear among those of the run that waits for it.
     """
 
     # A named tuple, because one is made for each delta: a frozen dataclass takes three times as long to make.

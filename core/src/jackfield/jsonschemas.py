@@ -121,7 +121,7 @@ def _steps_for(value: object) -> Iterator[None]:
 
 
 class _Steps:
-    """The work left for a check, in proportion to the value, so that only a schema can exceed it."""
+    """The work that a check may still do, in proportion to the value, so that only a schema can exceed it."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -527,7 +527,7 @@ def _entries(value: object) -> Iterable[Any]:
 
 
 def _fault_of_patterns(schema: Schema) -> str:
-    """Say why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
+    """Return the reason why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
     for inner in schemas_in(schema):
         patterns = [*inner.get("patternProperties", ())]
         if inner.get("pattern"):

@@ -196,7 +196,7 @@ def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
     """Embed the local media of a tool's result as `data:` URIs; a file that cannot be read becomes a note.
 
     A path in a message proves nothing, because anyone who can write a history can write one. So the files of a tool are
-    read in the run that has made them, and never later.
+    read in the run that has produced them, and never later.
     """
     return [_embed(item) if is_local(item) else item for item in content]
 

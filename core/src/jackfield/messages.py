@@ -96,7 +96,7 @@ class DictCompatibleModel(BaseModel):
 
 
 def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
-    """Name the first problem and the path of its field; not the value, which may be long or secret."""
+    """Name the first problem and the path of its field, but not the value, which may be long or secret."""
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
@@ -336,7 +336,7 @@ class Message(DictCompatibleModel):
 
     @property
     def error(self) -> str:
-        """The kind of failure, for the result of a failed call; '' if the call succeeded, or nothing is known."""
+        """The kind of failure, for the result of a failed call; '' if the call succeeded, or its kind is unknown."""
         value = (self.extra or {}).get("error")
         return "" if value is None else str(value)
 

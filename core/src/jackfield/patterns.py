@@ -1,7 +1,7 @@
 """Match regular expressions from outside in time that grows with the text only.
 
-Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and nothing can stop it. The engine here is the
-one that pydantic brings along, Rust's `regex`, which never backtracks. It reads the syntax of ECMA-262, the one of JSON
+Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and nothing can stop it. The engine here is the one
+that ships with pydantic: Rust's `regex`, which never backtracks. It reads the syntax of ECMA-262, the one of JSON
 Schema, after a few translations.
 """
 
@@ -51,7 +51,7 @@ class Pattern:
 
     Attributes:
         text: The expression as it was written.
-        size: How many steps a character of a text takes at most.
+        size: The largest number of steps for one character of a text.
     """
 
     text: str
@@ -114,8 +114,8 @@ def compile_pattern(text: str) -> Pattern:
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
-    All parts are about the beginning of the text, so each can be matched alone. That does not hold if `c` has
-    alternatives or if a lookahead is repeated: then nothing is split.
+    All parts are about the beginning of the text, so each can be matched alone. Nothing is split if `c` has
+    alternatives or if a lookahead is repeated, because this does not hold then.
     """
     lookaheads, at = [], 1
     while text.startswith("^") and text.startswith(("(?=", "(?!"), at):

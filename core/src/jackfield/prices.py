@@ -124,7 +124,7 @@ class PriceRow(Config):
 
 
 def find_price(rows: Iterable[PriceRow], day: date) -> PriceRow | None:
-    """Return the row that is valid on a day, of several the one with the latest first day; None if none is."""
+    """Return the row that is valid on a day, the one that begins latest if there are several; None if there is none."""
     return max((row for row in rows if row.is_valid_on(day)), key=lambda row: row.valid_from, default=None)
 
 

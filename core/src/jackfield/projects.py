@@ -37,7 +37,7 @@ class Project:
     Attributes:
         path: The file.
         table: Its `[tool.jackfield]`.
-        content: The hash of the table and of its local files, to which agreement is bound.
+        content: The hash of the table and of its local files; consent is bound to it.
         answer: The user's answer; `changed` means that the user agreed to an earlier version.
         foreign: It belongs to another user, who is not the administrator.
         local: The local files that it names.

@@ -62,7 +62,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model takes content of this kind, or it is replaced by text, as files are."""
+        """Return True if the model takes content of this kind, or if a processor replaces it by text, as with files."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 
@@ -94,7 +94,7 @@ class ChatRequest:
         metadata: Notes that processors exchange, by distribution name; no backend sends them.
         facts: The model's abilities, for processors.
         server: The server's name: the backend, and after an `@` the host of its server if that is configured.
-        files: How attached files reach the model.
+        files: The way in which attached files reach the model.
     """
 
     model: str

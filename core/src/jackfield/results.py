@@ -105,9 +105,9 @@ class Structured(Generic[T]):
     """An answer that is data.
 
     Attributes:
-        value: The answer, as the class that was asked for; as plain JSON values for a JSON Schema.
+        value: The answer, as an instance of the requested class, or as plain JSON values for a JSON Schema.
         response: The model's last response, with the usage of all attempts.
-        attempts: How often the model was asked.
+        attempts: The number of requests to the model.
     """
 
     value: T
@@ -166,7 +166,7 @@ class RunResult(Generic[T]):
         seconds: The duration in seconds.
         path: The names of the agents that led the conversation, in order; more than one after hand-offs.
         usage_by_agent: The usage of each agent of a tree, by its name; with the cost, if it is known.
-        way: How the model was made to give `output`: `native`, `tool` or `prompt`; None for text.
+        way: The way in which the model was made to give `output`: `native`, `tool` or `prompt`; None for text.
     """
 
     messages: tuple[Message, ...]
@@ -282,7 +282,7 @@ class ResultFold:
     """Gathers the events of a run into its result.
 
     Args:
-        asked: The conversation as the caller gave it; None for what the run began with.
+        asked: The conversation as the caller passed it; None for the messages that the run began with.
         system_text: The agent's, which is then taken out of it.
 
     Attributes:

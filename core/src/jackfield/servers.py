@@ -266,7 +266,7 @@ class ServingLike(Protocol):
         """Yield the numbered events of a run after one of them: the recorded ones first, then the live ones."""
 
     async def answer(self, run_id: str, answers: Mapping[str, Any], *, owner: str = "") -> None:
-        """Answer what a run waits for, by the ids of its calls."""
+        """Answer the questions of a waiting run, by the ids of its calls."""
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
         """Stop a run."""
@@ -291,14 +291,15 @@ class Server(Configured, ABC):
 class HttpServer(Server):
     """A face over HTTP.
 
-    What serves it checks the token, the host and the size of a request first, and tells the owner of the request in
-    its scope: see `owner_of`. It calls `refusal` for what it refuses itself, and for an error that `app` raises.
+    The server around it first checks the token, the host and the size of a request, and puts the owner of the request
+    into its scope: see `owner_of`. It calls `refusal` for requests that it refuses itself, and for an error that `app`
+    raises.
 
     Attributes:
         paths: The paths below which it answers: `("/v1",)`. Each also covers the path itself. ("/",) covers all that no
             other face covers.
-        open_paths: The paths that are answered without a token, such as that of a page: `/` alone, `/static/*` with all
-            below it. What is there must say nothing of agents and runs.
+        open_paths: The paths that are answered without a token, such as that of a page: `/` alone, or `/static/*` with
+            everything below it. Nothing there may reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
@@ -313,7 +314,7 @@ class HttpServer(Server):
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context in which the application is used, for what must be opened in a task of its own."""
+        """Return a context in which the application is used, for resources that must be opened in their own task."""
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
@@ -358,7 +359,7 @@ def load_server(entry: object, host: Plugins) -> Server:
     """Return the face that an entry names: a face, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: It is none of these, or a setting does not fit.
+        ConfigError: It is none of these, or a setting is not valid.
         PluginError: It is not installed, or cannot be loaded.
     """
     if isinstance(entry, Server):

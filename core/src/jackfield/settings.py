@@ -72,7 +72,7 @@ class Settings:
             store, and its name if it is not the default one.
         options: The settings of enabled components, by their entries in `enabled`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
-        project: The project's file, whether it applies or not; None if there is none.
+        project: The project's file, whether or not it applies; None if there is none.
         unnarrowed: The rules without the project's restrictions; None if there are none. They keep a project from
             choosing between plugins by blocking one, and from disabling what the user has enabled.
         local: Files that are plugins without being installed.

@@ -31,12 +31,12 @@ class StoredRun:
         session: The conversation that it belongs to; '' if it belongs to none.
         parent: The run that it was forked from; ''.
         owner: The identity that a service started it for; ''.
-        title: The beginning of what was asked.
+        title: The beginning of the question.
         state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
         is_held: True if a process runs it now.
         began, changed: When it began, and when its state changed last, in seconds since 1970, UTC, by the clock of the
             store. For people: clocks are set back.
-        entries: How many entries its record has.
+        entries: The number of entries in its record.
     """
 
     run_id: str
@@ -69,9 +69,9 @@ class Store(Configured, ABC):
     """Keeps records of runs: for each run, texts in the order in which they were appended. They never change.
 
     One instance serves many runs, tasks, threads and event loops at once, and many processes may use the same data. At
-    most one of them *holds* a run: the one that created it, or took hold of it later. A hold ends with the run, and
-    with the process at the latest, without waiting for a clock and without a write. Each hold has a number, larger than
-    all before it. A process with an older number has lost the run, and can change nothing.
+    most one of them *holds* a run: the one that created it, or one that took hold of it later. A hold ends with the
+    run, and with the process at the latest, without waiting for a clock and without a write. Each hold has a number,
+    larger than all before it. A process with an older number has lost the run, and can change nothing.
 
     A store never looks into an entry. The library `jackfield-records` writes and reads entries: its `RecordingStore`
     is this class with a `recorder`.
@@ -79,7 +79,7 @@ class Store(Configured, ABC):
     Attributes:
         content: True if the texts of runs may be written. Without them, records contain only names, times and usage,
             and no run can be resumed.
-        patience_s: How long a run waits, in seconds, while the store raises `StoreUnavailableError`.
+        patience_s: The number of seconds for which a run waits while the store raises `StoreUnavailableError`.
         recover: Agents resume their interrupted runs when their first run begins; see `jackfield_records.recover`.
         reports_writes: `listen` yields an empty signal after each write of another process, so that none must be sent.
     """
@@ -94,7 +94,7 @@ class Store(Configured, ABC):
         """Begin a record, and return the number of the hold. Times, `is_held` and `entries` of `run` are ignored.
 
         Raises:
-            StoreError: There is a run of this id, or it cannot be written.
+            StoreError: A run with this id exists, or it cannot be written.
         """
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Store(Configured, ABC):
         """Append entries, all of them or none, and set the state. They outlast the process once this returns.
 
         Without entries, it confirms that the hold is still valid; runs do so before they act. After an error, the same
-        entries may be sent again, and are stored once. Any state but `running` ends the hold when it is written.
+        entries may be sent again, and are stored only once. Any state but `running` ends the hold when it is written.
 
         Raises:
             RunBusyError: The hold was lost: another one has begun since, or it was released.
@@ -212,7 +212,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     def recorder(self, agent: AgentLike) -> Recorder:
-        """Return what records the runs of an agent in this store; an agent asks for it once."""
+        """Return a recorder of an agent's runs in this store; an agent asks for it once."""
 
     async def foreign_file(self) -> Path | None:
         """Return the file of the records if this user has not created it on this machine; None for all others.
@@ -225,14 +225,14 @@ class Store(Configured, ABC):
         return None
 
     async def aclose(self) -> None:
-        """End all holds and close what is open; the next call opens it again."""
+        """End all holds and close everything that is open; the next call opens it again."""
 
 
 def load_store(entry: object, host: Plugins) -> Store:
     """Return the store that an entry names: a store, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: It is none of these, or a setting does not fit.
+        ConfigError: It is none of these, or a setting is not valid.
         PluginError: It is not installed, or cannot be loaded.
     """
     if isinstance(entry, Store):

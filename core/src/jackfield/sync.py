@@ -73,8 +73,8 @@ class Stream(Iterator[U]):
     """The items of an async generator, for synchronous code.
 
     The generator starts with the first `next`. `close` and the end of a `with` cancel it and wait up to 5 seconds until
-    it is closed. A stream that is only dropped, as by a `for` that is left early, is cancelled without waiting, because
-    the last reference may disappear on the very thread that has to close it.
+    it is closed. If a stream is only dropped, as when a `for` loop is left early, it is cancelled without waiting,
+    because the last reference may disappear on the very thread that has to close it.
     """
 
     def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
@@ -209,7 +209,7 @@ class _Pump(Generic[T]):
             self._call.stop()
 
     def close(self) -> None:
-        """Request the end and wait for it, except on the loop itself, which has to do the work."""
+        """Request the end and wait for it; on the loop itself, which has to do the work, do not wait."""
         self.stop()
         if self._call is not None and not self._call.background.is_here():
             _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))

@@ -1,7 +1,8 @@
 """Find fixed texts (tags, stop words) in a text that arrives in pieces.
 
-A reader of a stream passes on what is certain, holds back what may be the beginning of a tag, and searches again when
-more text arrives. It holds back less than the longest tag, so the work grows linearly with the text, however it is cut.
+A reader of a stream passes on text that is certain, holds back text that may be the beginning of a tag, and searches
+again when more text arrives. It holds back less than the longest tag, so the work grows linearly with the text, however
+it is cut.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class StopSearch:
     """Searches a text for stop words, piece by piece. Characters are compared exactly.
 
     The first stop word is the one that is complete first, as on a server that checks after each character; if several
-    end at the same place, the longest. The result does not depend on how the text is cut.
+    end at the same position, the longest one. The result does not depend on how the text is cut.
 
     Args:
         words: The stop words; at least one, and none of them empty.
@@ -67,7 +68,7 @@ class StopSearch:
         self.found = ""
 
     def feed(self, text: str) -> str:
-        """Take a piece; return the text that may be shown: up to the stop word, or to where one may begin."""
+        """Take a piece; return the text that may be shown: up to the stop word, or to a possible beginning of one."""
         if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text

@@ -95,7 +95,7 @@ def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
     Args:
         kind: The kind of work.
         name: The component that does it.
-        facts: What is known about it already.
+        facts: The facts that are already known about it.
     """
     current = _in_progress.get()
     work = Work(kind=kind, run_id="" if current is None else current.run_id, name=name, facts=facts)

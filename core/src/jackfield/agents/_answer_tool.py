@@ -1,7 +1,7 @@
 """The output tool: a function that the model calls with its final answer, which then continues as the answer's text.
 
-History, records, streams and results contain the answer as JSON text, as from a server that enforces a schema. So none
-of them contains a call without a result, and the conversation can go on without the tool.
+History, records, streams and results contain the answer as JSON text, as from a server that enforces a schema. So no
+message contains a call without a result, and the conversation can continue without the tool.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PROMPT: Mapping[Lang, str] = {
 class AnswerTool(Processor):
     """Offers the output tool to a model, and turns the call into text.
 
-    Of several such calls in one turn, the first counts. An answer beside calls of other tools is provisional: these run
-    first, and the model answers again.
+    Of several such calls in one turn, the first counts. An answer beside calls of other tools is provisional: those
+    calls run first, and the model answers again.
 
     Args:
         schema: The schema of the object that the model must write.

@@ -126,8 +126,8 @@ def ask(
 
     Args:
         messages: A question, a message, or a whole conversation, oldest first.
-        output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
-            Schema; `result.output` has it. None for text.
+        output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON Schema; the
+            value is in `result.output`. None for text.
         history: The conversation so far: the result of the last question, or its `history`.
         options: Options of the run, as for `astream`.
 
@@ -162,9 +162,9 @@ def resume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
-    """Continue a run of the agent's store where its record ends, also one of another process, and return its result.
+    """Continue a run of the agent's store, possibly of another process, where its record ends, and return its result.
 
-    What is recorded is not done again. A call that was under way when the program ended is made again if its tool is
+    Recorded steps are not repeated. A call that was under way when the program ended is made again if its tool is
     `read_only` or `idempotent`; otherwise the run pauses, and names it in `ApprovalNeeded.in_doubt`.
 
     Args:

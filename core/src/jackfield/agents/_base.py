@@ -97,11 +97,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
 
     Args:
-        function_list: Its tools: a name or address of an installed one, a dict with `name` and settings, a tool or
-            its class, or a typed function; or a set of tools, in the same ways.
+        function_list: Its tools: the name or address of an installed one, a dict with `name` and settings, a tool or
+            its class, or a typed function; or a set of tools, in any of these forms.
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
-        name, description: What it is called and what it does, for people and for other agents.
+        name, description: Its name and its purpose, for people and for other agents.
         suggestions: Questions that a page offers to a person who has not asked anything yet.
         adjustable: Options of its model that people may change on a page: `temperature`, `top_p`, `max_tokens`, `seed`.
         files: Paths of files for its model, which are sent whole with the first question. Kinds that read files
@@ -109,20 +109,20 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         limits: The limits of its runs.
         approve: A function that is asked before each call that needs approval, with the call as it will be made;
             without it such a run pauses. True allows a call, False refuses it, and any other value ends the run with an
-            error; an exception refuses it, with its text as the reason.
-            Or a rule for which calls need approval: `"ask"` (all), `"read_only"` (all but those of tools that only
-            read), `{"allow": ["search_*"]}` (all but those of tools with such names). Or both: `{"ask": "read_only",
-            "by": function}`. Without a rule, the calls of tools that say so need it.
+            error; an exception refuses it, with its text as the reason. Alternatively, a rule for which calls need
+            approval: `"ask"` (all), `"read_only"` (all but those of tools that only read), `{"allow": ["search_*"]}`
+            (all but those of tools with such names). Or both: `{"ask": "read_only", "by": function}`. Without a rule,
+            the calls of tools that say so need it.
         forbid: Effects (`network`, `files`, `processes`) that its tools may not have: calls of such tools are refused.
         extra_generate_cfg: Options for its model; they override the model's own.
         tool_timeout_s: The time-out for tools that set none themselves.
-        workspace: Where its tools write files.
+        workspace: The folder in which its tools write files.
         observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones. Events
             of agents that it asks go to the observers of those.
         handoffs: Agents to which its model can hand the conversation over.
-        store: Where its runs are recorded, so that they can be resumed: a store, the name of an installed one, or a
+        store: The store that records its runs, so that they can be resumed: a store, the name of an installed one, or a
             dict of `name` and settings. None for no record.
-        host: Where names are looked up.
+        host: The host that looks names up.
 
     Raises:
         ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands off to itself.
@@ -284,11 +284,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Run, and yield every event as it happens, with its place; `stream` yields plain events, and has the result.
 
         Args:
-            messages: A question, or the conversation, oldest first. Where it ends in calls without results, as that of
-                a paused run does, the run pauses at them again, unless `resume` is set.
-            lang: Of the texts the agent adds; from the messages if None.
+            messages: A question, or the conversation, oldest first. If it ends in calls without results, as that of a
+                paused run does, the run pauses at them again, unless `resume` is set.
+            lang: The language of the texts that the agent adds; detected from the messages if None.
             cancel: Stops the run from another task or thread; the run then ends with `cancelled` and a valid history.
-            resources: Where tools keep what they open, if it should outlive the run; the caller closes it.
+            resources: The resources that tools open and that should outlive the run; the caller closes them.
             resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
                 True, the decisions about them, by their ids: True, False or `Denial(reason)`.
             approve: Replaces the agent's own, for this run.
@@ -301,12 +301,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 that run as tools keep their own.
             output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
                 Schema. An answer that does not fit is sent back with the reasons.
-            way: How to make the model follow the form, as for `BaseChatModel.parse`; the best one that the facts of the
-                model allow if None. `RunResult.way` has it.
-            attempts: How often the model may answer until the data fits.
+            way: The way to make the model follow the form, as for `BaseChatModel.parse`; if None, the best one that the
+                model's facts allow. `RunResult.way` has it.
+            attempts: The largest number of answers that the model may give until the data fits.
             parent: The run that waits for this one, whose limits hold for both; see `run_below`.
             session: The conversation that the run belongs to in the agent's store.
-            run_id: A run of the agent's store, which goes on where its record ends; `messages` are left empty, and
+            run_id: A run of the agent's store, to be continued where its record ends; `messages` are left empty, and
                 `resume` has the answers to the calls that wait.
             options: Options of the agent kind, which names them in `run_options`.
 
@@ -314,7 +314,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             ConfigError: The agent kind has no such option, its value does not fit, `config` has an unknown option,
                 `output` is neither a type nor a JSON Schema, or the agent kind does not answer in this `way`.
             InvalidAnswerError: None of the answers is the data that was asked for.
-            StoreError: The run cannot be recorded, or there is no record to go on from, or somebody else runs it.
+            StoreError: The run cannot be recorded, there is no record to continue from, or another process runs it.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_options(options)
@@ -474,7 +474,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> sync.Stream[Response]:
-        """Return the response as it grows: each item is all of it so far, as dicts if the messages are dicts.
+        """Return the response as it grows: each item is the whole response so far, as dicts if the messages are dicts.
 
         The last item has a `stop_reason`. Options are those of `astream`. A consumer that is slower than the run gets
         fewer, longer items. Leaving the loop early cancels the run; `close`, or the end of a `with`, also waits until
@@ -503,9 +503,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """Return the agent as a tool of another one. It gets one text, and nothing else of the conversation.
+        """Return the agent as a tool of another one. It receives one text, and nothing else of the conversation.
 
-        Its events come between those of the other run, one level deeper. Its usage counts against the limits of both
+        Its events appear among those of the other run, one level deeper. Its usage counts against the limits of both
         agents, except for turns. The other agent's `approve` decides about its calls that need approval; without one,
         they pause the whole run if that is recorded.
 
@@ -588,7 +588,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return self.store.recorder(self)
 
     def _recorder_of(self, run_id: str | None, parent: ParentRun | None) -> Recorder | None:
-        """Return what records one run: the record of its parent, if that has one, or the agent's store."""
+        """Return the recorder of one run: that of its parent, if that is recorded, or one of the agent's store."""
         if run_id is None and parent is not None:
             inside = parent.recorder(self._label, resumable=self.resumable)
             if inside is not None:
@@ -600,7 +600,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
         Args:
             functions: The tools that the model is shown.
-            toolbox: `run.toolbox`: the tools that are made for the run; they are shown, too.
+            toolbox: `run.toolbox` holds the tools that are made for the run; they are offered as well.
         """
         return Loop(
             model=self.model,
@@ -656,7 +656,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         config_lang: Lang | None = None,
         **fields: Any,
     ) -> Run:
-        """Return a run with these fields, and with what follows from the agent."""
+        """Return a run with these fields, and with those that follow from the agent."""
         config = self._check_config(config)
         run_id = new_run_id()
         context: ToolContext[Any] = ToolContext(
@@ -832,7 +832,7 @@ class _Places:
         return placed
 
     def check_end(self, kind: str) -> None:
-        """Raise BrokenPluginError unless the events of this kind of agent have ended the run."""
+        """Raise BrokenPluginError unless the events of this agent kind have ended the run."""
         if not isinstance(self.last, RunFinished):
             raise BrokenPluginError(f"{kind} ended without RunFinished, which must be the last event of its `events`")
 

@@ -29,7 +29,7 @@ def components_of(
     Args:
         config: The agent.
         host: Tells which backends are installed.
-        parser_of: Returns the name of the parser for a file; '' if none is needed.
+        parser_of: A function that returns the name of the parser for a file, or '' if none is needed.
 
     Raises:
         ConfigError: Its model names neither a backend nor a server.
@@ -84,7 +84,7 @@ def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
 
 
 def config_of(kind: str, options: Mapping[str, object]) -> AgentConfig:
-    """Return the options of an agent kind as data, without those that are objects already."""
+    """Return the options of an agent kind as data, without those that are already objects."""
     values: dict[str, object] = {"agent": kind}
     llm, store, rag_cfg = (options.get(name) for name in ("llm", "store", "rag_cfg"))
     if isinstance(llm, LLMConfig):

@@ -53,7 +53,7 @@ def create_agent(
     Args:
         kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig`, also
             as a dict.
-        host: Where names are looked up.
+        host: The host that looks names up.
         options: Options of the kind's class; they override those of a configuration.
 
     Raises:

@@ -63,9 +63,9 @@ def decide(
     """Decide the next step of a run, without taking it.
 
     Args:
-        history: All messages so far. Where it ends in calls without results, these come first.
-        spent: What the run has used.
-        limits: What it may use.
+        history: All messages so far. If it ends in calls without results, these come first.
+        spent: The usage of the run so far.
+        limits: The limits of its usage.
         resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
             history can write a call.
         turns_before: The turns that were spent before the run went on.

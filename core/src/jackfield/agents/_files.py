@@ -41,7 +41,7 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
 
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
-    """Return the conversation with an agent's files in its first question, without those that it has already."""
+    """Return the conversation with an agent's files in its first question, except those it already has."""
     if not files:
         return history
     present = {item.file for message in history for item in message.items}

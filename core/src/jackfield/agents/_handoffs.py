@@ -52,7 +52,7 @@ def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
 
 
 class _TransferTool(BaseTool):
-    """The call by which a model hands the conversation over, once all calls of its turn are done."""
+    """The call with which a model hands the conversation over, once all calls of its turn are done."""
 
     read_only = True
 
@@ -86,7 +86,7 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
     """Return the hand-off of an agent to the agent of this name.
 
     Raises:
-        ConfigError: There is none: the run was recorded with other hand-offs.
+        ConfigError: No such hand-off exists: the run was recorded with other ones.
     """
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
@@ -128,8 +128,8 @@ async def hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterato
 
     Args:
         run: The run of the agent that hands over.
-        state: How far it is.
-        handoff: The agent that takes over, and what it sees.
+        state: Its present state.
+        handoff: The agent that takes over, and the part of the conversation that it sees.
     """
     agent, before = run.agent, state.made
     yield HandedOff("" if agent is None else agent.name or type(agent).__name__, handoff.agent.name or "")
@@ -154,13 +154,13 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
 
     It has the same id, limits, time, approval, resources and `config`.
 
-    Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` is the end of its part only.
+    Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` ends only its part.
 
     Args:
-        agent: Which goes on, with its own system message, tools and model.
+        agent: The agent that continues, with its own system message, tools and model.
         run: The run that goes on.
-        messages: What it sees.
-        spent: What the run has used so far.
+        messages: The messages that it sees.
+        spent: The usage of the run so far.
 
     Raises:
         ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.

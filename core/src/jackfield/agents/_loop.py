@@ -94,7 +94,7 @@ class Loop:
     reads_files: bool = False
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the events of the run from its first turn to `RunFinished`, also those after a hand-off."""
+        """Yield the events of the run from its first turn to `RunFinished`, including those after a hand-off."""
         start = run.start
         state = _LoopState(
             history=[*run.messages, *start.made],

@@ -18,7 +18,7 @@ class NameAllMissing:
 
     Args:
         kind: The agent's kind.
-        options: Its options; those that are objects already, such as a model, need nothing.
+        options: Its options; those that are already objects, such as a model, need nothing.
         host: The plugins that are installed.
     """
 
@@ -75,7 +75,7 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
 
 
 def _unset_secrets(agent: AgentLike) -> list[str]:
-    """Return the variables of each tool, and of each provider's model, that has none of them set, and its name."""
+    """Return the variables of each tool and each provider's model of which none is set, with the name of either."""
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
     from jackfield.tools._plugin_tool import PluginTool

@@ -130,8 +130,8 @@ class QwenMethods:
     ) -> str | list[ContentItem]:
         """Call one of the agent's tools and wait for its result, in the form a model reads.
 
-        In a run of the agent, the tool gets what belongs to the run (files, deps, open resources), and the rules of
-        parent agents hold.
+        In a run of the agent, the tool gets everything that belongs to the run (files, deps, open resources), and the
+        rules of parent agents apply.
         """
         text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
         planned = PlannedCall(0, "1", FunctionCall(tool_name, text))

@@ -1,4 +1,4 @@
-"""Runs whose answer is data: asked for in words the model understands, validated, and sent back if it does not fit."""
+"""Run agents whose answer is data: request it in words the model understands, validate it, and ask again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def choose_way(agent: AgentLike, way: Way | None) -> Way:
 
     Args:
         agent: The agent.
-        way: The caller's choice; None for the way that binds the model most, of those that its facts allow.
+        way: The caller's choice; None for the strictest way that the model's facts allow.
 
     Raises:
         ConfigError: There is no such way, or the agent kind cannot use it.
@@ -52,8 +52,8 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
         agent: The agent whose run it is.
         form: The form of the data.
         run: The run.
-        way: How to make the model follow the form.
-        attempts: How often the model may answer.
+        way: The way to make the model follow the form.
+        attempts: The number of answers that the model may give.
 
     Raises:
         ConfigError: `attempts` is less than 1.

@@ -40,8 +40,8 @@ def run_below(
         options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
 
     Raises:
-        ToolServiceError: The agent is one of those that wait, so it would ask itself for ever. Or it has paused,
-            because its calls need approval; a recorded run whose tool call asks it pauses as well.
+        ToolServiceError: The agent is one of those that wait, so it would ask itself forever. It has paused, because
+            its calls need approval; a recorded run whose tool call asks it pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:
@@ -87,7 +87,7 @@ async def _asked(
 
 
 def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
-    """Have the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
+    """Make the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
     call_id = parent.call_id
     if call_id and error.call_id == call_id and not error.is_refused:
         call = FunctionCall(name, dumps({"request": error.question}))

@@ -1,4 +1,4 @@
-"""Messages as Markdown: the answer as it is, calls folded, everything else named.
+"""Write messages as Markdown: the answer in full, calls folded, everything else named.
 
 A model's text may hold anything. Here it loads nothing from elsewhere (an image in it becomes a link, because its
 address could carry the conversation to a server) and writes no HTML.
@@ -73,7 +73,7 @@ def markdown_of(
         citations: Citations to list below them.
         warnings: Files that were not read, wrong marks, and other problems, to list below them.
         waiting: Names of the tools whose calls wait for approval.
-        stop_reason: The reason why the run ended; shown unless it is `finished`, or calls wait.
+        stop_reason: The reason why the run ended; shown unless it is `finished`, or calls are waiting.
     """
     parts = list(_parts(messages))
     if listed := "\n".join(f"- {_escape(citation)}" for citation in citations):

@@ -38,5 +38,5 @@ def is_json(text: str) -> bool:
 
 
 def dumps(value: object) -> str:
-    """Return JSON in one line, with other alphabets readable, as it is shown to a model."""
+    """Return JSON in one line, with other alphabets readable, as models see it."""
     return json.dumps(value, ensure_ascii=False)

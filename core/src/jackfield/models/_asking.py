@@ -104,7 +104,7 @@ class Asking(ABC):
             messages: A question, a message, or a whole conversation, oldest first.
             output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
             history: The conversation so far: the result of the last question, or its `history`.
-            attempts: How often to ask at most for data that fits.
+            attempts: The largest number of requests for data that fits.
             config: Options for this answer; they override the model's.
 
         Raises:
@@ -134,8 +134,8 @@ class Asking(ABC):
         Args:
             messages: The history, or one question.
             wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-            way: How to make the model follow it; the best one that the model's facts allow if None.
-            attempts: How often to ask at most; an answer that does not fit is sent back with the reasons.
+            way: The way to make the model follow it; if None, the best one that the model's facts allow.
+            attempts: The largest number of requests; an answer that does not fit is sent back with the reasons.
             config: Options for this answer; they override the model's.
 
         Raises:
@@ -168,7 +168,7 @@ class Asking(ABC):
 
         Args:
             requests: Each a question, a history, or a `BatchRequest`.
-            concurrency: How many are sent at the same time.
+            concurrency: The number of requests sent at the same time.
         """
         answers = self.abatch_as_completed(requests, concurrency=concurrency)
         by_number = {number: answer async for number, answer in answers}

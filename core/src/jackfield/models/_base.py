@@ -125,7 +125,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             metadata: Notes for processors; see `ChatRequest`.
             lang: The language of texts that Jackfield adds, unless the options set one; None to detect it.
             around: Processors for this answer alone, around all others.
-            files: How attached files reach the model.
+            files: The way in which attached files reach the model.
 
         Raises:
             ValueError: The request is contradictory: two system messages, a chosen function that does not exist.

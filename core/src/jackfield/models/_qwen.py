@@ -76,7 +76,8 @@ class QwenAgentMethods(ABC):
             messages: The history; not empty.
             functions: The tools the model may call.
             stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
-            delta_stream: Stream only what is new instead of all so far; it is never retried after its first item.
+            delta_stream: Stream only new pieces instead of the whole answer so far; the request is never retried after
+                the first piece.
             extra_generate_cfg: Options for this call; they override the model's.
 
         Raises:
@@ -191,7 +192,7 @@ def _as_caller_wants(messages: Sequence[Message], as_dicts: bool) -> list[Any]:
 
 
 def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
-    """Return what an event adds to the answer, as a message; None if nothing."""
+    """Return the contribution of an event to the answer, as a message; None if it has none."""
     match event:
         case TextDelta(text):
             return Message(ASSISTANT, text)

@@ -47,7 +47,7 @@ def wait_before_retry(
     Args:
         error: The error of the last attempt.
         attempt: The number of the last attempt, from 1.
-        max_retries: How often a request is repeated.
+        max_retries: The number of times that a request is repeated.
         max_delay_s: The longest wait.
         jitter: A random number from 0 to 1.
     """

@@ -93,7 +93,7 @@ def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usag
 
 
 def best_way(facts: ModelFacts) -> Way:
-    """Choose the way that binds a model most, of those that its facts allow, for a request without other tools."""
+    """Choose the strictest way that a model's facts allow, for a request without other tools."""
     if facts.json_schema:
         return "native"
     return "tool" if facts.native_tools and facts.forced_calls else "prompt"

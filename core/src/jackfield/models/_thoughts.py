@@ -28,9 +28,9 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
     An answer that should start inside a thought, opens none and ends without closing one is text. It was passed on as
     reasoning by then, so it is withdrawn by a `StreamReset` and repeated as text.
 
-    As soon as it is clear that there are no thoughts, or that they have ended, it only passes events on, at the cost of
-    one function call each. All events but texts pass unchanged. Calls, media and the end never overtake a text that is
-    held back.
+    Once it is clear that there are no thoughts, or that they have ended, it only passes events on, at the cost of one
+    function call each. All events but texts pass unchanged. Calls, media and the end never overtake a text that is held
+    back.
 
     Args:
         events: The events of a backend.
@@ -193,7 +193,7 @@ class ThoughtSplitter:
             yield ReasoningDelta(thought)
 
     def _without_blank_ends(self, text: str) -> str:
-        """Return a part of a thought, behind the blank lines that came before it unless they open the thought."""
+        """Return a part of a thought, after the blank lines that preceded it unless they open the thought."""
         words = text.rstrip("\r\n")
         if not words:
             self._blank.append(text)

@@ -252,7 +252,7 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 
 
 def _fault_of_garbage(raw: bytes) -> str:
-    """Return why a file without our group may have it after all, or ''."""
+    """Return the reason why an unreadable file may contain our group after all, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
         # A file begins with a group or a comment. Metadata of other packages may be empty.
         return (

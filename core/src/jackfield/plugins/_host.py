@@ -42,7 +42,7 @@ class PluginHost:
 
     Args:
         settings: Which plugins may load; read from the environment and the configuration files if None.
-        paths: Where distributions are looked for, instead of `sys.path`.
+        paths: The folders searched for distributions, instead of `sys.path`.
 
     Both are read-only.
     """
@@ -311,7 +311,7 @@ class PluginHost:
         self._loader.forget_plugin(name)
 
     def refresh(self, settings: Settings | None = None) -> None:
-        """Look again at what is installed, under new settings if they are given. Loaded components stay loaded."""
+        """Look again at what is installed, under new settings if any are passed. Loaded components stay loaded."""
         _forget_folders()
         with self._lock:
             self.settings = settings or self.settings

@@ -210,7 +210,7 @@ class Loader:
                 self._manager.unregister(name=name)
 
     def forget_failures(self) -> None:
-        """Have plugins that failed tried again, and all of them asked again what they offer."""
+        """Try failed plugins again, and ask all plugins again for their offers."""
         self._once.forget(lambda key, result: key[0] == "offers" or isinstance(result, PluginError))
 
     def renew_locks(self) -> None:

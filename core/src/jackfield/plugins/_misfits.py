@@ -51,7 +51,7 @@ def misfit_of(error: BaseException | None) -> Misfit | None:
 
 
 def explain_error(error: BaseException) -> BaseException:
-    """Return a `BrokenPluginError` with the misfit that an error is about, and how to fix it; or else the error."""
+    """Return a `BrokenPluginError` that names the misfit behind an error, and how to fix it; or the error itself."""
     misfit = misfit_of(error)
     if misfit is None:
         return error

@@ -1,6 +1,6 @@
 """Plugins that belong to no distribution: modules and objects that code registers, and local files in settings.
 
-In place of a distribution they have a name that no distribution can have, such as `my-tools@code` or
+Instead of a distribution, they have a name that no distribution can have, such as `my-tools@code` or
 `my-tools@project`, so that neither can pass for the other. Otherwise they are treated like installed plugins.
 """
 
@@ -58,7 +58,7 @@ class CodePlugins:
             A row that stands for all components of the plugin.
 
         Raises:
-            ConfigError: The name is invalid or taken, or the plugin has another one already.
+            ConfigError: The name is invalid or taken, or the plugin already has another one.
         """
         name = _name_in_code(plugin, name)
         if name in self._plugins:
@@ -86,7 +86,7 @@ class CodePlugins:
         self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
 
     def module_names(self) -> tuple[tuple[str, str], ...]:
-        """Pair the name of each plugin with that of its module, from which another process can register it again.
+        """Pair the name of each plugin with that of its module, so that another process can register it again.
 
         Raises:
             ConfigError: A plugin is not a module that can be imported.

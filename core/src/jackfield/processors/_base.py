@@ -31,11 +31,11 @@ class Processor(Configured, ABC):
     `config_class` defines its settings; see `Configured`.
 
     Attributes:
-        name: Unique in a chain; what `after` and `before` of others refer to.
+        name: Its name, unique in a chain, to which `after` and `before` of other processors refer.
         phase: Its place in the chain.
         after, before: Names of processors of the same phase that come outside of this one, or inside.
-        needs_text: It must see what files say, as one that hides values does: PDFs are then sent as text, even to a
-            model that takes PDFs.
+        needs_text: It must see the contents of files, as one that hides values does: PDFs are then sent as text, even
+            to a model that takes PDFs.
     """
 
     name: ClassVar[str]
@@ -49,7 +49,7 @@ class Processor(Configured, ABC):
         """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
 
     async def aclose(self) -> None:
-        """Close what calls opened; the processor may be used again, and reopens it."""
+        """Close everything that calls opened; the processor may be used again, and then reopens it."""
 
     @classmethod
     def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
@@ -67,7 +67,7 @@ class Processor(Configured, ABC):
 
 
 class Preprocessor(Processor):
-    """Changes the request and leaves the stream alone; costs nothing per event."""
+    """Changes the request and leaves the stream alone, so it costs nothing per event."""
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:

@@ -45,7 +45,7 @@ def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
 
 
 def _outer(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, set[str]]:
-    """Return for each processor those of its phase that must be outside of it; of two listed ones, the list decides."""
+    """Return for each processor those of its phase that must be outside of it; the list decides between listed ones."""
     outer: dict[str, set[str]] = {name: set() for name in by_name}
     for name, one in by_name.items():
         wishes = [*((name, earlier) for earlier in one.after), *((later, name) for later in one.before)]

@@ -36,7 +36,7 @@ class Part:
 
     Attributes:
         name: Its name, with folders if it has any; a text from the file, never a path. '' for the only file in a
-            compressed one: its name is that of the outer file without the last extension.
+            compressed one, whose name is that of the outer file without the last extension.
         data: Its content.
     """
 
@@ -53,7 +53,7 @@ class Document:
         blocks: Its text, in order.
         content_hash: The SHA-256 of its bytes, in hex.
         title: Its title; '' if it has none.
-        metadata: What the file says about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
+        metadata: The file's statements about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
         parts: The files in it that are left to other parsers. `DocumentReader` reads them, each in a process with
             limits, and adds their blocks below their names. A parser returns them only if its descriptor says so.
     """

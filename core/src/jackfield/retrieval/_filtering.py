@@ -43,7 +43,7 @@ class Condition:
     Attributes:
         key: The key.
         operator: `in` (one of the operands), `not` (none of them), `gt`, `gte`, `lt` or `lte`.
-        operands: What to compare with, all of one kind.
+        operands: The values to compare with, all of one kind.
     """
 
     key: str
@@ -165,7 +165,7 @@ def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> d
     """Return the values if documents can have them.
 
     Raises:
-        ConfigError: A key is one of those that every document has, or a value is not a text, number or flag.
+        ConfigError: A key is one that every document has, or a value is not a text, number or flag.
     """
     checked: dict[str, MetadataValue] = {}
     for key, value in values.items():

@@ -158,7 +158,7 @@ class Searcher(Configured, ABC):
 
         Args:
             query: The query.
-            corpus: What is searched.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter: only chunks of `corpus.select(where)` may be hits, and up to `limit` of them must be found
                 if they match the query.

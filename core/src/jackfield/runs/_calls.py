@@ -50,7 +50,7 @@ def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
 def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
     """Return the history with a result for each call that has none: every provider refuses open calls.
 
-    A history does not show if such a call was made, so the result says that it may have been.
+    A history does not show whether such a call was made, so the result says that it may have been.
     """
     closing = [
         Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})

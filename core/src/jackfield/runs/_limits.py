@@ -20,7 +20,7 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
     """Return the limit that forbids another request to a model; None if all allow it.
 
     Raises:
-        ConfigError: There is a cost limit, but the price of what was used is not known, or is in another currency.
+        ConfigError: There is a cost limit, but the price of the usage is unknown or in another currency.
     """
     if limits.turns is not None and spent.turns >= limits.turns:
         return "turn_limit"

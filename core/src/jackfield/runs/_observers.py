@@ -25,7 +25,7 @@ _log = logging.getLogger("jackfield.observers")
 
 
 class Observer(StatesSecrets, ABC):
-    """Sees the events of all runs, also of several at once: what belongs to one run is kept by `event.run_id`."""
+    """Sees the events of all runs, including several at once: it keeps data of one run by `event.run_id`."""
 
     name: ClassVar[str]
 
@@ -49,10 +49,10 @@ class Observer(StatesSecrets, ABC):
         """Return a context for a piece of work of a run, such as a trace that is continued inside; None for none.
 
         It is entered and left in one task, or one thread, so it may set context variables, which also reach the threads
-        and tasks that the work starts. The context of a run is asked for, entered and left again for each event,
-        because the reader of the run does not belong to it; only the later pieces of an answer are awaited outside. If
-        all observers return None after `RunStarted`, they are not asked again. `ToolStarted` of a call may come a
-        moment after the call has begun.
+        and tasks that the work starts. The context of a run is created, entered and left again for each event, because
+        the reader of the run does not belong to it; only the later pieces of an answer are awaited outside. If all
+        observers return None after `RunStarted`, they are not asked again. `ToolStarted` of a call may come a moment
+        after the call has begun.
         """
         return None
 
@@ -65,7 +65,7 @@ _ObserverContext: TypeAlias = tuple[Observer, AbstractContextManager[object]]
 
 
 class Observers(StatesSecrets):
-    """The observers of one agent. A fault of one is logged and costs the run nothing; three silence it."""
+    """The observers of one agent. An error in one is logged and does not affect the run; three errors silence it."""
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._active = tuple(observers)

@@ -1,4 +1,4 @@
-"""One run of an agent, the run that waits for it, and the protocols of what takes part in it."""
+"""One run of an agent, the run that waits for it, and the protocols of everything that takes part in it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class AgentLike(Protocol[DepsIn_contra]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """A run before one of its turns, for model options that depend on it.
+    """A run as it is before one of its turns, for model options that depend on it.
 
     Attributes:
         turn: The number of the turn, from 1.
@@ -135,9 +135,9 @@ class Handoff:
     """An agent that takes a conversation over from another one.
 
     Attributes:
-        agent: Which; it needs a name and a description.
-        history: What it sees of the conversation: `all`, only the last `question`, or what a function makes of it. The
-            history of the result has everything all the same.
+        agent: The agent to hand over to; it needs a name and a description.
+        history: The part of the conversation that it sees: `all`, only the last `question`, or the result of a
+            function. The history of the result is complete in any case.
         tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
     """
 
@@ -161,7 +161,7 @@ class Part:
     Attributes:
         agent: Its name.
         by_handoff: Another agent's model handed over to it; otherwise it was its turn.
-        start: How far it was: what it made, the turns of its model, and the calls in doubt.
+        start: Its progress: its messages, the turns of its model, and the calls in doubt.
         answers: The decisions about open calls, by their ids; of the last part only.
     """
 
@@ -201,7 +201,7 @@ class Recorder(Protocol):
         Args:
             events_of: Gives the events of a run.
             run: The run; it gets its `record` here.
-            recorded: What `load` returned for it.
+            recorded: The return value of `load` for it.
         """
 
 
@@ -212,7 +212,7 @@ class Record(Protocol):
         """Write messages that neither the model nor a tool made."""
 
     async def before_call(self) -> str:
-        """Confirm that this process still holds the run; '' if so, else the reason why no call may be made."""
+        """Confirm that this process still holds the run; return '' if so, else the reason why no call may be made."""
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
@@ -240,7 +240,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run: what was asked, the state in which it begins, and what serves it. `dataclasses.replace` changes a copy.
+    """One run: the request, the state in which it begins, and its services. `dataclasses.replace` changes a copy.
 
     Attributes:
         id: The id of the run.
@@ -262,15 +262,15 @@ class Run:
         options: Options of the agent kind.
         parent: The run that waits for this one; None if a caller does.
         path: The agents that had the conversation before, in this run.
-        start: The state in which the run begins: empty for a new one, except for what was spent before.
+        start: The state in which the run begins: empty for a new one, except for the usage so far.
         later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
         context: The context that its tools get.
         toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
         ends_in_data: The answer is data of a schema, and no text for people.
-        around: What acts around the model in this run, outside of its own processors.
+        around: The processors around the model that belong to this run only.
         cancel: Stops the run from outside.
         ends_at: The time limit as a point of the event loop's time; None without one.
-        record: What writes the steps of the run into a store; None if it is not recorded.
+        record: The recorder that writes the steps of the run into a store; None if it is not recorded.
         tally: The usage of nested runs.
         passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
         observers: The observers of the run.
@@ -355,7 +355,7 @@ class _Account:
     """The usage that limits are compared with; all places of one turn share it.
 
     Attributes:
-        spent: The usage of the run. Of the runs below it, live if the run has a limit that they share.
+        spent: The usage of the run. The usage of the runs below it, live if the run has a limit that they share.
         reserved: Calls that were counted when they were decided, and have not begun.
         handoff_to: The agent that takes the conversation over after the calls of the turn; ''.
     """
@@ -372,10 +372,10 @@ class ParentRun(CallingRun):
         run: The run that waits.
         depth: Its depth; 0 for the agent that the caller asked.
         place: Names the place in the run that asks. It must be the same when the run is resumed, so it never contains
-            what is asked.
+            the question.
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answers: Decisions about calls of this turn and below, by their ids.
-        waiting: What agents below wait for, by the ids of the calls that asked them.
+        waiting: The calls that agents below wait for, by the ids of the calls that asked them.
         direct: Takes the events of deeper runs without a detour through each run between; None if each must pass.
     """
 
@@ -407,7 +407,7 @@ class ParentRun(CallingRun):
         return self._account.spent
 
     def at(self, place: str) -> ParentRun:
-        """Return the same run at another place, so that what is asked there is found again after an interruption."""
+        """Return the same run at another place, so that agents asked there are recognised after an interruption."""
         other = ParentRun.__new__(ParentRun)
         for name in ParentRun.__slots__:
             setattr(other, name, getattr(self, name))
@@ -424,17 +424,17 @@ class ParentRun(CallingRun):
         """Choose an agent to take the conversation over after this turn, unless another call has chosen one.
 
         Returns:
-            The agent that another call of the turn has named before, which then does; '' if there is none.
+            The agent that another call of the turn has already named, and which takes over; '' if there is none.
         """
         earlier, self._account.handoff_to = self._account.handoff_to, self._account.handoff_to or name
         return earlier
 
     def pass_up(self) -> Callable[[RunEvent], None]:
-        """Return what takes the events of the agent that is asked here, and of all deeper ones.
+        """Return the function that receives the events of the agent that is asked here, and of all deeper ones.
 
-        Where the runs between pass on all events unchanged, that is the queue of the topmost of them: an event then
+        If the runs in between pass all events on unchanged, this is the queue of the topmost of them: an event then
         makes one step, however deep it comes from. A call begins only after its `ToolStarted` was passed on, so no
-        event overtakes the one that it follows from.
+        event overtakes the one that it follows.
         """
         outer = self.run.parent if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
@@ -510,7 +510,7 @@ class ParentRun(CallingRun):
             parent = parent._limited
 
     def settle(self, ended: Run) -> None:
-        """Take over what the runs below a run have used that has just ended, unless it was counted live."""
+        """Add the usage of the runs below a run that has just ended, unless it was counted live."""
         deeper = ended.tally.spent
         if not is_shared(self.run.limits):
             self._account.spent = self._account.spent.plus_below(deeper)

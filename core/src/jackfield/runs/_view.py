@@ -31,7 +31,8 @@ class Response(list[Any]):
     """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
 
     Attributes:
-        stop_reason: Why, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None while it still runs.
+        stop_reason: The reason why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None
+            while it still runs.
         usage: The usage of all turns; None while it still runs.
     """
 
@@ -47,7 +48,7 @@ class Response(list[Any]):
 
     @classmethod
     def of(cls, messages: Sequence[Message], *, dicts: bool) -> Response:
-        """Return a response of these messages, as dicts or as they are."""
+        """Return a response of these messages, as dicts or unchanged."""
         return cls([message.model_dump() for message in messages] if dicts else messages)
 
     def _repr_markdown_(self) -> str:
@@ -67,7 +68,7 @@ _COMPLETE = frozenset((TurnFinished, ResponseReplaced, RunFinished))
 
 
 class RunView:
-    """The response of a run so far, as a list of messages: its complete ones, and the answer that is being made."""
+    """The response of a run so far, as a list of messages: the complete ones, and the answer in progress."""
 
     def __init__(self, name: str | None = None) -> None:
         self._state = RunState(agents=[name or ""])

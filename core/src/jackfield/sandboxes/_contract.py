@@ -60,12 +60,13 @@ class Program:
         argv: The command.
         work_dir: The folder in which it starts and may write. It must exist.
         writable: More folders in which it may write, such as one for sockets. They must exist.
-        readable: Files and folders that it may read, besides those of the system and of this Python. It can read
-            secrets in them, too.
+        readable: Files and folders that it may read, besides those of the system and of this Python. It can also read
+            secrets in them.
         env: Its whole environment.
         limits: Its limits.
         network: It may use the network.
-        leftovers: A folder to remove at the end if the parent process has gone, in sandboxes that can; '' for none.
+        leftovers: A folder to remove at the end if the parent process is gone, in sandboxes that can do this; '' for
+            none.
     """
 
     argv: tuple[str, ...]
@@ -141,7 +142,7 @@ class CodeResult:
     Attributes:
         value: The value of the last expression as plain data, or None.
         stdout: The printed text.
-        error: The error of the code, for the model; '' if there is none.
+        error: The error of the code, written for the model; '' if there is none.
     """
 
     value: object = None

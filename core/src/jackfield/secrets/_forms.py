@@ -31,7 +31,7 @@ class Form:
 
 
 def forms_of(value: str, name: str) -> Iterator[Form]:
-    """Yield a secret as it is, as JSON, `repr` and URLs write it, and in base64 at each of its three places."""
+    """Yield a secret unchanged, as JSON, `repr` and URLs write it, and in base64 at each of its three offsets."""
     written = {
         "": value,
         "json": json.dumps(value, ensure_ascii=False)[1:-1],

@@ -49,7 +49,7 @@ class Secrets:
     """Hides known secrets in values, and puts them back.
 
     Args:
-        known: Secrets to hide. Those that are too weak are left as they are, with one warning for each name.
+        known: Secrets to hide. Secrets that are too weak are not hidden, with one warning for each name.
     """
 
     def __init__(self, known: Iterable[Secret] = ()) -> None:
@@ -175,7 +175,7 @@ class Secrets:
         return [self.hide_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
     def hide_fields(self, value: _T) -> _T:
-        """Return messages, events or entries, as plain values, with placeholders; names, roles and ids stay."""
+        """Return messages, events or entries as plain values with placeholders; names, roles and ids stay."""
         hidden: Any = self._hide_fields(value)
         result: _T = hidden
         return result
@@ -268,7 +268,7 @@ class Secrets:
     def fill(self, value: Any) -> Any:
         """Return a value with the known secrets in place of their placeholders.
 
-        Only for what is proven to have contained them, see `unseal`: a model can write a placeholder, too.
+        Use this only for values proven to have contained them, see `unseal`: a model can write a placeholder, too.
         """
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._fill_one, value) if "[secret:" in value else value
@@ -285,7 +285,7 @@ class Secrets:
         return known[: int(size)] if known and size.isdigit() else match[0]
 
     def seal(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object as `hide_fields` does; if that changes it, with a digest of what it was.
+        """Return an object as `hide_fields` does; if that changes it, add a digest of the original.
 
         The digest takes tens of milliseconds to compute, so that guessing a weak secret from it takes long. On an event
         loop, compute it in a worker thread.
@@ -296,7 +296,7 @@ class Secrets:
         return {**hidden, SEAL: digest_of(value, is_secret=True)}
 
     def unseal(self, value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return what `seal` was given, and True; or the hidden form and False if a secret is missing or has changed.
+        """Return the original of a `seal` and True, or the hidden form and False if a secret is missing or has changed.
 
         An object without a digest is returned as it is, even if it contains what looks like a placeholder.
         """
@@ -308,7 +308,7 @@ class Secrets:
         return (filled, True) if has_digest(filled, str(seal)) else (rest, False)
 
     def as_restored(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `unseal` gives for what `seal` made of an object, without computing a digest."""
+        """Return what `unseal` would return for a `seal` of this object, without computing a digest."""
         hidden = self.hide_fields(dict(value))
         filled: dict[str, Any] = self.fill(hidden)
         return filled if filled == value else hidden
@@ -369,10 +369,10 @@ def placeholders_in(text: str) -> list[str]:
 
 
 def digest_of(value: object, *, is_secret: bool) -> str:
-    """Return a digest by which a plain value is known again.
+    """Return a digest by which a plain value can be recognised.
 
     Args:
-        value: Of plain JSON.
+        value: A value of plain JSON.
         is_secret: The value contains a secret. Its digest takes 13 ms or more to compute, so that guessing takes long.
     """
     return _digest(value, os.urandom(16).hex() if is_secret else "")

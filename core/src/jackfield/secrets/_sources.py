@@ -46,7 +46,7 @@ def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
 
     Args:
         value: Settings, a component, or any collection of these.
-        name: Of the value, for the names of the secrets.
+        name: Return the value, for the names of the secrets.
     """
     yield from SecretSearch().search(value, name)
 
@@ -110,7 +110,7 @@ class SecretSearch:
 
 
 def _joined_name(name: str, key: str) -> str:
-    """Name a setting by its component and its key: those in between say nothing to a reader."""
+    """Name a setting by its component and its key: the names in between mean nothing to a reader."""
     if key.strip("_") in ("config", "cfg", "generate_cfg", "given", "settings"):
         return name
     component = name.rpartition(".")[2]

@@ -62,7 +62,7 @@ class CallingRun:
         return nullcontext()
 
     def asker(self) -> Callable[..., Any] | None:
-        """Return the function that answers questions of calls if no approval function is set; None if there is none."""
+        """Return the function that answers questions of calls if no approval function is set, or None."""
         return None
 
     async def before_call(self) -> str:
@@ -139,22 +139,22 @@ class BaseTool(Configured, ABC):
         needs_approval: A person must approve each call. Any value other than False counts as True.
         effects: Its effects, of `network`, `files`, `processes`.
         file_access: It gets the files of the conversation in `ToolContext.files`.
-        idempotent: Repeating a call with the same `ToolContext.run_id` and `call_id` changes nothing more, so a call
+        idempotent: Repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect, so a call
             that failed or was interrupted by a crash may be made again.
         resumable: It records its own steps with the run. After an interruption, the same call continues there and
             repeats no step. A call that failed is not repeated by `retried_calls`. A resumed run asks before it repeats
             a call that is neither `idempotent`, `resumable` nor `read_only`.
         cacheable: The result depends only on the arguments and the settings, not on the caller or on files, and may be
             reused for a while.
-        params_as_text: True if `call` gets the arguments as JSON text, False for a dict, None for text only if its
+        params_as_text: True if `call` gets the arguments as JSON text, False for a dict; None for text only if its
             `params` are annotated with `str` and nothing else.
-        raw_argument: The argument that gets the text if a model writes plain text instead of JSON; '' to refuse that.
+        raw_argument: The argument that receives plain text if a model writes that instead of JSON; '' to refuse it.
         schema_is_checked: `parameters` were checked before, for tools that are kept between starts. Checking 200 tools
             takes 130 ms.
         matches_patterns: The tool's own `parse_arguments` matches the patterns in `parameters`, so they may be in the
             syntax of any engine. Tools made of functions leave them to pydantic.
         origin: The changing set that gave the tool, with the version of its `changes` then; None for other tools.
-        host: Where to look up other components; None for the default host.
+        host: The host that looks other components up; None for the default one.
     """
 
     name: str = ""
@@ -294,7 +294,7 @@ class StandIn(BaseTool):
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """Return the tool that is called instead of this one; it may be this one."""
+        """Load the tool and return the one to call, which may be this one."""
 
     @abstractmethod
     def claims(self) -> Safety:

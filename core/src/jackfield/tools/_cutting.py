@@ -10,7 +10,7 @@ _SHARES = (1.0, 0.75, 0.5, 0.25)  # of the limit: notes in a deep value may take
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Cut a text to about `limit` characters, with notes of what is missing.
+    """Cut a text to about `limit` characters, with notes about the missing parts.
 
     JSON stays JSON: a list keeps its first elements, an object all its small values. Any other text is cut as by
     `cut_middle`.

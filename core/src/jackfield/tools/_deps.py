@@ -38,7 +38,7 @@ def _hints_of(function: Callable[..., Any]) -> Mapping[str, object]:
 
 
 def _deps_of(hint: object) -> object:
-    """Return the type of `deps` in a type that is `ToolContext[…]`, or a union with one; None if there is none."""
+    """Return the type of `deps` in a `ToolContext[…]`, or in a union with one; None if there is none."""
     if get_origin(hint) is ToolContext:
         return get_args(hint)[0]
     if get_origin(hint) in (Union, UnionType):

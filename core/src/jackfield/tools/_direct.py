@@ -45,7 +45,7 @@ def call_tool(
         arguments: The arguments by name, or the JSON text that a model would write.
         context: The context of the call: files, `deps`, the workspace, resources. The default is an empty context;
             resources that the tool opens in it are closed after the call.
-        host: Where to look up names.
+        host: The host that looks names up.
 
     Returns:
         The tool's result, unchanged.

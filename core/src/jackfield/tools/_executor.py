@@ -2,7 +2,7 @@
 
 Every call ends with exactly one result that the model can read: an unknown tool, broken arguments, a refusal, any
 exception, a time-out and an oversized result are results as well. A call is made at most once: one that was abandoned
-before it began never begins. A call that was stopped after it began may have been done, and its result says so.
+before it began never begins. A call that was stopped after it began may have taken effect, and its result says so.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ToolExecutor:
             calls: The calls.
             approve: Replaces the executor's own function.
             answers: Decisions about these calls that were made before, by the calls' ids.
-            in_doubt: The ids of calls that may have been made before. Unless a person approves them, only those of
+            in_doubt: The ids of calls that may have been made before. Unless a person approves them, only calls of
                 tools that are `read_only`, `idempotent` or `resumable` are made again.
         """
         approve = approve or self.approve
@@ -186,7 +186,7 @@ class ToolExecutor:
         return ReadyCall(planned, tool, safety, arguments, needs_approval, decision)
 
     def _forbidden_effect(self, safety: Safety) -> str:
-        """Return the first effect for which calls are not made; '' if there is none."""
+        """Return the first effect that forbids a call; '' if there is none."""
         return min(safety.effects & self.rules.forbid, default="")
 
     def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
@@ -317,7 +317,7 @@ class ToolExecutor:
 async def _decide_planned(
     call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
 ) -> ApprovalDecided | None:
-    """Return the decision about a planned call, and ask for it if it needs approval; None if nothing was decided."""
+    """Decide about a planned call, and ask if it needs approval; return None if nothing was decided."""
     if isinstance(call, RefusedCall) or not call.needs_approval:
         return call.decision
     return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
@@ -397,7 +397,7 @@ async def _decide(
 async def _put_question(
     planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, asker: Ask | None
 ) -> tuple[ApprovalDecided, Mapping[str, object] | None]:
-    """Ask about a call, or what comes up during one; also return the values of the form, if the person filled one.
+    """Put a question about a call, or one of a running call; also return the values of the form, if it was filled in.
 
     Raises:
         ConfigError: The function returned something other than a decision, or values without a form.

@@ -48,9 +48,9 @@ class ToolOptions(TypedDict, total=False):
 class FunctionTool(BaseTool, Generic[P, R]):
     """A tool whose work is a function; made by `tool`. Type checkers see the function's signature in calls of it.
 
-    The schema comes from the signature, the texts from the docstring: the part before `Args:` is the description,
-    the lines below it describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the
-    schema; without one, the function cannot see the files of a conversation.
+    The schema comes from the signature, the texts from the docstring: the part before `Args:` is the description, the
+    lines below describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the schema;
+    without one, the function cannot see the files of a conversation.
     """
 
     params_as_text = False
@@ -144,8 +144,8 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         file_access: True to pass the files of the conversation in its `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type, or the function has no docstring. Or it is neither a function nor a
-            subclass of `BaseTool`.
+        ConfigError: A parameter has no type, or the function has no docstring. It is neither a function nor a subclass
+            of `BaseTool`.
     """
     if isinstance(function, str):
         check_tool_name(function)
@@ -237,7 +237,7 @@ def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def _culprit(fields: Mapping[str, Any]) -> str:
-    """Return the first parameter of which pydantic can make no field; '' if it can make each one alone."""
+    """Return the first parameter for which pydantic cannot create a field; '' if each one alone works."""
     for name, (hint, field) in fields.items():
         try:
             _make_model(name, {name: (hint, field)})

@@ -53,7 +53,7 @@ class RefusedCall:
     Attributes:
         planned: The call.
         safety: The rules that would hold for it; None if they are unknown.
-        reason: Why it is refused, for the model.
+        reason: The reason for the refusal, written for the model.
         decision: The refusal by a rule of the agent, for the record; None if no rule is involved.
         needs_approval: False.
     """
@@ -71,9 +71,9 @@ class FailedCall:
 
     Attributes:
         planned: The call.
-        error: Why it cannot be made.
+        error: The reason why it cannot be made.
         seconds: The time until that was known.
-        safety: The rules that would hold for it, as far as they are known without loading the tool; None if they are
+        safety: The rules that would apply to it, as far as they are known without loading the tool; None if they are
             unknown.
         needs_approval: True if a run without an approval function pauses at the call.
     """
@@ -95,8 +95,8 @@ class CallPlan:
     Attributes:
         calls: All calls, in order.
         waiting: The calls that need an answer of a person before the turn can go on. If some are in doubt, only those.
-        doubtful: The ids of waiting calls that may have been made before, and that no rule allows to repeat.
-        approve: The function that is asked about calls that need approval; None if there is none.
+        doubtful: The ids of waiting calls that may have been made before, and that no rule allows to be repeated.
+        approve: The function that decides about calls that need approval; None if there is none.
         answers: Decisions that were made before, by the ids of calls.
         in_doubt: The ids of all calls that were running when the run was interrupted.
     """

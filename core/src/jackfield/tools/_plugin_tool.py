@@ -1,6 +1,6 @@
 """Lazy proxy for a plugin's tool: the model sees its descriptor, and its module is imported before its first call.
 
-The attributes of its class are known only then, so the tool is loaded before `safety` decides about a call.
+The attributes of its class are known only after that, so the tool is loaded before `safety` decides about a call.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ async def run_generator(output: Any, name: str, context: ToolContext) -> object:
     """Run a generator to its end, and report the texts that it yields.
 
     Returns:
-        The last `ToolResult` that it yields; or the value that a plain generator returns, unless that is None.
+        The last `ToolResult` that it yields, or the value that a plain generator returns, unless that is None.
 
     Raises:
         ToolServiceError: It yields anything else, or has no result.

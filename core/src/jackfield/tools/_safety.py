@@ -149,7 +149,7 @@ Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:
-    """Return a copy of a tool or a set with more settings; other agents may have it without them."""
+    """Return a copy of a tool or a set with more settings; other agents may use it without them."""
     if settings is NO_SETTINGS:
         return part
     own = part._settings

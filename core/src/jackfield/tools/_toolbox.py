@@ -58,7 +58,7 @@ class Toolbox:
         sets: The sets that make tools for each run.
         taken: The names of the tools that the agent has in every run.
         context: The context of the run.
-        host: Where to look up names.
+        host: The host that looks names up.
         timeout_s: The time-out for each set; all are asked at the same time.
         sources: The sets that have fixed tools and may change. Those of `sets` that may change are added.
     """

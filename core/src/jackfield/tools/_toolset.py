@@ -1,6 +1,6 @@
 """Sets of tools: one entry of an agent's `function_list` that contains several tools.
 
-The tools of a set may be the same for every run; then the agent has them from the start. Or they depend on the run (its
+The tools of a set may be the same for every run; then the agent has them from the start. Others depend on the run (its
 user, its files, its language), and are made when it starts.
 """
 
@@ -61,7 +61,7 @@ class Toolset(Configured, ABC):
 
     Attributes:
         name: Its name in errors.
-        host: Where to look up other components; None for the default host.
+        host: The host that looks other components up; None for the default one.
         effects: The effects of the tools that it makes for a run, of `network`, `files`, `processes`; None for any.
         origin: See `BaseTool`.
         changes: The counter of a set whose tools may change, made in `__init__`; None for other sets.

@@ -21,13 +21,13 @@ _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress
 class Turn:
     """Runs calls.
 
-    A call begins right after its `ToolStarted` was passed on, so none of its events overtakes that.
+    A call begins right after its `ToolStarted` was passed on, so none of its events overtakes it.
 
     Args:
         make: Makes a call. Its last argument is the time of the start, by the performance counter.
         failed: Returns the result of a call that raised an error after so many seconds.
-        refusal: Returns the result of a call that may no longer begin; None to make the call. It is called right before
-            each call, outside of the time-out of the tool.
+        refusal: A function that returns the result of a call that may no longer begin; None to make the call. It is
+            called right before each call, outside of the time-out of the tool.
         timeout_s: The time-out of tools that set none.
 
     Attributes:

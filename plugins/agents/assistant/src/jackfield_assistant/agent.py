@@ -48,9 +48,9 @@ class Assistant(FnCallAgent[Deps]):
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.
-        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`, the model
-            makes keywords of the question first.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        rag_cfg: The way in which documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`,
+            the model makes keywords of the question first.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         citations: Ask the model for marks, and check them.
         options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
             on disk (`index:NAME`; see `jackfield index`).
@@ -166,7 +166,7 @@ async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], quest
 
 
 def _with_question(messages: Sequence[Message], question: str) -> list[Message]:
-    """Return the conversation with another text as its last question; what was attached to that stays."""
+    """Return the conversation with another text as its last question; attachments of the question stay."""
     last = max(index for index, message in enumerate(messages) if message.role == USER)
     attached = [item for item in messages[last].items if item.text is None]
     content = [ContentItem(text=question), *attached] if attached else question

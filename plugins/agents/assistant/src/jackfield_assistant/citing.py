@@ -45,7 +45,7 @@ class Numbered:
         text: Its text.
         page: The page on which it begins, or None.
         headings: The headings above it.
-        joined: The text of this passage and of those beside it in the document if they are shown as well, else ''.
+        joined: The text of this passage and of neighbouring ones if they are shown as well, otherwise ''.
     """
 
     mark: str
@@ -231,7 +231,7 @@ def _numbers(listed: str, prefix: str) -> Iterator[str]:
 def _evidence(
     quotes: Iterable[_Quote], named: Sequence[Numbered], asked: str, folds: _Folds
 ) -> tuple[dict[str, list[tuple[str, int, int]]], str]:
-    """Return the ranges of quotations by mark, and the first quotation that is in no passage, else ''."""
+    """Return the ranges of quotations by mark, and the first quotation that is in no passage, or ''."""
     evidence: dict[str, list[tuple[str, int, int]]] = {}
     for quote in quotes:
         is_in_one = False

@@ -30,13 +30,13 @@ class DialogueRunOptions(AssistantRunOptions, total=False):
 class DialogueRetrievalAgent(Assistant):
     """Answers the last question from the last exchange and from matching parts of the earlier conversation.
 
-    What was said before is written to a text file below `dialogues` in the agent's workspace, one for each session, and
-    searched as a document. The text of a question longer than 1000 characters is written there as well. The model first
-    says what it asks, and then answers that.
+    The earlier conversation is written to a text file below `dialogues` in the agent's workspace, one for each session,
+    and searched as a document. The text of a question longer than 1000 characters is written there as well. The model
+    first says what it asks, and then answers that.
 
     Args: As for `Assistant`.
 
-    A run takes `session_id`, the name of its file; without it, the name follows from the first question.
+    A run takes `session_id`, the name of its file; without it, the name is derived from the first question.
     """
 
     run_options: ClassVar[type] = DialogueRunOptions

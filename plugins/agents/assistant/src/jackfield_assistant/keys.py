@@ -31,10 +31,10 @@ class QueryMaker:
     """Makes a query of a question, by asking a model as often as the strategy says.
 
     Args:
-        strategy: How.
+        strategy: The way in which this is done.
         agent: The agent that is asked; only `none` needs none.
         prompts: `keywords`, `keywords_with_words` and `split`.
-        host: Where the tool is looked up that lists the words of documents.
+        host: The host that looks up the tool that lists the words of documents.
 
     Raises:
         PluginError: That tool is not installed, and the strategy needs it.

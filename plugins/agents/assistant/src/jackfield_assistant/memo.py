@@ -27,8 +27,8 @@ _ENTRY = re.compile(r"/(.+?): (.*)")
 class MemoAssistant(Assistant):
     """Keeps with the tool `storage` what it should know later, and sees in its system message what it has kept.
 
-    The model sees the last 400 questions and what came after them; what it has kept is gathered from the whole
-    conversation. The next conversation begins with what is in the storage.
+    The model sees the last 400 questions and everything after them; its notes are gathered from the whole conversation.
+    The next conversation begins with the contents of the storage.
 
     Args:
         function_list, llm, system_message, name, description, rag_cfg, prompts: As for `Assistant`.
@@ -76,7 +76,7 @@ class MemoAssistant(Assistant):
                 yield event
 
     async def _stored(self, run: Run) -> dict[str, str]:
-        """Return what earlier conversations have kept; nothing if the storage cannot be read."""
+        """Return the notes of earlier conversations; nothing if the storage cannot be read."""
         try:
             output = await acall_tool(self.function_map[STORAGE], {"operate": "scan"}, context=run.context)
         except ToolServiceError:

@@ -87,9 +87,9 @@ class Memory(Agent):
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        rag_cfg: How documents are cut and searched; the keys of `RAGConfig`.
-        prompts: Texts in place of those in `prompts.toml` of this package.
-        options: As for every agent; `files` are the documents, besides those of the conversation.
+        rag_cfg: The way in which documents are cut and searched; the keys of `RAGConfig`.
+        prompts: Texts that replace those in `prompts.toml` of this package.
+        options: Those of every agent; `files` are the documents, besides those of the conversation.
 
     Raises:
         ConfigError: A strategy needs a model, and there is none.
@@ -144,8 +144,8 @@ class Memory(Agent):
         """Search for the last question of a run, and yield the events; `recalled` gets the passages.
 
         Args:
-            run: Whose messages and files count.
-            parent: What is used is counted there.
+            run: The run whose messages and files count.
+            parent: The run to which the usage is added.
             recalled: Is filled in.
             also: More that is searched for.
 

@@ -29,7 +29,7 @@ RAG_CFG: Mapping[str, object] = {"max_ref_token": 4500, "parser_page_size": 300}
 
 
 class ParallelDocQA(DocQAAgent):
-    """Asks a model about each part of the documents, many at a time, and answers from what they say and from a search.
+    """Asks a model about each part of the documents, many at a time, and answers from the findings and from a search.
 
     A part whose request fails, or whose answer cannot be understood, is named in the event
     `jackfield-assistant.parts_read`, and the others are used; if all requests fail, the run does.
@@ -37,10 +37,11 @@ class ParallelDocQA(DocQAAgent):
     Args:
         function_list: Is not used.
         llm, system_message, name, description, prompts, options: As for `Assistant`.
-        rag_cfg: As for `Assistant`, with smaller passages, because what the parts say is beside them.
+        rag_cfg: As for `Assistant`, with smaller passages, because the findings take space beside them.
         part_tokens: The size of a part.
-        at_once: How many parts are read at a time.
-        rounds: How often the parts are read at most; again if none of them has an answer, as in Qwen-Agent.
+        at_once: The number of parts that are read at a time.
+        rounds: The largest number of times that the parts are read; they are read again if none of them has an answer,
+            as in Qwen-Agent.
 
     Raises:
         ConfigError: A number is less than 1.
@@ -132,7 +133,7 @@ class _Reading:
     """A model reads parts of documents, so many at a time.
 
     Attributes:
-        answers: What the parts say about the question, by their place.
+        answers: The findings of the parts about the question, by position.
     """
 
     def __init__(

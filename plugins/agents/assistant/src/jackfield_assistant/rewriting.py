@@ -23,7 +23,7 @@ _FAILED = "the question was not rewritten, words of earlier turns are searched f
 
 
 class QuestionRewriter:
-    """Makes a question of a conversation one that can be searched for.
+    """Rewrites a question of a conversation so that it can be searched for.
 
     Args:
         rewriting: By which means.

@@ -28,8 +28,8 @@ RETRIEVAL = "retrieval"
 class VirtualMemoryAgent(Assistant):
     """Lets its model search with the tool `retrieval`; the passages are in the system message from then on.
 
-    The system message has as much as fits into `max_ref_token`, the newest first; what was found before that, the model
-    can look up again. In the history of the result, passages stay where they were found.
+    The system message contains as much as fits into `max_ref_token`, the newest first; the model can look up earlier
+    passages again. In the history of the result, passages stay where they were found.
 
     Args: As for `Assistant`; `rag_cfg` has the settings of the tool. No keywords are made: the model writes the query.
     """
@@ -65,7 +65,7 @@ class VirtualMemoryAgent(Assistant):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A result of the tool: its passages, and what else it says."""
+    """A result of the tool: its passages, and its other text."""
 
     passages: tuple[Mapping[str, Any], ...]
     notes: str
@@ -80,7 +80,8 @@ class Paging(Preprocessor):
 
     Args:
         prompts: `moved_up` and `moved_out`, which stand in place of passages.
-        most: How many tokens of passages the system message may have; those of the last result are always there.
+        most: The number of tokens of passages that the system message may have; those of the last result are always
+            included.
     """
 
     name: ClassVar[str] = "paging"
@@ -117,7 +118,7 @@ class Paging(Preprocessor):
 
 
 class Paged(Toolset):
-    """Puts what moves passages around the model of each run; it has no tools of its own."""
+    """Adds the processor that moves passages around the model of each run; it has no tools of its own."""
 
     name = "paged_retrieval"
     effects = ()

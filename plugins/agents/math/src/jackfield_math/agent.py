@@ -32,12 +32,12 @@ class TIRMathAgent(FnCallAgent):
     """Solves problems with Python: the last whole block of code of an answer is run, and the model reads its output.
 
     In the history, each block is a call of the code tool with its result, so approval, time-outs and limits of tool
-    calls hold, and other agents can read it.
+    calls apply, and other agents can read it.
 
     Args:
         function_list: The tool that runs code, with one text parameter `code`; `code_interpreter` if None.
         llm, system_message, name, description: As for every agent.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent; `limits={"turns": 10}` is the default.
 
     Raises:

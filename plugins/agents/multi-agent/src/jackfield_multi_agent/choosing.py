@@ -62,8 +62,8 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
         agents: Those that are in the conversation.
-        background: What it is about.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        background: Its subject.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
 
     Raises:

@@ -23,11 +23,11 @@ _TEXTS = ("name", "description", "instructions")
 
 class GroupChatCreator(Agent):
     """Answers with a design of a group chat: messages named `background` and, one for each agent, `role_config`, and an
-    answer to the user. `group_config` makes of them what `GroupChat` takes.
+    answer to the user. `group_config` turns them into arguments of `GroupChat`.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
     """
 

@@ -44,10 +44,10 @@ class GroupChatRunOptions(RunOptions, total=False):
 class GroupChat(MultiAgentHub, Agent):
     """Lets agents talk with each other. A speech consists of the turns of one agent until its answer.
 
-    Who speaks next is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
-    (`manual`); those whom the last question mentions as `@name` speak first, in that order. At the turn of a person
-    (`UserAgent`), or of nobody in the manual way, the run ends with `input_needed` and the event
-    `jackfield-multi-agent.input_needed`; it goes on with the history and what the person says, which needs no name.
+    The next speaker is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
+    (`manual`); agents that the last question mentions as `@name` speak first, in that order. At the turn of a person
+    (`UserAgent`), or when no speaker is chosen in manual mode, the run ends with `input_needed` and the event
+    `jackfield-multi-agent.input_needed`; it continues with the history and the person's message, which needs no name.
     `[STOP]` and an empty answer end it, too.
 
     Limits hold for the chat as a whole, turns for each speech.
@@ -58,10 +58,10 @@ class GroupChat(MultiAgentHub, Agent):
         agent_selection_method: `auto`, `round_robin`, `random` or `manual`.
         llm: The model of the host, and of agents in a dict.
         system_message, name, description, function_list: As for every agent; the system message is everybody's.
-        background: What the conversation is about, for all of them.
-        max_round: How many speeches a run has at most, unless the run says so itself.
+        background: The subject of the conversation, for all of them.
+        max_round: The largest number of speeches of a run, unless the run sets its own.
         seed: For `random`: every run with the same seed and the same agents has the same order.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
 
     Options of a run: `max_round`; `need_batch_response=False` for one speech; `mentioned_agents_name`, who speak first.
@@ -228,7 +228,7 @@ class _Chat:
     def _has_said(self, name: str) -> bool:
         """Return True if the person whose turn it is has just spoken: a later message without a name.
 
-        It comes so from a chat, or a page, that knows nothing of the people in a group.
+        Such a message comes from a chat or a page that knows nothing of the people in a group.
         """
         *before, last = self._run.messages
         opens = all(message.role == SYSTEM for message in before)

@@ -14,7 +14,7 @@ class MultiAgentHub:
     """Has agents; mixed into kinds that bring others together.
 
     Attributes:
-        agents: In order, each with a name of its own.
+        agents: The agents in order, each with a name of its own.
     """
 
     agents: tuple[Agent, ...]

@@ -27,9 +27,9 @@ class Router(MultiAgentHub, FnCallAgent):
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         agents: The agents to choose from, each with a name and a description.
-        rag_cfg: How its `files` are cut and searched, as for the agent `memory`, which looks them up for the question.
-            None to send the files whole.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        rag_cfg: The way in which its `files` are cut and searched, as for the agent `memory`, which looks them up for
+            the question. None to send the files whole.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent; `handoffs` may name further agents, with the history that they see.
 
     Raises:

@@ -38,15 +38,15 @@ _OTHER = {USER: ASSISTANT, ASSISTANT: USER}
 
 
 class HumanSimulator(Agent):
-    """Says what a user could say next: one of the questions that its model thinks of, or `<|STOP|>`.
+    """Says what a user could say next: one of the questions that its model proposes, or `<|STOP|>`.
 
     An answer of the model that is not a JSON list of texts stops the dialogue, and an event says so.
 
     Args:
         function_list, llm, name, description: As for every agent; tools are not called.
-        system_message: Who the user is and what they want, besides the instructions for the form.
-        seed: Of the choice among the questions.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        system_message: The user and their goal, in addition to the instructions for the form.
+        seed: The seed for the choice among the questions.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
     """
 
@@ -106,7 +106,8 @@ class DialogueSimulator(MultiAgentHub, Agent):
         user_agent: The one that asks, such as a `HumanSimulator`.
         assistant_agent: The one that answers.
         max_round: The most questions.
-        function_list, llm, system_message, name, description, options: As for every agent; it has no model of its own.
+        function_list, llm, system_message, name, description, options: Those of every agent; it has no model of its
+            own.
 
     Raises:
         ConfigError: An agent is missing or has no name, both have the same one, or `max_round` is less than 1.
@@ -157,8 +158,8 @@ class _Dialogue:
     """The conversation of the two so far.
 
     Attributes:
-        spent: What both have used.
-        reason: Why it is over; None if it goes on.
+        spent: The usage of both.
+        reason: The reason why it is over; None if it continues.
     """
 
     run: Run

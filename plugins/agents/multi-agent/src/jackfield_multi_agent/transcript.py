@@ -1,4 +1,4 @@
-"""A conversation of several, and what each of them sees of it."""
+"""A conversation of several agents, and the view that each of them has of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Transcript:
     """The speeches of a conversation. Each message is read once for each participant.
 
     Args:
-        names: Of all that are in it.
-        messages: The conversation so far; a message of an assistant belongs to the one that it names.
+        names: The names of all agents in it.
+        messages: The conversation so far; an assistant's message belongs to the agent that it names.
     """
 
     def __init__(self, names: Iterable[str], messages: Iterable[Message]) -> None:

@@ -24,14 +24,14 @@ class ArticleRunOptions(RunOptions, total=False):
 
 
 class ArticleAgent(Agent):
-    """Looks up what fits in its files and those of the conversation, and continues the text, or writes a whole one.
+    """Looks up passages in its files and those of the conversation, and continues the text or writes a new one.
 
     A run takes `full_article=True` for a whole text from an outline.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        rag_cfg: How documents are cut and searched, as for the agent `memory`, which looks them up.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        rag_cfg: The way in which documents are cut and searched, as for the agent `memory`, which looks them up.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent; `files` are the documents.
 
     Raises:

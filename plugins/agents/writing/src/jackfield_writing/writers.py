@@ -57,7 +57,7 @@ class _Writer(Agent):
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        prompts: Texts in place of those in `prompts.toml` of this package.
+        prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
     """
 
@@ -123,8 +123,8 @@ class WriteFromScratch(_Writer):
     that of the sections.
 
     Outlines in English and Chinese are understood, with or without numbers. An outline without any line ends the run
-    with it. With `knowledge`, the model first summarises that: the outline is made from the summary, and the sections
-    from all of it. Limits hold for the whole text, turns for each part.
+    with it. With `knowledge`, the model first summarises it: the outline is made from the summary, and the sections
+    from the whole. Limits hold for the whole text, turns for each part.
     """
 
     resumable = True

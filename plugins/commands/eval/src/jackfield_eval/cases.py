@@ -120,8 +120,8 @@ def load_suite(
 
     Args:
         path: A YAML or JSON file.
-        agents: Agent files, in place of those in the file.
-        changes: Settings in place of those in the file.
+        agents: Agent files that replace those in the file.
+        changes: Settings that replace those in the file.
         trust: The user vouches for the file, and for the agents that it names.
 
     Raises:

@@ -33,7 +33,7 @@ class Attempt:
         number: Number of the repetition, from 1.
         scores: The scores; empty if the run ended before scoring.
         answer: The text of the answer.
-        stop_reason: Why the run ended; '' if it failed.
+        stop_reason: The reason why the run ended; '' if it failed.
         error: The error that ended it; '' without one. A wrong answer is not an error.
         usage: Tokens and cost, including judges.
     """

@@ -36,7 +36,7 @@ class Score:
         scorer: The name of the scorer.
         value: From 0 to 1.
         passed: True if the value is sufficient.
-        why: Why the answer did not pass; '' if it passed.
+        why: The reason why the answer did not pass; '' if it passed.
         usage: Tokens and cost of a judge.
     """
 

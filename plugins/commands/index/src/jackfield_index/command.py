@@ -176,7 +176,7 @@ def _report(
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Build the index, and again whenever its files change; Ctrl-C ends it with 0, unless a build is under way."""
+    """Build the index, and again whenever its files change; Ctrl-C ends it with 0, unless a build is in progress."""
     index, config = KnowledgeIndex(options.name), read_config(options)
     if options.files or not index.exists:
         code = _build(argparse.Namespace(**{"chunk_size": None, "chunk_overlap": None, **vars(options)}))
@@ -223,7 +223,7 @@ def _make_searchers(chosen: Mapping[str, Mapping[str, object]]) -> dict[str, Sea
 
 
 async def _prepare(index: KnowledgeIndex, searchers: Mapping[str, Searcher], line: ProgressLine) -> list[str]:
-    """Let searchers index the documents now instead of at the first search; return what went wrong."""
+    """Let searchers index the documents now instead of at the first search; return the problems."""
     problems = []
     for name, searcher in searchers.items():
         line.say(f"{name}: indexing")
@@ -247,7 +247,7 @@ def _recorded_searchers(
     Args:
         index: The index, which may be missing.
         options: Options of the command.
-        reads_files: True if the command reads the files of the index again, so that their names matter, too.
+        reads_files: True if the command reads the files of the index again, so that their names matter as well.
 
     Raises:
         ConsentNeededError: The index came from elsewhere, and the user has not agreed to its effects.

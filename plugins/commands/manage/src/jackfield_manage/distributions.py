@@ -100,11 +100,11 @@ def read_distribution(location: str) -> Distribution | None:
 
 
 def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any]:
-    """Yield what a distribution requires on this Python and machine, as `packaging` requirements.
+    """Yield the requirements of a distribution on this Python and machine, as `packaging` requirements.
 
     Args:
         distribution: The distribution.
-        extra: An optional part, to get only what it adds; '' for what is always required.
+        extra: An optional part, to get only its additions; '' for the requirements that always apply.
     """
     from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
     from packaging.requirements import InvalidRequirement, Requirement

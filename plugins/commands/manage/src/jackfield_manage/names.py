@@ -31,7 +31,7 @@ def full_name(row: Row) -> str:
 
 
 def find_distributions(name: str, catalog: Catalog) -> list[str]:
-    """Return the distribution with this name, broken or not, or else those that offer a component of this name."""
+    """Return the distribution with this name, broken or not; otherwise those that offer a component of this name."""
     normalised = normalise(name)
     if normalised in all_distributions(catalog):
         return [normalised]
@@ -52,7 +52,7 @@ def all_distributions(catalog: Catalog) -> set[str]:
 
 
 def not_installed_error(name: str, catalog: Catalog) -> PluginNotFoundError:
-    """Return the error for a name that refers to nothing installed; it suggests similar names and what to install."""
+    """Return the error for a name of nothing installed; it suggests similar names and packages to install."""
     names = {row.id if "." in name else row.name for row in catalog.rows}
     kind, _, short = name.partition(".")
     suggestion = suggest(name, sorted(names | all_distributions(catalog)))

@@ -30,7 +30,7 @@ class Question:
         choices: The valid answers by their descriptions; empty if any answer is valid.
         default: The default answer, as a template; None if an answer is required.
         when: True, False or a template: if false, the question is not asked, and the unchecked default is the answer.
-        validator: A template that renders what is wrong with the answer, or nothing.
+        validator: A template that renders the problem with the answer, or nothing.
     """
 
     name: str

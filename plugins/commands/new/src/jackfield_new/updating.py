@@ -1,7 +1,7 @@
 """Bring a plugin up to a newer template: what the author changed stays.
 
-A made plugin keeps a record of the answers and of the files as the template wrote them. An update merges three
-versions of each file: as it was written, as it is now, and as the newer template writes it.
+A made plugin keeps a record of the answers and of the files as the template wrote them. An update merges three versions
+of each file: as it was written, as it is now, and as the newer template writes it.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Change:
 
     Attributes:
         path: Its path in the plugin.
-        action: What happens to it, for people.
+        action: The kind of change, for people.
         content: Its new content; None to remove it.
-        conflicts: How many places both changed.
-        is_kept: True if the file stays as it is, although the template changed.
+        conflicts: The number of places that both changed.
+        is_kept: True if the file stays unchanged although the template changed.
     """
 
     path: PurePosixPath

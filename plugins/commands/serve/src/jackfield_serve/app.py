@@ -61,9 +61,9 @@ def serving_app(
         tokens: The tokens of clients; None asks for none.
         owner: Returns the owner of a request, in place of `tokens`; None refuses the request.
         hosts: The names under which clients reach the application. Without tokens, only names of this machine itself
-            are allowed by default, so that no web page can reach it through a name of its own.
+            are allowed by default, so that no web page can reach it under a name of its own.
         max_body_bytes: The limit of a request's body.
-        host: Where names are looked up.
+        host: The host that looks names up.
 
     Raises:
         ConfigError: A setting does not fit, or two faces have the same path.

@@ -27,7 +27,7 @@ class MetricsPage:
     """The page `/metrics`. The observer is loaded at the first request for it.
 
     Args:
-        host: Where the observer is looked up.
+        host: The host that looks the observer up.
     """
 
     def __init__(self, host: Plugins) -> None:
@@ -39,7 +39,7 @@ class MetricsPage:
         """Return the page.
 
         Args:
-            queued: How many runs wait for a free place.
+            queued: The number of runs that wait for a free place.
 
         Raises:
             RequestRefusedError: The observer is not installed, or may not load.

@@ -70,7 +70,7 @@ def run_http(options: ServeOptions) -> int:
 
 
 def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
-    """Run the server until a signal comes: in a thread of its own under a running loop, such as that of a notebook."""
+    """Run the server until a signal arrives; under a running loop, as in a notebook, in its own thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -98,7 +98,7 @@ def _interrupts(handle: Callable[[int, FrameType | None], None]) -> Iterator[Non
 
 
 def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequence[tuple[str, str]]) -> None:
-    """Print the addresses, what they expose, and to whom."""
+    """Print the addresses, the agents they expose, and who may reach them."""
     table = [(name, f"{url}{path}".rstrip("/") if path == "/" else f"{url}{path}") for name, path in paths]
     width = max(len(name) for name, _ in table)
     lines = [f"Serving {', '.join(agents)}"]
@@ -224,7 +224,7 @@ def make_worker_app() -> ServingApp:
 
 
 def _tune_collector() -> None:
-    """Let the garbage collector leave what is loaded alone, and run less often."""
+    """Make the garbage collector ignore everything loaded so far, and run less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])

@@ -18,7 +18,7 @@ class Tokens:
     """The tokens that clients may use. Each belongs to an owner, and an owner sees its own runs only.
 
     Args:
-        tokens: Pairs of an owner and a token. '' as owner stands for an owner of this token alone.
+        tokens: Pairs of an owner and a token. '' as owner means that the token has an owner of its own.
 
     Raises:
         ConfigError: A token is too short or has other characters than a header may carry, or an owner has no valid

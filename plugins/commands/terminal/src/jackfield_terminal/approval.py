@@ -70,7 +70,7 @@ class Asker:
 
 
 def _discard_typed_input() -> None:
-    """Discard what was typed before the question was shown, so that it cannot answer it."""
+    """Discard input typed before the question was shown, so that it cannot answer it."""
     if os.name == "posix":
         import termios
 

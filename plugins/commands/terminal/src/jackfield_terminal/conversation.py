@@ -171,7 +171,7 @@ class Conversation:
         self.history = []
 
     def save(self, path: Path) -> None:
-        """Write the conversation, as Markdown if the name ends in `.md`, otherwise in a form that can be resumed.
+        """Save the conversation, as Markdown if the name ends in `.md`, otherwise in a form that can be resumed.
 
         Raises:
             ConfigError: The file cannot be written.

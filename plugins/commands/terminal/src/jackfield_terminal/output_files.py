@@ -34,7 +34,7 @@ class OutputFiles:
 
     Attributes:
         saved: The paths, in order.
-        problems: Why a file could not be saved, as sentences.
+        problems: The reasons why files could not be saved, as sentences.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -45,7 +45,7 @@ class OutputFiles:
         self.problems: list[str] = []
 
     def save(self, event: RunEvent) -> list[Path]:
-        """Save what an event brings, and return the paths of new and changed files."""
+        """Save the files and images of an event, and return the paths of new and changed files."""
         match event.event:
             case ToolFinished(message=message, metadata=metadata):
                 paths = [*self._save_media(message.name or "tool", message.items), *self._save_files(metadata)]

@@ -123,8 +123,8 @@ class Renderer:
     def make_room(self, call_id: str) -> None:
         """End an unfinished line for a question about a call, after the events before it were shown.
 
-        A run is ahead of its events: the question comes from its thread, while they wait in the stream. A resumed run
-        asks about calls of an earlier run, whose events do not come.
+        A run is ahead of its events: the question comes from its thread, while the events wait in the stream. A resumed
+        run asks about calls of an earlier run, whose events do not come.
         """
         with self._lock:
             if call_id:
@@ -185,7 +185,7 @@ class Renderer:
 
         Args:
             text: The line, already escaped by `escape_line`. A line that begins with `!` is a warning.
-            always: Also write it in quiet mode, as warnings are.
+            always: Also write it in quiet mode, as for warnings.
         """
         if self._quiet and not always and not text.startswith("!"):
             return

@@ -225,7 +225,7 @@ def print_output(result: RunResult[Any], options: argparse.Namespace) -> None:
 
 
 def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> str:
-    """Return what to type if a run is waiting for the user; '' if it is not. `run_id` is '' unless it is recorded."""
+    """Return the command to type if a run waits for the user; '' if not. `run_id` is '' if the run is not recorded."""
     if stop_reason == "input_needed":
         return f"To reply: {_command(options, 'jackfield chat')}\n"
     if stop_reason != "approval_needed":

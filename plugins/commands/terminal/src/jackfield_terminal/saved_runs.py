@@ -63,7 +63,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def claim_run(path: Path, *, again: bool = False) -> None:
-    """Mark a saved run as resumed before any of its calls runs, so that only one process can.
+    """Mark a saved run as resumed before any of its calls runs, so that only one process can resume it.
 
     The mark is a separate line after the conversation, so consent to the conversation stays valid.
 

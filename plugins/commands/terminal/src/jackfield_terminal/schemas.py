@@ -20,7 +20,7 @@ def read_schema(text: str) -> Form[Any]:
 
     Args:
         text: The path of a JSON Schema, a JSON Schema, or fields such as `name str, tags str[], age int: in years`.
-            Fields are separated by commas, or by lines if there are several. In brackets, they are those of a list:
+            Fields are separated by commas, or by lines if there are several. Fields in brackets are those of a list:
             `[name str, age int]`.
 
     Raises:

@@ -64,7 +64,7 @@ class Summary:
                 self.sources.append(str(source))
 
     def lines(self) -> list[str]:
-        """Return the citations as footnotes, or else the sources, if any, and the figures."""
+        """Return the citations as footnotes, or otherwise the sources, if any, and the figures."""
         figures = ", ".join(self.figures())
         if self.citations:
             return [*dict.fromkeys(str(citation) for citation in self.citations), figures]

@@ -31,7 +31,7 @@ class TransformersEmbedder(Embedder):
     after the batch that runs.
 
     Args:
-        host: Where a token for the hub is looked up.
+        host: The source of a token for the hub.
         settings: The settings of `TransformersEmbedderConfig`, which checks them.
     """
 

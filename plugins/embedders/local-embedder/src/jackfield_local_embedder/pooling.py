@@ -33,7 +33,7 @@ class Pooler:
     Args:
         recipe: The steps: pooling, further layers and normalisation.
         name: The model's name, for errors.
-        dimension: How many numbers of each vector are kept; None for all.
+        dimension: The number of dimensions of each vector that are kept; None for all.
 
     Raises:
         ModelRequestError: The weights of a layer are missing or damaged.

@@ -41,7 +41,7 @@ def read_weights(folder: Path, name: str, prefixes: Iterable[str], known: str) -
     Args:
         folder: The folder of the files.
         name: The model's name, for errors.
-        prefixes: The prefixes that all names may have; the one that they have is removed.
+        prefixes: The prefixes that all names may have; the one in use is removed.
         known: A weight that must be there; its name shows the prefix.
 
     Raises:

@@ -1,8 +1,8 @@
 """Find the effects of configuration files: agents, cases of an evaluation, MCP servers and saved runs.
 
 `request_of` reads a file and everything that it refers to, and gives a `jackfield.consent.Request`. Nothing is loaded,
-started or contacted for it. It looks at every setting, wherever it stands in the file, because an agent may be inside
-of an agent, a tool inside of a searcher, and a model inside of a tool.
+started or contacted for it. It examines every setting at any depth, because an agent may contain an agent, a searcher a
+tool, and a tool a model.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
 
     Args:
         path: An agent, a file of cases, a list of MCP servers, or a saved run.
-        host: Where the packages of components are looked up, by their metadata.
+        host: The host that finds the packages of components, by their metadata.
 
     Raises:
         ConfigError: It cannot be read.
@@ -120,17 +120,17 @@ def request_for(
     host: Plugins | None = None,
     agents: dict[str, str] | None = None,
 ) -> Request:
-    """Find out what a file can cause whose text has been read already, so that the same text is judged and used.
+    """Find the possible effects of a file whose text is already read, so that the same text is judged and used.
 
     Args:
-        file: Where it is.
-        text: What is in it.
+        file: Its path.
+        text: Its content.
         table: The value of the text.
-        read_as: How the caller uses it; told by its shape if None. Consent to a file that is read in one way does not
-            count for another, since a file may have the shape of several.
+        read_as: The way in which the caller uses it; judged by its shape if None. Consent to a file that is read in one
+            way does not count for another, since a file may have the shape of several.
         host: As for `request_of`.
-        agents: The texts of the agent files that cases name, by path. A text that is missing is read and added, so that
-            the caller uses what was judged.
+        agents: The texts of the agent files that cases name, by path. A missing text is read and added, so that the
+            caller uses the text that was judged.
 
     Raises:
         ConfigError: A file that it names as an agent cannot be read.

@@ -34,7 +34,7 @@ def load_agent_config(
         path: The file.
         trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
             folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
-        text: What is in the file, if the caller has read and judged it; the file is not read again.
+        text: The parsed content, if the caller has already read and judged the file; the file is not read again.
         params: The values of its variables, such as `{{ topic }}`; None leaves them as they are, for a caller that does
             not run the agent. See `templates`.
 

@@ -32,12 +32,12 @@ def parse_table(text: str, form: Form, *, max_depth: int = MAX_DEPTH) -> object:
 
     Args:
         text: The whole text of a file.
-        form: How it is written.
-        max_depth: How many lists and tables may be inside each other.
+        form: The form in which it is written.
+        max_depth: The largest depth of lists and tables.
 
     Raises:
-        ValueError: The text is not of this form; it has a YAML alias or a key twice; it is nested too deeply; or one
-            of its texts contains a NUL or a lone surrogate. No value is shown, since it may be a secret.
+        ValueError: The text is not of this form; it has a YAML alias or a duplicate key; it is nested too deeply; or
+            one of its texts contains a NUL or a lone surrogate. No value is shown, since it may be a secret.
     """
     try:
         value = _PARSERS[form](text, max_depth)

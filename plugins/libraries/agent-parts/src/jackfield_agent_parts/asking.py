@@ -28,9 +28,9 @@ async def ask_below(
     """Ask an agent for a run, and yield its events; at their end, `answered` has the answer.
 
     Args:
-        agent: Which is asked.
-        messages: What it is asked.
-        parent: The run that waits; what the agent uses is counted there.
+        agent: The agent that is asked.
+        messages: The messages with its question.
+        parent: The run that waits; the agent's usage is added to it.
         answered: Is filled in.
         options: As for `Agent.astream`.
 

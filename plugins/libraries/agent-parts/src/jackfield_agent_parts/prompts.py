@@ -25,7 +25,7 @@ class Prompts:
 
     Args:
         own: Those of the agent kind, in each language.
-        given: Those of the user, which replace some or all of them.
+        given: The user's prompts, which replace some or all of them.
 
     Raises:
         ConfigError: `given` cannot be read, names a prompt that there is not, or holds something other than texts.

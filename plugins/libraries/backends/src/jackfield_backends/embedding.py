@@ -34,7 +34,7 @@ async def embed_in_batches(
         backend: The backend's name, for errors.
         size: The maximum number of texts in one request.
         concurrency: The maximum number of requests in flight; a request that waits for its retry does not count.
-        max_retries: How often a failed request is repeated, if that may help.
+        max_retries: The number of times that a failed request is repeated, if that may help.
         dimension: The length that every vector must have; None if the model decides.
 
     Raises:

@@ -65,7 +65,7 @@ class Answer:
     Attributes:
         messages: The original messages, for backends that read `origin`; empty if there are only strays.
         text: The texts, with notes in place of media.
-        reasoning: The reasoning, '' if there is none.
+        reasoning: The reasoning; '' if there is none.
         calls: The calls, in order.
         strays: Results that belong to none of these calls.
     """

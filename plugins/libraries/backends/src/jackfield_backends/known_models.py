@@ -59,7 +59,7 @@ UNKNOWN = KnownModel()
 def find_model(provider: str, model: str) -> KnownModel:
     """Find the entry of a model; `UNKNOWN` if its table has none.
 
-    An exact name wins over a pattern, and of patterns the one with the longest text besides `*`.
+    An exact name wins over a pattern; among patterns, the one with the longest text besides `*` wins.
 
     Args:
         provider: The name of the table; '' for a server whose models are not known.

@@ -30,7 +30,7 @@ HOSTS = ("api.anthropic.com", "api.deepseek.com", "api.openai.com", "dashscope.a
 
 
 class Addressed(Protocol):
-    """A model that may have an address of its own, as `jackfield_http.backend.HTTPBackend` has."""
+    """A model that may have its own address, as `jackfield_http.backend.HTTPBackend` does."""
 
     @property
     def config(self) -> LLMConfig:

@@ -32,7 +32,7 @@ class SafeEncoding:
     are cut in the middle, which changes a token or two.
 
     Args:
-        encoding: What encodes a part.
+        encoding: The function that encodes a part.
         normal_form: The Unicode form that texts are converted to first; None to leave them as they are.
     """
 

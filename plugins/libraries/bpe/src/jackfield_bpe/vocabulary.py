@@ -46,7 +46,7 @@ def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
 
     Args:
         data: In tiktoken's format.
-        origin: Where the bytes are from, for errors.
+        origin: The origin of the bytes, for errors.
         sha256: The hash they must have, in hex; '' for any.
 
     Raises:

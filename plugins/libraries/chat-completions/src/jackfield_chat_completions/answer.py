@@ -43,14 +43,14 @@ class ChatReader(AnswerReader):
     """Reads a Chat Completions answer.
 
     Only the first choice is read, even if `n` in `extra_body` asks for several. `finish` reports the usage and the end,
-    so they come once and last, even from servers that repeat the usage in every chunk. Sound comes whole, before them;
-    its transcript becomes the text if the server sends no other.
+    so they come once and last, even from servers that repeat the usage in every chunk. Sound arrives whole, before
+    them; its transcript becomes the text if the server sends no other.
 
     Args:
         failures: The errors of this request.
         sound_format: The sound format that was requested, '' if none was.
         cost_currency: The currency of the usage's `cost`, '' if that field is not a cost.
-        patience_s: How many seconds the server may send comments without an event; None for the default.
+        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks Chat Completions"
@@ -212,7 +212,7 @@ def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
 
     Args:
         wire: The object as received.
-        cost_currency: The currency of its `cost`, '' if that field is not a cost.
+        cost_currency: The currency of its `cost`; '' if that field is not a cost.
     """
     prompt = wire.get("prompt_tokens_details") or {}
     completion = wire.get("completion_tokens_details") or {}

@@ -47,7 +47,7 @@ def error_of_response(failures: Failures, status: int, body: bytes, *, where: st
     Args:
         failures: The errors of the request.
         status: Not 2xx.
-        body: What was read of it.
+        body: The part of it that was read.
         where: The settings that say where the models are, for the advice in the message.
     """
     text, codes = _said(_json_or_text(body))

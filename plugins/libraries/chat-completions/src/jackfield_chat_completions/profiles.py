@@ -41,9 +41,9 @@ class Dialect:
         stream_usage: Ask for token counts in the stream.
         max_tokens_key: The server's name for the limit of the answer's length.
         repetition_penalty_key: The server's name for the repetition penalty.
-        continuation: How an answer at the end of the history is continued: `as_is` sends it unmarked, which some
-            servers continue unasked; `fold` writes it into the user message before it, for servers that cannot; the
-            others are the marks that servers know.
+        continuation: The way in which an answer at the end of the history is continued: `as_is` sends it unmarked,
+            which some servers continue unasked; `fold` writes it into the user message before it, for servers that
+            cannot; the others are the marks that servers know.
         sound_as_uri: Sound is sent as a `data:` URI, not as bare base64.
         cost_currency: The currency of `usage.cost`; '' if that field is not a cost.
         body: Further fields of every request; the request's own values win.
@@ -69,10 +69,10 @@ class ServerProfile:
     Attributes:
         url: Its usual base URL, without a slash at the end; '' if it must be configured.
         key: The environment variable of its API key; '' if it needs none.
-        dialect: How to talk to it.
-        facts: What its models can do, by the name in `ModelFacts`, where that differs from the default.
+        dialect: The variant of the protocol that it speaks.
+        facts: The abilities of its models that differ from the defaults, by their names in `ModelFacts`.
         where: The settings that say where a model is, for the error about a model that does not exist.
-        hosts: Where the key may go besides the host of `url`; a leading dot includes all subdomains.
+        hosts: The hosts to which the key may be sent besides that of `url`; a leading dot includes all subdomains.
         models: The table of `jackfield_backends.known_models` that has the facts about its models; '' if none has.
     """
 

@@ -75,7 +75,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool 
 
     Args:
         messages: The history.
-        dialect: How to talk to the server.
+        dialect: The variant of the protocol that the server speaks.
         files: The server takes PDFs; otherwise they become notes.
     """
     wire: list[Wire] = []
@@ -88,7 +88,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool 
 
 
 def _content(message: Message, dialect: Dialect, *, files: bool) -> str | list[Wire]:
-    """Text as one string where there is nothing else: some servers know no lists."""
+    """Text is one string if there is nothing else, because some servers accept no lists."""
     content = message.content
     if isinstance(content, str):
         return content

@@ -1,6 +1,6 @@
 """Keep a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux only.
 
-Only the standard library is used, and nothing of this package: `guard` runs without site-packages. Every function that
+It uses only the standard library, and nothing of this package: `guard` runs without site-packages. Every function that
 fails raises `OSError`.
 """
 
@@ -68,7 +68,7 @@ def enter_namespaces(*, leave_network: bool = False) -> bool:
         leave_network: Have this process and its children in a network of their own, with a loopback device only.
 
     Returns:
-        Whether a user namespace was needed for it, as it is for everybody but root.
+        True if a user namespace was needed for it, as for everyone but root.
     """
     new = _CLONE_NEWPID | (_CLONE_NEWNET | _CLONE_NEWIPC if leave_network else 0)
     was_needed = _enter(new)
@@ -100,16 +100,17 @@ def _start_loopback() -> None:
 
 
 def show_own_processes_only() -> None:
-    """In process 1 of a namespace: put a /proc in place that shows its processes, for it and its children."""
+    """In process 1 of a namespace, mount a /proc that shows its processes, for it and its children."""
     _unshare(_CLONE_NEWNS)
     _checked(_libc().mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _checked(_libc().mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
 def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
-    """In a mount namespace of its own: make a root folder with these files and folders only, and own processes' /proc.
+    """In a mount namespace of its own, make a root folder with only these files and folders, and its own /proc.
 
-    What is readable stays so below what is writable. The working directory stays the same, if it is among them.
+    A readable path stays readable only, even below a writable one. The working directory stays the same, if it is among
+    them.
     """
     paths = {*readable, *writable}
     here = os.getcwd()  # noqa: PTH109 - light
@@ -165,8 +166,8 @@ def restricts_files() -> bool:
 def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network: bool) -> None:
     """Let this process and its children use only the files below these paths from now on; missing paths are ignored.
 
-    Where the system can, they connect to no TCP port unless `network`, and reach no abstract socket and no process that
-    is not restricted as they are.
+    If the system supports it, they connect to no TCP port unless `network`, and reach no abstract socket and no process
+    that is not restricted in the same way.
     """
     abi = _landlock_abi()
     every = rights_of(abi)
@@ -232,7 +233,7 @@ def counts_processes_by_namespace() -> bool:
 
 
 def _namespaces_work() -> bool:
-    """Try it in a child: what has been entered cannot be left again."""
+    """Try it in a child: a namespace that was entered cannot be left again."""
     return _succeeds(_try_namespaces)
 
 

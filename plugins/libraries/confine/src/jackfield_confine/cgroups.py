@@ -1,10 +1,10 @@
 """Limit the memory and the processes of a program as a whole, where the machine offers a control group. Linux.
 
 A limit of a process counts address space. A control group counts what all processes of a program hold together, with
-shared memory, files in memory and the kernel's buffers. Root has one on most machines; others where one was delegated
-to them, as systemd does for the services of a user.
+shared memory, files in memory and the kernel's buffers. Root has one on most machines; other users have one if it was
+delegated to them, as systemd does for a user's services.
 
-Only the standard library is used, and nothing of this package: `guard` runs without site-packages.
+It uses only the standard library, and nothing of this package: `guard` runs without site-packages.
 
 Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst` and `cgroup-v1/pids.rst`.
 """
@@ -65,7 +65,7 @@ class ControlGroup:
             raise
 
     def join(self) -> None:
-        """Move this process in; what it starts is in the group, too."""
+        """Move this process into the group; the processes that it starts are in it as well."""
         for door in self._doors:
             os.write(door, b"0")
 

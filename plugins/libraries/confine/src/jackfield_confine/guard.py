@@ -3,15 +3,14 @@
     python -I -S guard.py '{"limits": {"memory_bytes": …}, "barriers": […], …}' program argument …
 
 Two processes come of it. One gets the limits and then becomes the program. The other, its guard, waits: when the host
-process is gone, asks it to stop (SIGTERM), or the program ends, it kills the program and all descendants, also those
-that made a session of their own. It ends with the program's exit code, or 128 and the number of the signal.
+process is gone or asks it to stop (SIGTERM), or the program ends, it kills the program and all descendants, including
+those that started their own session. It ends with the program's exit code, or 128 and the number of the signal.
 
-The plan, as JSON, has what `guarding.guarded` was given. With namespaces there is a third process between the two, the
-first of its namespace: the program cannot signal it, does not see the guard at all, and nothing in the namespace
+The plan, as JSON, contains the arguments of `guarding.guarded`. With namespaces, there is a third process between the
+two, the first of its namespace: the program can neither signal it nor see the guard, and nothing in the namespace
 outlives it.
 
-Only the standard library is used, and nothing of this package but `barriers`, `cgroups` and `syscalls`, which are the
-same.
+It uses only the standard library, and of this package only `barriers`, `cgroups` and `syscalls`, which do the same.
 """
 
 from __future__ import annotations
@@ -94,10 +93,10 @@ def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.C
 
 
 def _stand_behind(host: int) -> int:
-    """Continue in a child, whose parent takes what is meant for the guard, and return that parent's number.
+    """Continue in a child whose parent receives the signals meant for the guard; return that parent's number.
 
-    Without a namespace nothing ends with a guard that is killed. The one that the host can kill has only a guard below
-    it; that one sees it go, and the program cannot signal it.
+    Without a namespace nothing ends with a guard that is killed. The process that the host can kill has only a guard
+    below it; the guard notices its end, and the program cannot signal it.
     """
     front = os.getpid()
     guard = os.fork()
@@ -114,7 +113,7 @@ def _stand_behind(host: int) -> int:
 
 
 def give_away(folder: str, user: int) -> None:
-    """Make a folder of root's, and what of root's is below it, another user's."""
+    """Give a folder that belongs to root, and root's files below it, to another user."""
     entries = 0
     for _, folders, files, opened in os.fwalk(folder, follow_symlinks=False):
         if os.fstat(opened).st_uid == 0:
@@ -216,7 +215,7 @@ def _pipe_filter() -> int:
 
 
 def apply_limits(limits: dict[str, int], *, others: int) -> None:
-    """Lower the limits of this process and of all it will start; `others` are the threads the user has beside them."""
+    """Lower the limits of this process and of all that it will start; `others` counts the user's other threads."""
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])

@@ -58,9 +58,9 @@ def guarded(
     """Return the command for a program within limits. It ends with its starter, and everything it started with it.
 
     Args:
-        barriers: What may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.
-        files: What it may reach; None leaves files and network open.
-        gift: What another user gets before the program starts.
+        barriers: The barriers that may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.
+        files: The files and the network that it may reach; None leaves both open.
+        gift: The folders that another user receives before the program starts.
         keeps_rights: It gives up root's rights itself. Nothing but the limits is then done here.
         report: The file into which the barrier that works is written.
         leftovers: A folder that is removed if the starting process ends first; '' for none.

@@ -40,7 +40,7 @@ def this_python() -> str:
     """Return the absolute path of the interpreter that runs this process.
 
     Raises:
-        SandboxError: The interpreter is part of another program, and there is none on the disk.
+        SandboxError: The interpreter is part of another program, and no executable of it is on the disk.
     """
     # A program that embeds Python may leave it empty.
     if sys.executable:
@@ -103,7 +103,7 @@ def _needs(path: str, *prefixes: str) -> tuple[str, ...]:
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the names by which an executable is reached, one link after the other, as absolute paths."""
+    """Yield the names through which an executable is reached, one link after the other, as absolute paths."""
     for _ in range(_MOST_LINKS):
         yield path
         if not os.path.islink(path):  # noqa: PTH114

@@ -1,8 +1,8 @@
-"""Open files that code may be changing meanwhile, so that nothing it plants leads elsewhere or blocks.
+"""Open files that code may be changing at the same time, so that no link it plants leads elsewhere and no file blocks.
 
 A path is checked at one moment and used at another. Between the two, code that may write there can put a link in the
 place of a folder, or a pipe in the place of a file. So every part of a path is opened below the descriptor of the part
-before it, none may be a link, and the file that was opened is looked at, not its name.
+before it, none may be a link, and checks look at the opened file, not at its name.
 """
 
 from __future__ import annotations

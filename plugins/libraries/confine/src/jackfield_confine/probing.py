@@ -123,7 +123,7 @@ def probe_protection(sandbox: ProgramSandbox) -> frozenset[Risk]:
     """Return the risks that a sandbox covers here: those it was seen to stop. It blocks for a few tenths of a second.
 
     A program in the sandbox tries to read and change a file of this process, to reach its sockets and to see it; it
-    reads its limits; and it asks for more memory and processes than it may have.
+    reads its limits; and it requests more memory and processes than it may have.
 
     Raises:
         SandboxError: No program runs in the sandbox; the message is what it printed.

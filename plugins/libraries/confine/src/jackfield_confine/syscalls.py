@@ -5,7 +5,7 @@ refuses what namespaces, Landlock and limits leave open: memory that no limit co
 tracing, further namespaces, and parts of the kernel that programs in a sandbox do not need. It is a program in classic
 BPF of about 400 instructions, assembled here: libseccomp would be a package of the system, and bubblewrap takes bytes.
 
-Only the standard library is used, and nothing of this package: `guard` runs without site-packages.
+It uses only the standard library, and nothing of this package: `guard` runs without site-packages.
 
 Sources: seccomp(2); Linux, `Documentation/userspace-api/seccomp_filter.rst`; the numbers are those of
 `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.

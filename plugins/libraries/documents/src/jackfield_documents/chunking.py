@@ -114,8 +114,9 @@ class _Cut:
 class _Piece:
     """A block, or a part of a block that is too long for one chunk.
 
-    `tokens` may differ a little from the count of the text alone: it decides what is tried, and the whole chunk is
-    counted. `glue` separates it from the previous piece. `lead` is repeated before it if it opens a chunk.
+    `tokens` may differ a little from the count of the text alone: it decides which chunks are tried, and the whole
+    chunk is then counted. `glue` separates it from the previous piece. `lead` is repeated before it if it opens a
+    chunk.
     """
 
     text: str

@@ -87,7 +87,7 @@ def _head_that_fits(
 
 
 def tail_from_a_sentence(text: str, max_chars: int) -> str:
-    """Return the end of a text, at most `max_chars`, from a sentence, else from a word, if that keeps half of it."""
+    """Return the end of a text, at most `max_chars`, from a sentence, or from a word if that keeps half of it."""
     if len(text) <= max_chars:
         return text
     first = len(text) - max_chars

@@ -333,7 +333,7 @@ class DocumentReader:
         return default_host() if self._host is None else self._host
 
     def _kind(self, row: Row, path: str) -> str:
-        """Return what the name of a file says about its kind: its extension, or all of it for a compressed file."""
+        """Return the kind of a file by its name: its extension, or the whole name for a compressed file."""
         return _name(path) if self._plugins.spec_of(row, ParserSpec).has_parts else _suffix(path)
 
     # --- choosing a parser ---

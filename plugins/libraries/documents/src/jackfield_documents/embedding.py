@@ -49,7 +49,7 @@ class ChunkEmbedder:
         return self._clean("\n".join((*context, chunk.text)))
 
     def question_in(self, query: str) -> str:
-        """Return the question of a query, which may be JSON with additional keywords; '' for none."""
+        """Return the question of a query, which may be JSON with additional keywords; '' if there is none."""
         if not query.lstrip().startswith("{"):
             return self._clean(query)
         try:

@@ -38,7 +38,7 @@ _ANSWER_CHARS = 200
 
 
 class Dependence(IntEnum):
-    """How much a question depends on what was said before it."""
+    """The degree to which a question depends on earlier turns."""
 
     NONE = 0
     SOME = 1
@@ -72,12 +72,12 @@ def search_text(question: str, earlier: Sequence[Exchange]) -> str:
 
     Args:
         question: The last question.
-        earlier: What was said before it, oldest first.
+        earlier: The earlier turns, oldest first.
 
     Returns:
-        The question alone if it depends on nothing. Otherwise the last exchange comes before it, and with that the ones
-        it depends on in turn, three at most; of an answer, the first 200 characters. A question that depends in part
-        comes twice, so that its own words count more.
+        The question alone if it depends on nothing. Otherwise the last exchange comes before it, preceded by the
+        exchanges that it depends on in turn, three at most; of an answer, only the first 200 characters. A question
+        that depends only in part is repeated, so that its own words count more.
     """
     how = dependence(question)
     if how is Dependence.NONE or not earlier:

@@ -20,7 +20,7 @@ class Place:
 
     Attributes:
         block: The block.
-        page: The page the block begins on, or that of the previous block; None for formats without pages.
+        page: The page on which the block begins, or that of the previous block; None for formats without pages.
         headings: The headings above the block, outermost first, at most nine; for a heading, itself included.
         start: The offset of the block's text in `text_of` the document, in characters.
     """

@@ -17,7 +17,7 @@ MetadataRules = Sequence[tuple[Where, Mapping[str, MetadataValue]]]
 
 
 def metadata_of(document: Document, rules: MetadataRules = ()) -> dict[str, MetadataValue]:
-    """Return the values by which a document is filtered: what the file states, its `year`, and those of rules."""
+    """Return the values by which a document is filtered: those that the file states, its `year`, and those of rules."""
     return with_rules(document.source, document.title, stated_metadata(document), rules)
 
 

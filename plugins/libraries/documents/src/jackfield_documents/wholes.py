@@ -62,7 +62,8 @@ def asks_for_whole(question: str, *, names: Iterable[str] = ()) -> bool:
 def overview(chunks: Iterable[Chunk], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
     """Return chunks that represent each document: its beginning, and parts at equal distances up to its end.
 
-    Documents share the tokens equally; what one does not need goes to the others. The chunks are in the given order.
+    Documents share the tokens equally; tokens that one does not need go to the others. The chunks are in the given
+    order.
     """
     by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in chunks:

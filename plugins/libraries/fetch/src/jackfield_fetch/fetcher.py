@@ -1,4 +1,4 @@
-"""Fetches what a URL names, from public servers only unless others are allowed."""
+"""Fetches the contents of URLs, from public servers only unless others are allowed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
 class FetchError(ToolServiceError):
     """A URL could not be fetched; the text names it without its query, and says why.
 
-    `code` is the HTTP status of an answer that gave nothing, as a text; None where there was no answer.
+    `code` is the HTTP status of an answer without content, as a text; None if there was no answer.
     """
 
 
@@ -42,9 +42,9 @@ class Fetched:
     """The response of a server.
 
     Attributes:
-        url: Where it was in the end, redirects followed.
+        url: The final URL, after redirects.
         media_type: Such as `text/html`, in lower case; '' if the server does not say.
-        charset: As the server says; '' if it does not.
+        charset: As the server states it; '' if it does not.
         etag, last_modified: To ask later whether it has changed; '' if the server does not say.
         content: The body, unpacked.
     """
@@ -60,9 +60,9 @@ class Fetched:
 class Fetcher:
     """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps no connection.
 
-    The addresses of each server, those of redirects included, are looked up once and checked, and a checked one is
-    connected to: a name that stands for another address a moment later leads nowhere else. Proxies of the environment
-    are not used, because they would look up the name themselves.
+    The addresses of each server, including those of redirects, are looked up once and checked, and the connection goes
+    to a checked address: a name that means another address a moment later leads nowhere else. Proxies of the
+    environment are not used, because they would look up the name themselves.
 
     Args:
         cfg: The settings of `FetchConfig`.
@@ -78,7 +78,7 @@ class Fetcher:
 
         Args:
             url: With `http:` or `https:`.
-            known: What it gave before, which is given again if the server says that nothing has changed.
+            known: The earlier result, which is returned again if the server reports no change.
             check: Awaited with each URL before its server is asked: with `url`, and with each one that a redirect
                 leads to. An error that it raises ends the fetch.
 
@@ -207,7 +207,7 @@ class _NotPacked:
 class _Gzip:
     """Unpacks a body of gzip, all members of it (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
 
-    Raises `zlib.error` for damaged members, for too many of them, and for anything else behind them.
+    Raises `zlib.error` for damaged members, for too many of them, and for any other data behind them.
     """
 
     def __init__(self) -> None:
@@ -361,7 +361,7 @@ def _end_of_lines(data: bytes, most: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure in words; those of libraries often name addresses, or nothing."""
+    """Return the reason of a failure in words, because the texts of libraries often name addresses, or nothing."""
     chain: list[BaseException] = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)

@@ -1,4 +1,4 @@
-"""Images of a conversation: which there are, what is in them, and where a tool puts its own."""
+"""Images of a conversation: list them, read them, and save those that a tool makes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
     """Return the images of a conversation, each once, in order: URLs, `data:` URIs and paths.
 
-    A path counts in messages of the user and of the system only: in any other it is a text that somebody wrote. Then
-    come those of `files` that are named like images.
+    A path counts in messages of the user and of the system only: in any other it is a text that somebody wrote. They
+    are followed by those of `files` with names of images.
 
     Args:
         messages: The conversation so far: `ToolContext.messages`.
@@ -41,7 +41,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
     """Return the content of an image of a conversation.
 
     Args:
-        address: One of `images_in`. A path is read, so it must be one that the caller trusts.
+        address: One of `images_in`. A path is read, so the caller must trust it.
         fetcher: Fetches URLs; its `max_bytes` is the limit for files and `data:` URIs, too.
 
     Raises:
@@ -70,16 +70,16 @@ def data_uri(content: bytes) -> str:
 
 
 def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str) -> str:
-    """Write an image into the workspace, whole or not at all; gives its path there. It blocks.
+    """Write an image into the workspace, whole or not at all; return its path there. It blocks.
 
-    The name is made of what is in it: the same image is one file, however often it is saved. No link is followed below
-    the workspace, whenever code that runs there puts one in the place of a folder.
+    The name is derived from the content: the same image is one file, however often it is saved. No link is followed
+    below the workspace, whenever code that runs there puts one in the place of a folder.
 
     Args:
-        content: What the file is to hold.
+        content: The content of the file.
         workspace: The run's.
-        folder: Where in it, with / between its parts: `tools/` and the name of the tool.
-        ending: Of the name: `.png`.
+        folder: The path in it, with / between its parts: `tools/` and the name of the tool.
+        ending: The ending of its name: `.png`.
 
     Raises:
         ToolServiceError: It cannot be written.

@@ -68,7 +68,7 @@ def request_url(url: str) -> str:
     """Return a URL for a request: in ASCII, and without its fragment.
 
     Raises:
-        ValueError: It is not one that can be fetched; the text says why, without what the URL may keep secret.
+        ValueError: It cannot be fetched; the text gives the reason, without the parts of the URL that may be secret.
     """
     if len(url) > MAX_URL_CHARS:
         raise ValueError(f"its address has more than {MAX_URL_CHARS:,} characters")

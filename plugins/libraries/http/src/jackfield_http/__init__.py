@@ -4,7 +4,7 @@
 - `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
 - `sse`: server-sent events out of bytes.
 - `halves`: characters that are cut in two by the end of a chunk.
-- `failures`: what the network, a status and a server's refusal mean, as Jackfield's errors.
+- `failures`: failures of the network, statuses and refusals of servers as Jackfield's errors.
 - `answers`: `AnswerReader`, what readers of all protocols share.
 - `calls`: `Calls`, which assigns the pieces of tool calls to their calls.
 - `server`: the server that requests go to: found at the first one, with its key and its connections.

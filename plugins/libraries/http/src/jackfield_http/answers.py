@@ -29,7 +29,7 @@ class AnswerReader(ABC):
 
     Args:
         failures: The errors of this request.
-        patience_s: How many seconds the server may send comments without an event; None for the default.
+        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
 
     Attributes:
         done: True once nothing can follow; the rest is not read.

@@ -41,10 +41,10 @@ class Exchange(Generic[ServerT]):
     """A request that a server has begun to answer.
 
     Attributes:
-        request: What was asked.
+        request: The request to the model.
         server: The server that was asked.
         failures: The errors of this request.
-        patience_s: How many seconds the server may send comments without an event.
+        patience_s: The number of seconds for which the server may send comments without an event.
     """
 
     request: ChatRequest
@@ -158,7 +158,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         return configured_url(self.config.server_url, self.key_rule, setting=self.url_setting)
 
     def find_key(self, url: str | None, rule: KeyRule | None = None, *, needed: bool = False) -> FoundKey:
-        """Find the key for a server: the configured one, else one that the rule allows to be sent there.
+        """Find the key for a server: the configured one, or one that the rule allows to be sent there.
 
         Args:
             url: The server's address; None for the provider's own.

@@ -58,7 +58,7 @@ class Calls:
         Args:
             index: The index of its call; None if the server sends none.
             call_id: The id of its call; '' for none.
-            name: The function, which servers send with the first piece or with all of them; '' for none.
+            name: The function; servers send it with the first piece or with every piece; '' for none.
             arguments: The next part of the arguments.
         """
         return self._call_of(index, call_id, name, arguments).extend(call_id, name, arguments)

@@ -66,7 +66,7 @@ class FoundKey:
 
 
 def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, settings: Settings) -> FoundKey:
-    """Find the API key for a server: the configured one, else that of the environment or the user's file, if allowed.
+    """Find the API key for a server: the configured one, or that of the environment or the user's file, if allowed.
 
     Args:
         url: The server's address; None for the provider's own.

@@ -32,7 +32,7 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The address of a server, and what every request to it carries.
+    """The address of a server, and the headers of every request to it.
 
     Attributes:
         url: The whole URL of the endpoint: `https://api.acme.example/v1/chat/completions`.
@@ -131,7 +131,7 @@ class Opened(Generic[ServerT]):
 
 
 class Access(Generic[ServerT]):
-    """Finds a server at the first request, with the API key as it is then, and again after closing.
+    """Finds a server at the first request, with the API key of that moment, and again after closing.
 
     Args:
         find: Returns the server; called in a worker thread.

@@ -57,12 +57,12 @@ class Place:
     """The address of a provider's service, and its credentials.
 
     Attributes:
-        url: The provider's own address; '' if each user has one of their own.
-        key: Where the API key comes from, and where it may go.
+        url: The provider's own address; '' if each user has a different one.
+        key: The sources of the API key, and the hosts it may be sent to.
         header: The header that carries the key; '' for none.
         parameter: The parameter of the query that carries it; '' for none.
-        open: Whether it lets in everybody, so that no key is needed.
-        refusing: What to do where it refuses to let one in (401, 403), if that is not about a key.
+        open: True if it lets in everyone, so that no key is needed.
+        refusing: The advice if it refuses access (401, 403) for a reason other than the key.
     """
 
     url: str = ""
@@ -87,7 +87,7 @@ class JSONService:
         name: The tool and the provider, for errors.
         place: The provider's.
         config: The user's.
-        settings: Where the API key is looked up, if the configuration has none; called at the first request.
+        settings: The source of the API key, if the configuration has none; called at the first request.
 
     Raises:
         ConfigError: There is an API key that the service has no use for.
@@ -105,7 +105,7 @@ class JSONService:
     async def ask(
         self, read: Callable[[Any], T], *, path: str = "", query: Mapping[str, str] | None = None, body: object = None
     ) -> T:
-        """Send one request, and again if that may help.
+        """Send one request, and repeat it if that may help.
 
         Args:
             read: Makes a value of the answer. Python's errors about what is missing or of another type mean that the
@@ -115,8 +115,8 @@ class JSONService:
             body: Sent as JSON, by POST; None for GET.
 
         Raises:
-            ToolServiceError: There is no answer that can be used. Its `code` is the HTTP status, if there was one.
-            ConfigError: There is no address or no API key, or one that cannot be used.
+            ToolServiceError: There is no usable answer. Its `code` is the HTTP status, if there was one.
+            ConfigError: There is no address or no API key, or it cannot be used.
         """
         ask = partial(self._asked, read, path, query or {}, None if body is None else json_bytes(body))
         try:

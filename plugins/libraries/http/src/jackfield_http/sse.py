@@ -42,7 +42,7 @@ class _Lines:
     """The lines of a stream, however its bytes are cut.
 
     Args:
-        patience_s: How many seconds other data, such as comments, may arrive without an event.
+        patience_s: The number of seconds for which other data, such as comments, may arrive without an event.
         clock: Returns the time in seconds; replaced in tests.
     """
 

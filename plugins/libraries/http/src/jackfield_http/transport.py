@@ -1,8 +1,8 @@
 """HTTP to one server from one event loop: connections that are kept, over sockets that cost little.
 
 TLS, proxies and HTTP/1.1 itself are httpcore2's. Two parts of it are replaced through its public interfaces, because of
-what they cost: its network layer on anyio (half of a short call), and its pool, which looks at every connection for
-every request (half of a call beside 200 others).
+their cost: its network layer on anyio (half of a short call), and its pool, which looks at every connection for every
+request (half of a call beside 200 others).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Route:
 
 
 def _without_headers(record: logging.LogRecord) -> bool:
-    """Take the headers of answers out of the HTTP library's log: a server may have repeated a key in them."""
+    """Keep the headers of answers out of the HTTP library's log: a server may have repeated a key in them."""
     if "headers.complete" in str(record.msg):
         record.msg, record.args = str(record.msg).partition(" ")[0], ()
     return True
@@ -123,10 +123,10 @@ class Response:
     is_released: bool = field(default=False, init=False)
 
     def release(self) -> None:
-        """Say that all that matters has been read, so that the connection can be used again.
+        """Declare that everything that matters has been read, so that the connection can be used again.
 
         The caller does not wait for the end of the response: a server that holds it open, as some do after `[DONE]`,
-        has a second for it in the background, and then the connection is closed.
+        has one more second in the background; then the connection is closed.
         """
         self.is_released = True
 
@@ -140,10 +140,10 @@ class Response:
         return bytes(body)
 
     async def rest(self) -> bytes:
-        """Read what follows the end of an answer, so that the connection can be used again.
+        """Read the rest of an answer, so that the connection can be used again.
 
-        Where nothing can follow, `release` is better: it does not wait. A server that does not end its response soon,
-        or breaks off, has nothing more to say: the connection is closed.
+        If nothing can follow, `release` is better: it does not wait. A server that does not end its response soon, or
+        breaks off, has nothing more to say: the connection is closed.
         """
         body = bytearray()
         try:
@@ -160,8 +160,8 @@ class Response:
 class Connections:
     """Idle connections of one event loop, and new ones without limit. They are closed when the loop ends.
 
-    A server may end an idle connection at any time. It is looked at before it is used again, and if it ends even so
-    before the first byte of an answer, the request is sent once more, on a new one: RFC 9112, section 9.3.1.
+    A server may end an idle connection at any time. It is checked before it is used again, and if it still ends before
+    the first byte of an answer, the request is sent once more on a new one: RFC 9112, section 9.3.1.
     """
 
     def __init__(self, route: Route) -> None:
@@ -305,7 +305,7 @@ class _Used:
         return not self.socket.is_at_end
 
     async def aclose(self, *, read_on: bool = False) -> None:
-        """Close the answer; the connection is closed with it unless all of the answer was read."""
+        """Close the answer; the connection is closed with it unless the whole answer was read."""
         try:
             if read_on:
                 await self._read_on()
@@ -459,8 +459,8 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     def _size_of_next(self, max_bytes: int) -> int:
         """Return the size of the next read.
 
-        Where an answer may end, the last byte is kept for a read of its own. So what follows its end never
-        leaves here whole, and `is_readable` tells: httpcore2 would take it for the beginning of the next answer.
+        If an answer may end here, the last byte is kept for a read of its own. So data after its end never leaves here
+        whole, and `is_readable` notices it: httpcore2 would take it for the beginning of the next answer.
         """
         if not self._may_end:
             across = self._tail[-2:] + self._received[:2]
@@ -566,7 +566,8 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     def _has_news(self) -> bool:
         """Return True if the peer has sent data or closed, even if a busy event loop has not noticed.
 
-        Below TLS, too: whatever a server sends to who has not asked, the connection is better not used again.
+        This works below TLS as well: a connection on which a server sends anything unasked had better not be used
+        again.
         """
         transport = self._connected()
         if transport.is_closing():
@@ -582,8 +583,8 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         """Return the encoding of the rest of the answer.
 
         Args:
-            chunks: Whether it comes in chunks: then only the last one can end it.
-            stream: Whether it may take as long as it likes, if it is never silent: who reads it has bounds for that.
+            chunks: True if it arrives in chunks: then only the last one can end it.
+            stream: True if it may take any time as long as it is never silent: its reader has bounds for that.
         """
         self._is_chunked = chunks
         self._has_head = True

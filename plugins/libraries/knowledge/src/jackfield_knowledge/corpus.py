@@ -17,8 +17,8 @@ class KeptCorpus(Corpus):
     """The content of an index when it was opened. After two changes, it raises a `ChangedIndexError`.
 
     Attributes:
-        facts: What it holds.
-        shelf: Where searchers keep what they make of it.
+        facts: The facts about its contents.
+        shelf: The folder in which searchers keep their indexes.
     """
 
     facts: IndexFacts

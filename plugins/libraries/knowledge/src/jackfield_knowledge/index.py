@@ -1,4 +1,4 @@
-"""An index of documents on disk: what is in it, and how it follows the files."""
+"""An index of documents on disk: its contents, and the way in which it follows the files."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Progress:
     """The progress of a build.
 
     Attributes:
-        done, total: Of the files that there are.
+        done, total: The files counted so far, and their total.
         location: The file that was looked at last.
-        is_new: Whether it had to be parsed.
+        is_new: True if it had to be parsed.
     """
 
     done: int
@@ -61,11 +61,11 @@ class Built:
     """The result of a build.
 
     Attributes:
-        read: How many files were parsed.
-        unchanged: How many were as before.
-        removed: How many are in the index no more.
+        read: The number of files that were parsed.
+        unchanged: The number of files that are as before.
+        removed: The number of files that are no longer in the index.
         failed: Why a file could not be read, by its path. The others are in the index.
-        skipped: What was found and left out.
+        skipped: The files that were found and left out.
         missing: Names that stand for nothing now.
     """
 
@@ -143,7 +143,7 @@ class KnowledgeIndex:
         """Return the documents that a filter selects, sorted by location.
 
         Raises:
-            ConfigError: As `facts`; or the filter does not fit the documents, or asks for a part of a document.
+            ConfigError: As for `facts`; or the filter does not fit the documents, or asks for a part of a document.
         """
         facts = self.facts()
         parsed = Where.parse(where)
@@ -169,7 +169,7 @@ class KnowledgeIndex:
         """Return a text that changes with the files that the names of the index mean now; no file is read.
 
         Args:
-            why_not: Which files of folders are left out; see `expand`.
+            why_not: Decides which files of folders are left out; see `expand`.
 
         Raises:
             ConfigError: As `facts`.
@@ -204,21 +204,21 @@ class KnowledgeIndex:
     ) -> Built:
         """Add the files of these names; without names, update the files that it has.
 
-        Only what has changed is parsed. What it held before is found until all is done; a build that ends early, even
-        by `kill -9`, loses no document that it has read, and the next one goes on from there.
+        Only what has changed is parsed. Its earlier contents are found until all is done; a build that ends early, even
+        by `kill -9`, loses no document that it has read, and the next one continues from there.
 
         Args:
             names: Files, folders, patterns and URLs; see `expand`.
             reader: Reads the files.
-            why_not: Which files of folders are left out; see `expand`.
-            size_tokens, overlap_chars: How documents are cut, as for `chunk_document`; as before if None. Whoever
-                changes them has everything cut again.
-            searchers: Which searchers it is for, by name, with their settings; as before if None. They are noted, and
-                not prepared: `prepare` of a searcher does that, with `corpus`.
+            why_not: Decides which files of folders are left out; see `expand`.
+            size_tokens, overlap_chars: The way in which documents are cut, as for `chunk_document`; as before if None.
+                Whoever changes them has everything cut again.
+            searchers: The searchers it is for, by name, with their settings; as before if None. They are noted, and not
+                prepared: `prepare` of a searcher does that, with `corpus`.
             on_progress: Is called after each file, in this task.
 
         Raises:
-            ConfigError: A name stands for nothing, the index cannot be used or is being built elsewhere, or a secret is
+            ConfigError: A name matches nothing, the index cannot be used or is being built elsewhere, or a secret is
                 among the settings of a searcher.
         """
         _check_without_secrets(searchers or {})
@@ -252,7 +252,7 @@ class KnowledgeIndex:
         why_not: WhyNot | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Take files out, also those of a folder that was added, and bring all others up to date.
+        """Take files out, including those of a folder that was added, and bring all others up to date.
 
         Args:
             names: The files, folders and patterns.
@@ -260,7 +260,7 @@ class KnowledgeIndex:
             reader, why_not, on_progress: As for `build`.
 
         Raises:
-            ConfigError: As `build`; or the filter does not fit the documents.
+            ConfigError: As for `build`; or the filter does not fit the documents.
         """
         self._check_exists()
         selected = [] if where is None else await in_worker(self.select, where)
@@ -278,7 +278,7 @@ class KnowledgeIndex:
             The number of documents that it selects now.
 
         Raises:
-            ConfigError: As `select`; or a value does not fit, or the index is being built elsewhere.
+            ConfigError: As for `select`; or a value does not fit, or the index is being built elsewhere.
         """
         checked = check_metadata(values)
         selected = await in_worker(self.select, where)
@@ -374,7 +374,7 @@ class _Build:
         return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing)
 
     def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
-        """Return the files that may have changed; all at once, because most have not."""
+        """Return the files that may have changed, all at once, because most have not."""
         return [path for path in files if path not in stored or not self._is_same(path, stored[path])]
 
     def _is_same(self, path: str, stored: StoredDocument) -> bool:
@@ -399,7 +399,7 @@ class _Build:
             self._on_progress(Progress(self._done, total, path, is_new))
 
     async def _read_if_changed(self, path: str, stored: StoredDocument | None) -> bool:
-        """Read a file, unless its content is as it was; gives whether it was read."""
+        """Read a file unless its content is unchanged; return True if it was read."""
         signature = await in_worker(_signature, path)
         mark = await self._reader.fingerprint(path)
         recipe = "\n".join((mark.content_hash, mark.parser, self._cut))
@@ -437,7 +437,7 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
 def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
     """Return True if an error replaces the stored document.
 
-    What a server cannot give now is found as it was; a file that cannot be read may have become another one.
+    A document that a server cannot deliver now stays as it was; a file that cannot be read may have become another one.
     """
     if stored is None or not stored.error:
         return stored is None or not is_url(path)
@@ -490,7 +490,7 @@ def _check_found(steps: Sequence[Step]) -> None:
 
 
 def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
-    """Old steps and then new ones, without those that decide nothing any more."""
+    """Return old steps followed by new ones, without those that no longer decide anything."""
     steps = list(old)
     for one in new:
         steps = [step for step in steps if not _is_inside(step.name, one.name)]
@@ -522,5 +522,5 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
 
 
 def _without(files: Iterable[str], matches: Set[str], name: str) -> dict[str, None]:
-    """Files without some of them, and without those in the folder of a name."""
+    """Return files without some of them, and without those in the folder of a name."""
     return {path: None for path in files if path not in matches and not _is_inside(path, name)}

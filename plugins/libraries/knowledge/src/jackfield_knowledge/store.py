@@ -1,9 +1,9 @@
 """Store the documents and chunks of an index in one file, which keeps the old ones until the new ones are complete.
 
-Each document belongs to the generations from `since` up to, and without, `until`. What is being built belongs to the
-next generation, which nobody reads before it is published; a process that is killed leaves what it has stored of it,
-and the next build goes on from there. What a generation has lost goes when the next but one is published, so that
-whoever has opened the one before can still read it.
+Each document belongs to the generations from `since` up to, and without, `until`. A build writes the next generation,
+which nobody reads before it is published; a process that is killed leaves its part of it behind, and the next build
+continues from there. Data that a generation no longer has is deleted when the next but one is published, so that
+readers of the previous one can still read it.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class IndexFacts:
     Attributes:
         generation: Grows with each change.
         content: A hash of all chunks; the same for the same documents, however they came in.
-        documents, chunks, tokens: How many there are.
-        size_tokens, overlap_chars: How documents are cut.
-        rules: The values that were given to documents, as JSON: a list of `[filter, values]`, later ones win.
+        documents, chunks, tokens: Their number.
+        size_tokens, overlap_chars: The way in which documents are cut.
+        rules: The values that were given to documents, as JSON: a list of `[filter, values]`, in which later ones win.
     """
 
     generation: int
@@ -108,14 +108,14 @@ class StoredDocument:
     """A document of an index.
 
     Attributes:
-        number: Its own; no other document has it, or will.
+        number: Its own number; no other document has it, or ever will.
         location: Its path.
-        signature, parsers: If both are as they were, the file is; '' if that cannot be known.
-        recipe: What it was made of, and how.
+        signature, parsers: If both are unchanged, the file is unchanged; '' if that cannot be known.
+        recipe: The hash of the file's content, the parser, and the way in which the text was cut.
         title: Its title.
-        error: Why it could not be read; '' if it could.
-        chunks: How many it has.
-        metadata: What its file states about itself, without the values of rules.
+        error: The reason why it could not be read; '' if it could.
+        chunks: The number of its chunks.
+        metadata: The metadata that its file states, without the values of rules.
     """
 
     number: int
@@ -135,7 +135,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to be stored; the attributes are those of `StoredDocument`, but for `chunks`, which are all there."""
+    """A document to be stored, with the attributes of `StoredDocument`, but `chunks` contains all of them."""
 
     signature: str = ""
     parsers: str = ""
@@ -150,8 +150,8 @@ class Store:
     """The file of one index, for many threads and processes: any number read while one writes.
 
     Args:
-        folder: Of the index.
-        called: What it is called in errors.
+        folder: The folder of the index.
+        called: Its name in errors.
     """
 
     def __init__(self, folder: Path, called: str) -> None:
@@ -274,7 +274,7 @@ class Store:
         """Open the next generation, for one process at a time; the right to it ends with the process.
 
         Raises:
-            ConfigError: Another process has it, or the folder cannot be used.
+            ConfigError: Another process is building it, or the folder cannot be used.
         """
         self._check_folder()
         lock = OwnFile(
@@ -358,7 +358,7 @@ class Draft:
         self._used(write)
 
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
-        """Say what is to be in it from now on, and how it is cut; documents follow as they are stored."""
+        """Set the files that belong to it from now on, and how they are cut; documents follow as they are stored."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -420,7 +420,7 @@ class Draft:
             self._used(write)
 
     def publish(self) -> bool:
-        """Make it the generation that is read; gives whether anything has changed."""
+        """Make it the generation that is read; return True if anything has changed."""
 
         def write(connection: sqlite3.Connection) -> bool:
             with writing(connection):

@@ -67,7 +67,7 @@ async def watch(
             after a pause that grows up to five minutes.
         interval_s: The pause between two looks.
         most_wait_s: The longest wait for files that never stop changing.
-        why_not: Which files of folders are left out; see `expand`.
+        why_not: Decides which files of folders are left out; see `expand`.
         clock, sleep: The time, for tests.
 
     Raises:

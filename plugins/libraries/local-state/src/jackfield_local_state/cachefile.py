@@ -1,7 +1,7 @@
 """Cache entries in an SQLite file that many threads and processes share.
 
-A cache must never make a call fail, nor damage a file that is not its own: a file that cannot be used is left as it is,
-and one warning is logged.
+A cache must never make a call fail, nor damage a file that is not its own: an unusable file is left alone, and one
+warning is logged.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class CacheFile:
         path: The file; it and its folder are created if missing, readable only by the user.
         application_id: Marks the file as the owner's, in its header.
         owner: The package that it belongs to, for errors.
-        what: What is in it, for warnings.
-        instead: What happens without it, for warnings.
-        ttl_s: How old an entry may be, in seconds; None for any age.
-        max_bytes: How much is kept, keys and contents; the least recently used entries are deleted first.
+        what: Its contents, for warnings.
+        instead: The consequence of working without it, for warnings.
+        ttl_s: The largest age of an entry, in seconds; None for any age.
+        max_bytes: The size that is kept, keys and contents; the least recently used entries are deleted first.
         clock: Seconds since 1970, UTC.
-        busy_s: How long to wait for another process that writes, in seconds.
+        busy_s: The time to wait for another process that writes, in seconds.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class Ledger(Protocol[StateT_co]):
         """Like `achange`, for something that has already happened: it is recorded even if the caller is cancelled."""
 
     def close(self) -> None:
-        """Close what is open; it is opened again when needed."""
+        """Close everything that is open; it is opened again when needed."""
 
 
 class MemoryLedger(Generic[StateT]):
@@ -78,7 +78,8 @@ class MemoryLedger(Generic[StateT]):
 
     Args:
         new: Makes the state of a name that has none.
-        is_idle: Whether a state says no more than a new one; if given, such states are dropped when there are many.
+        is_idle: A function that returns True if a state says no more than a new one; if given, such states are dropped
+            when there are many.
     """
 
     _MOST_IDLE = 64
@@ -125,11 +126,11 @@ class FileLedger(Generic[StateT]):
     Args:
         path: The file.
         new: Makes the state of a name that has none.
-        application_id: What marks the file as the owner's.
-        version: The version of what `to_json` writes.
+        application_id: The mark that identifies the file as the owner's.
+        version: The version of the output of `to_json`.
         owner: The package that it belongs to.
-        what: What the file holds, for errors: "the file of rate limits".
-        patience_s: How long a change waits for other threads and processes, in seconds.
+        what: The contents of the file, for errors: "the file of rate limits".
+        patience_s: The time that a change waits for other threads and processes, in seconds.
 
     Raises:
         ConfigError: From a change: the file is not this package's, or cannot be read or written. It is left as it is.

@@ -1,7 +1,7 @@
 """Open an SQLite file of one plugin, for many threads and processes at once.
 
 A file of another program, or of another version, is left as it is. Only its user can read it: the mode is set on the
-file and on those that SQLite puts beside it, whoever made them.
+file and on those that SQLite puts beside it, even if another program made them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class OwnFile:
         """Return the connection of this thread, which commits each statement; see `writing`. It blocks.
 
         Args:
-            patience_s: How long to wait for other threads and processes that use the file, in seconds.
+            patience_s: The time to wait for other threads and processes that use the file, in seconds.
 
         Raises:
             sqlite3.Error, OSError, BusyFileError: SQLite or the system failed; see `is_busy`.
@@ -175,7 +175,7 @@ _turns: dict[int, threading.Lock] = {}
 
 
 class _Open:
-    """The file as one process has it open."""
+    """The file as one process has opened it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

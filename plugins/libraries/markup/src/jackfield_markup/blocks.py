@@ -40,12 +40,12 @@ _APART = frozenset(_APART_TAGS.split())
 def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = None) -> Iterator[Block]:
     """Yield the blocks of an element and of its content, in order.
 
-    Links are Markdown links, inline code stands in backticks, a list is one block, a table that holds data is a GitHub
-    table, and one that holds a layout is what stands in it.
+    Links are Markdown links, inline code is in backticks, a list is one block, a table of data is a GitHub table, and a
+    table for layout is its contents.
 
     Args:
         root: The element.
-        leave_out: Whether an element is left out, with all that is in it.
+        leave_out: A function that returns True if an element is left out, with all its contents.
     """
     writer = _Writer(leave_out or _stays)
     walker = etree.iterwalk(root, events=("start", "end"))
@@ -378,7 +378,7 @@ def _spans(cell: Element, spare: int) -> tuple[int, int]:
 
 
 def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:
-    """Fill in what spans from the rows above; how many cells that were."""
+    """Fill in the cells that span from the rows above; return their number."""
     filled = 0
     while below and len(texts) in below:
         text, height = below.pop(len(texts))

@@ -37,7 +37,7 @@ _META = {
 def main_blocks(root: Element) -> list[Block]:
     """Return the blocks of a page without its menus, header, footer and anything else around the text.
 
-    Where nothing would be left, they are those of the whole page.
+    If nothing would be left, they are those of the whole page.
     """
     etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
     main, is_certain = _main(root)

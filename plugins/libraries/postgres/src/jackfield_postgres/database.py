@@ -150,7 +150,7 @@ class Connection:
 
     Args:
         driver: The driver's connection.
-        database: Where it leads.
+        database: The database that it leads to.
     """
 
     def __init__(self, driver: Driver, database: Database) -> None:
@@ -176,13 +176,13 @@ class Connection:
 
 
 class OwnConnection(Connection):
-    """A connection that is kept open by who asked for it, until `close`."""
+    """A connection that its caller keeps open, until `close`."""
 
     def notifications(self, *, timeout_s: float) -> list[str]:
         """Return the messages of the channels that this connection listens on; it waits for the first one.
 
         Args:
-            timeout_s: How long to wait; after that, the list is empty.
+            timeout_s: The time to wait; after that, the list is empty.
 
         Raises:
             LostConnectionError: The server went away.
@@ -204,9 +204,9 @@ class Database:
     """Connections to one database, kept for later use by any thread. Creating it connects to nothing.
 
     Args:
-        dsn: Where it is, as a URL. It is in no error, nor is its password.
-        timeout_s: How long the server may be silent.
-        connections: How many there are at most; whoever needs one more waits.
+        dsn: Its address as a URL. Neither it nor its password appears in an error.
+        timeout_s: The time for which the server may be silent.
+        connections: Their largest number; a caller that needs one more waits.
         settings: Statements for each new connection.
 
     Raises:

@@ -1,6 +1,6 @@
 """The entries of a record, as JSON.
 
-An entry is an event of the run as `eventjson` has it, without what it has in common with the whole run; or one of two
+An entry is an event of the run in the form of `eventjson`, without the fields that the whole run shares; or one of two
 of its own: `Resumed`, where the run goes on after an interruption or a pause, and `Added`, a message that no model and
 no tool made.
 """
@@ -90,10 +90,10 @@ def entry_of(event: Step, *, whole: bool) -> str:
 
 
 async def hide_entry(entry: str, secrets: Secrets) -> str:
-    """Return an entry with placeholders for secrets; one that has any also holds a digest of what it was.
+    """Return an entry with placeholders for secrets; one that has any also holds a digest of the original.
 
-    Writing is fast as long as there is nothing to hide: only then is the entry taken apart. Digests of secrets are
-    computed in a worker thread, because each of them takes tens of milliseconds.
+    Writing is fast as long as there is nothing to hide: the entry is taken apart only if there is. Digests of secrets
+    are computed in a worker thread, because each of them takes tens of milliseconds.
     """
     is_question = entry.startswith(_ASKS_FOR_APPROVAL)
     if not (is_question or secrets.may_be_in(entry)):
@@ -132,7 +132,7 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
 
 
 def has_seals(entries: Iterable[str]) -> bool:
-    """Return True if an entry may have a digest of secrets, so that reading it with these takes long."""
+    """Return True if an entry may have a digest of secrets, so that reading it with the secrets takes long."""
     return any(_SEALED in entry for entry in entries)
 
 

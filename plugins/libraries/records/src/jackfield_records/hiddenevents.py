@@ -14,7 +14,7 @@ _TEXT_OF = {TextDelta: "text", ReasoningDelta: "text", FunctionCallDelta: "argum
 
 @dataclass
 class _Stream:
-    """The end of one text that comes in pieces: what may be the beginning of a secret."""
+    """The end of one text that arrives in pieces: a part that may be the beginning of a secret."""
 
     name: str
     waiting: list[Json] = field(default_factory=list)
@@ -36,7 +36,7 @@ class HiddenEvents:
         self._streams: dict[tuple[object, ...], _Stream] = {}
 
     def feed(self, event: RunEvent) -> list[Json]:
-        """Take an event; return those that can be written now, in the order in which they came."""
+        """Take an event; return those that can be written now, in their original order."""
         told = run_event_to_json(event)
         name = _TEXT_OF.get(type(event.event))
         if name is None:
@@ -51,7 +51,7 @@ class HiddenEvents:
         return self.rest()
 
     def rest(self) -> list[Json]:
-        """Return what waits: nothing comes any more."""
+        """Return the events that still wait, because no more will arrive."""
         for stream in self._streams.values():
             self._hide(stream)
         done, self._queue = self._queue, []

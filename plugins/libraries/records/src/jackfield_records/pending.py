@@ -28,7 +28,7 @@ async def record_pending(
     To every other process, it is an interrupted run without a step.
 
     Args:
-        recorder: Of the agent and the store.
+        recorder: A recorder of the agent and the store.
         messages: The messages that the run begins with, with the agent's system message.
         run_id: The id of the run.
         session: The conversation that it belongs to.
@@ -36,7 +36,7 @@ async def record_pending(
         facts: Facts for the process that begins it, as JSON: `Progress.facts`.
 
     Raises:
-        StoreError: There is a run of this id, or it cannot be written.
+        StoreError: A run with this id exists, or it cannot be written.
     """
     stored = StoredRun(
         run_id=run_id,
@@ -81,13 +81,13 @@ async def record_finished(
     """Record a run that took place elsewhere and has ended, such as one of an imported conversation.
 
     Args:
-        recorder: Of the agent and the store.
+        recorder: A recorder of the agent and the store.
         messages: The messages that the run began with, with the agent's system message.
         response: The messages that it made. Each call has a result.
         run_id, session, owner, facts: As for `record_pending`.
 
     Raises:
-        StoreError: There is a run of this id, or it cannot be written.
+        StoreError: A run with this id exists, or it cannot be written.
     """
     pending = await record_pending(
         recorder, messages, run_id=run_id, session=session, owner=owner, facts={} if facts is None else facts

@@ -55,14 +55,14 @@ class Progress(RunState):
     """The progress of a recorded run: its state, and further facts that a resumed run needs.
 
     Attributes:
-        began: The ids of calls that may have been made, and have no result.
+        began: The ids of calls that may have been made and have no result.
         parts: The agents that had the conversation, in order; the first is the run's own.
         run_id, agent: The run, and its agent; of the run itself, the store says which agent.
         number: The number of a nested run in the record; 0 for the run itself.
         parent: The run that waits for it.
-        asked: The nested runs, by their places; where one began again, the last one.
+        asked: The nested runs, by their places; if one began again, the last one.
         entries, below: The number of entries and of nested runs in the record.
-        state: The state that the store had for it; ''.
+        state: The state that the store recorded for it, or ''.
         digests: The digests of the calls that wait for approval, by their ids.
         facts: Facts about the run from the process that recorded it.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
@@ -183,7 +183,7 @@ class Progress(RunState):
         self._under_way, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
-        """Take messages that no model and no tool made: after the others, or instead of them."""
+        """Take messages that neither a model nor a tool made: after the others, or instead of them."""
         self.settle()
         if instead and self.handoffs:
             self._instead = [*messages]  # what each agent had made is still known

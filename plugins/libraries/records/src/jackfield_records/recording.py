@@ -60,11 +60,11 @@ class AgentRecorder:
     """Records the runs of one agent in a store.
 
     Attributes:
-        store: Where.
-        secrets: Hidden in what is written, and put back into what is read to go on.
+        store: The store of the record.
+        secrets: The secrets that are hidden when writing, and restored when reading to continue.
         agent: The name of the agent.
         model: Its model, as a list of runs shows it.
-        goes_on: Whether it can go on with an interrupted run.
+        goes_on: True if it can continue an interrupted run.
         recovery: Recovers its interrupted runs when the first one begins; None if that is not wanted.
     """
 
@@ -79,7 +79,7 @@ class AgentRecorder:
         """Return the progress of a run; None for a new one.
 
         Raises:
-            StoreError: There is none of this id, or its record cannot be read.
+            StoreError: No run has this id, or its record cannot be read.
             ConfigError: This kind of agent cannot go on with a run that has done something.
         """
         if run_id is None:
@@ -221,12 +221,12 @@ class NestedRecorder:
     the date in it, or somebody edits it.
 
     Attributes:
-        parent: What records the run that waits.
+        parent: The recorder of the run that waits.
         agent: The name of the agent that is asked.
-        place: Where in the run above.
+        place: The place in the run above.
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answer: The decision of a person about this place; None if there is none.
-        goes_on: Whether it can go on with an interrupted run.
+        goes_on: True if it can continue an interrupted run.
     """
 
     parent: RunRecord
@@ -261,7 +261,7 @@ class NestedRecorder:
         return None
 
     def _problem(self, before: Progress, messages: Sequence[Message]) -> str | None:
-        """Say why the recorded run is not the answer to what is asked now; None if it is."""
+        """Return the reason why the recorded run does not answer the present question; None if it does."""
         if before.agent != self.agent:
             return f"agent {self.agent} is asked in its place"
         if self.parent.as_recorded(messages) != _without_system(before.messages):
@@ -273,7 +273,7 @@ class NestedRecorder:
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None
     ) -> AsyncIterator[Event]:
-        """Yield the events of the run, each step after it is written; of one that had ended, its end."""
+        """Yield the events of the run, each step after it is written; for one that had ended, only its end."""
         if isinstance(recorded, Progress):
             if recorded.has_finished or (recorded.has_ended and not self.resumable):
                 return _ended(recorded, self.agent)
@@ -356,8 +356,8 @@ class RunRecord:
     """The record of one run: writes each step before the next begins.
 
     Args:
-        writer: Of the record.
-        progress: How far the run is.
+        writer: The writer of the record.
+        progress: The progress of the run.
     """
 
     def __init__(self, writer: Writer, progress: Progress) -> None:
@@ -377,9 +377,9 @@ class RunRecord:
         return bool(self._waiting)
 
     async def keep(self, event: Step) -> list[Step]:
-        """Write an event, if it is to be kept; gives the events that may be shown now.
+        """Write an event, if it is to be kept; return the events that may be shown now.
 
-        An answer without calls waits: if the run ends with it, that is one write.
+        An answer without calls waits: if the run ends with it, both are one write.
         """
         waiting, self._waiting = self._waiting, []
         if waiting and not isinstance(event, RunFinished):
@@ -396,7 +396,7 @@ class RunRecord:
         return [*waiting, event]
 
     async def give_up(self, error: BaseException) -> list[Step]:
-        """Write that the run has failed, unless it had ended; gives what may be shown before."""
+        """Record that the run has failed, unless it had ended; return the events that may be shown before."""
         if self._progress.end is not None:
             return []
         text = str(error) if isinstance(error, Exception) else ""
@@ -462,13 +462,13 @@ class RunRecord:
         return self._progress.asked.get(place)
 
     def as_recorded(self, messages: Sequence[Message]) -> str:
-        """Messages for comparison with recorded ones: without secrets, and with what a record keeps of them."""
+        """Return messages in the form for comparison with recorded ones: without secrets and unrecorded fields."""
         told = self.writer.secrets.as_restored(json.loads(entry_of(RunStarted(tuple(messages)), whole=True)))
         event = event_in(told.pop("event"), told)
         return _without_system(event.messages) if isinstance(event, RunStarted) else ""
 
     async def end_with(self, error: Exception) -> tuple[list[Step], bool]:
-        """Write the end of a run that an error ended; gives what may be shown, and if that is all.
+        """Write the end of a run that an error ended; return the events to show, and True if they are the last.
 
         The run pauses if an agent is in doubt that it had asked without a tool call. Any other error is raised.
         """
@@ -482,7 +482,7 @@ class RunRecord:
         return [*written, *await self.keep(end)], True
 
     async def asks(self, run: Run, agent: str, place: str) -> RunRecord:
-        """Write that a run below begins; gives what records it."""
+        """Record that a run below begins; return its recorder."""
         writer = self.writer
         writer.below += 1
         writer.secrets.include(run.agent)

@@ -28,7 +28,7 @@ class Recovered:
 
     Attributes:
         run_id: Its id.
-        outcome: The reason why it ended, as in `RunFinished`; `failed`, or `skipped` if it was left as it is.
+        outcome: The reason why it ended, as in `RunFinished`; `failed`, or `skipped` if it was left alone.
         note: The error, or the reason for leaving it.
     """
 
@@ -38,7 +38,7 @@ class Recovered:
 
 
 def recorded_name(agent: AgentLike) -> str:
-    """Return the name under which an agent's runs are recorded: its own, else that of its kind or class."""
+    """Return the name under which an agent's runs are recorded: its own, or that of its kind or class."""
     return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
 
 
@@ -101,7 +101,7 @@ class Recovery:
     _process: int = field(default=0, init=False)
 
     def begin(self) -> None:
-        """Begin, unless this process has begun before; the runs go on apart from the one that began it."""
+        """Begin, unless this process has begun before; the runs continue independently of the one that began it."""
         if self._process != os.getpid():
             self._process = os.getpid()
             sync.in_background(self._run)

@@ -34,7 +34,7 @@ from jackfield_records.progress import EntryReader, Progress, progress_of
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
     """Return the events of a recorded run again, without asking a model or calling a tool.
 
-    Answers come whole. What was not recorded (progress of tools, attempts that failed) does not come.
+    Answers come whole. Events that are not recorded (progress of tools, failed attempts) are missing.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -50,7 +50,7 @@ class Replay:
         run: The run.
 
     Attributes:
-        progress: How far the run is, after the last entry.
+        progress: The progress of the run after the last entry.
     """
 
     def __init__(self, run: StoredRun) -> None:
@@ -108,14 +108,14 @@ async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
 
 
 async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
-    """Make a run that has done what another one had done after some entries of its record; gives its id.
+    """Create a run that has done what another one had done after some entries of its record; return its id.
 
-    It is resumed like any other. What the other one does, or did after that, is nothing to it.
+    It is resumed like any other. Whatever the other run did after that does not affect it.
 
     Args:
-        store: Where the other one is.
+        store: The store of the other one.
         run_id: Its id.
-        at: How many entries of the record are taken, at least 1; None for all.
+        at: The number of entries of the record to take, at least 1; None for all.
 
     Raises:
         RunNotFoundError: There is no such run.

@@ -30,11 +30,11 @@ class Writer:
     same error, and `before_call` refuses every call.
 
     Args:
-        store: Where the record is.
+        store: The store of the record.
         run: The run; while its store is out of use, its time limit and its cancel token end the wait.
         hold: The number of the hold.
         secrets: Taken out of entries.
-        below: How many runs below it are in the record.
+        below: The number of runs below it in the record.
     """
 
     def __init__(self, store: Store, run: Run, hold: int, secrets: Secrets, below: int = 0) -> None:

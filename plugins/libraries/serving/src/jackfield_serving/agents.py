@@ -35,7 +35,7 @@ class ServedAgent:
     Attributes:
         name: Its name in the service.
         agent: The copy.
-        recorder: What records its runs.
+        recorder: The recorder of its runs.
     """
 
     name: str
@@ -127,7 +127,7 @@ def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trus
 
     Args:
         source: The path of a YAML, TOML or JSON file, or a module and a name in it.
-        host: Where the file's names are looked up.
+        host: The host in which the file's names are looked up.
         trust: The caller vouches for the file.
 
     Raises:
@@ -173,7 +173,7 @@ def check_names(agents: Mapping[str, object]) -> None:
     """Refuse a service without agents, or with an empty name.
 
     Raises:
-        ConfigError: There are none, or one has no name.
+        ConfigError: There are no agents, or one has no name.
     """
     if not agents or not all(agents):
         raise ConfigError("a service needs agents with names: Serving({'helper': agent})")

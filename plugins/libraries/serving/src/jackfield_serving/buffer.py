@@ -1,4 +1,4 @@
-"""The bounded buffer of a run's live events. Readers keep a cursor in it, and cost it nothing."""
+"""The bounded buffer of a run's live events. Readers keep a cursor in it and cost it nothing."""
 
 from __future__ import annotations
 

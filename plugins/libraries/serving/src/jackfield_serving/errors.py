@@ -1,4 +1,4 @@
-"""The errors of serving, by what a client can do about them.
+"""The errors of serving, grouped by what a client can do about them.
 
 ```
 JackfieldError

@@ -45,9 +45,9 @@ class LiveRun:
     """One run of this process, from its start or its resumption to its end or pause.
 
     Attributes:
-        run, run_id: The run, as it was when this process took it.
+        run, run_id: The run, as it was when this process took it over.
         agent: The name of its agent in the service.
-        request: What was asked for, besides messages.
+        request: The request, apart from messages.
         answers: The answers with which it continues.
         cancel: Ends the run from outside.
         is_over: It has ended, paused, or is no longer driven by this process; there will be no more events.
@@ -164,7 +164,7 @@ class LiveRun:
         self._wake()
 
     def _is_old(self, event: RunEvent, inner: object) -> bool:
-        """Return True for an event with which an agent begins or continues: readers have it from the record."""
+        """Return True for an event with which an agent begins or continues: readers receive it from the record."""
         run_id = event.run_id
         if isinstance(inner, RunStarted):
             self._labels[run_id] = (event.agent, event.depth)
@@ -192,7 +192,7 @@ class LiveRun:
         return None
 
     def _publish_step(self, event: RunEvent) -> None:
-        """Publish an event that the record keeps: its entry was written before, except for a note's."""
+        """Publish an event that the record keeps; its entry was written before, except for a note's."""
         name = type(event.event).__name__
         key = (event.run_id, name)
         position = self._find(*key)

@@ -1,8 +1,8 @@
 """Number the events of a run so that each number is a cursor in every process.
 
-A step that the record keeps has the number of its entry times `STRIDE`. What happens between two steps is not recorded,
-so its numbers lie between theirs: live events in the lower half, and events that are derived from the next entry in the
-upper half. A live delta takes as many numbers as it has characters. Numbers only grow; gaps mean nothing.
+A step that the record keeps has the number of its entry times `STRIDE`. Events between two steps are not recorded, so
+their numbers lie between those of the steps: live events in the lower half, and events derived from the next entry in
+the upper half. A live delta takes as many numbers as it has characters. Numbers only grow; gaps mean nothing.
 """
 
 from __future__ import annotations

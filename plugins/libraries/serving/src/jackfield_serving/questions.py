@@ -1,4 +1,4 @@
-"""Questions of running calls, such as those of MCP servers, that a client of the run answers."""
+"""Questions of running calls, such as those of MCP servers, for a client of the run to answer."""
 
 from __future__ import annotations
 

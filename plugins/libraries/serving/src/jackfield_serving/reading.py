@@ -30,7 +30,7 @@ class RunRecord:
     Attributes:
         run, entries: The run and its record.
         recorded_request: The request that started it; None if no service did.
-        messages, response: The messages that it began with, and those that it has made.
+        messages, response: The messages that it began with and those that it has produced.
         usage: The usage so far.
         needed: The calls that it paused at last; None if there are none.
         answers: The answers to calls of this turn.

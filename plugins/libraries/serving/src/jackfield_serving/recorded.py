@@ -17,7 +17,7 @@ _CONTINUES_TEXT = "the run continues from its last step"
 
 
 class Reader:
-    """The calls that a reader has seen begin, so that each begins once for it.
+    """The calls whose beginning a reader has seen, so that each begins only once for it.
 
     Live events that came before a recorded step are not in the record. A reader that continues there gets the
     `ToolStarted` that it has missed together with the result.
@@ -34,7 +34,7 @@ class Reader:
         self._take_turn(event)
 
     def complete(self, numbered: Numbered) -> list[Numbered]:
-        """Return what the reader gets for an event: itself, nothing, or the missing start of a call before it."""
+        """Return the reader's version of an event: the event, nothing, or the missing start of a call before it."""
         number, event = numbered
         match event.event:
             case TurnFinished():
@@ -61,7 +61,7 @@ class RecordedEvents:
     """The events of a record after a number.
 
     A reader that has followed the run live may have the beginning of an answer. The record has the answer in other
-    pieces, so a `StreamReset` comes before it.
+    pieces, so a `StreamReset` precedes it.
 
     Args:
         run: The run.

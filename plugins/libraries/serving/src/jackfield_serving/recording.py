@@ -1,4 +1,4 @@
-"""The store of a service as its agents see it: it passes on holds, and reports what is written."""
+"""The store of a service as its agents see it: it passes holds on, and reports every write."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Answers:
     Attributes:
         approvals: Decisions, by the ids of the calls.
         results: Results of the client's tools, by the ids of their calls.
-        messages: The messages of a person, with which the run begins again.
+        messages: The messages of a person with which the run begins again.
     """
 
     approvals: Mapping[str, Decision] = field(default_factory=dict)

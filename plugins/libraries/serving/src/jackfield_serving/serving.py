@@ -64,13 +64,13 @@ class Serving:
 
     Args:
         agents: The agents by their names in the service: objects, paths of agent files, or `module:name`.
-        store: Where runs are recorded: a store, the name of an installed one, or a dict of `name` and settings. It
+        store: The store that records runs: a store, the name of an installed one, or a dict of `name` and settings. It
             replaces the stores of the agents. None for memory.
-        limits: What the service takes on.
-        poll_s: How often runs of other processes are read, if the store sends no signals.
-        recover_every_s: How often to look for runs whose process has ended, to continue them; None for never.
+        limits: The limits of the service.
+        poll_s: The interval at which runs of other processes are read, if the store sends no signals.
+        recover_every_s: The interval at which runs whose process has ended are found and continued; None for never.
         trust: The caller vouches for the agent files.
-        host: Where names are looked up.
+        host: The host that looks names up.
 
     Raises:
         ConfigError: An agent cannot be loaded, or the store keeps no content.
@@ -484,12 +484,12 @@ class Serving:
         self._owners.pop(run_id, None)
 
     async def drain(self, seconds: float) -> None:
-        """Begin no more runs, let those that are running end, and leave the others to other processes.
+        """Begin no more runs, let the running ones end, and leave the others to other processes.
 
         Without a shared store, the others are cancelled.
 
         Args:
-            seconds: How long runs may take to end.
+            seconds: The time that runs may take to end.
         """
         self._is_draining = True
         if self._recovery is not None:

@@ -77,7 +77,7 @@ class RunSummary:
         phase: `queued`, `running`, `waiting` (for answers) or `ended`.
         stop_reason: The reason why it ended or waits, as in `RunFinished`; `failed` after an error; '' while it runs.
         title: The beginning of the question.
-        parent: The run that it was forked from; ''.
+        parent: The run that it was forked from, or ''.
         began, changed: When it began, and when its phase changed last, in seconds since 1970, UTC.
     """
 

@@ -71,7 +71,7 @@ def _fit(schema: object) -> Wire:
 
 
 def _only_for(kind: str, schema: Schema) -> Schema:
-    """Return a schema of several types for one of them, without the keys of the others."""
+    """Return a schema of several types for one of them, without the keys that belong to the others."""
     keys = {"object": ("properties", "required", "additionalProperties"), "array": ("items", "minItems", "maxItems")}
     others = [key for other, names in keys.items() if other != kind for key in names]
     enum = {}

@@ -9,7 +9,7 @@ from jackfield_chat_completions import ChatCompletionsConfig
 
 
 class AzureConfig(ChatCompletionsConfig):
-    """Where the deployment is, and which credentials are used."""
+    """The address of the deployment, and the credentials to use."""
 
     azure_endpoint: ServerAddress | None = Field(
         default=None,

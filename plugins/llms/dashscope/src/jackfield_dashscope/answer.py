@@ -33,7 +33,7 @@ class DashScopeReader(AnswerReader):
     Args:
         failures: The errors of this request.
         model: The model that was asked, because answers do not name it.
-        patience_s: How many seconds the server may send comments without an event; None for the default.
+        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, which usually ends in /api/v1, and that it speaks DashScope's protocol"

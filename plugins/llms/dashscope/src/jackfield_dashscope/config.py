@@ -65,7 +65,7 @@ class DashScopeConfig(ServerConfig, LLMConfig):
 
 
 class DashScopeImagesConfig(ServerConfig, LLMConfig):
-    """Where the model is, and the form of its images. All other parameters go into `extra_body`."""
+    """The address of the model, and the form of its images. All other parameters go into `extra_body`."""
 
     endpoint: Literal["text2image", "multimodal"] | None = Field(
         default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"

@@ -1,7 +1,7 @@
 """Translate DashScope's errors into Jackfield's, in this one place.
 
 The codes are those of the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
-`data_inspection_failed`), so they are compared without case, dots and underscores.
+`data_inspection_failed`), so case, dots and underscores are ignored in comparisons.
 """
 
 from __future__ import annotations

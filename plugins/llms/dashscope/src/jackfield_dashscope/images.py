@@ -52,7 +52,7 @@ class TaskLostError(ModelTimeoutError):
 class DashScopeImages(BaseChatModel):
     """A model that makes images. An answer is their URLs, which DashScope keeps for a day.
 
-    A task that is left early goes on at the server, and is paid.
+    A task that is abandoned early continues on the server and is charged.
     """
 
     backend: ClassVar[str] = "dashscope_images"

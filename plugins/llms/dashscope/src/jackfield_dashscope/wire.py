@@ -27,7 +27,7 @@ class Dialect:
         in_parts: Every content is a list of parts, as at the multimodal endpoint; otherwise plain text if possible.
         partial: Mark an answer at the end of the history as one to continue.
         send_reasoning: Send the history's reasoning back.
-        cache_control: How much of the prompt the provider caches.
+        cache_control: The part of the prompt that the provider caches.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -131,8 +131,8 @@ def _replaced(text: str, texts: Mapping[str, Filling]) -> str:
 def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
     """Return code with each sentence as a string literal.
 
-    A document is not trusted: only where the slot stands as an expression of its own, which the parser says, can its
-    text not get out of the literal and run.
+    A document is not trusted: its text may stand in for a slot only if the slot is an expression of its own, as the
+    parser decides; there it cannot leave the literal and run.
     """
     names = _names_in(code)
     for mark, filling in texts.items():

@@ -42,7 +42,7 @@ class Directive:
         tool: Its name, as written.
         template: The text of its arguments, with a `placeholder` in place of each slot.
         slots: In the order of the placeholders.
-        is_json: Whether the template is a JSON object.
+        is_json: True if the template is a JSON object.
     """
 
     tool: str
@@ -57,7 +57,7 @@ def placeholder(number: int) -> str:
 
 
 def parse_message(text: str) -> tuple[str, list[Directive]]:
-    """Return the question in a user's message, '' if it only makes calls, and its directives in order."""
+    """Return the question in a user's message, or '' if it only makes calls, and its directives in order."""
     question: list[str] = []
     directives: list[Directive] = []
     # A list of uploads may stand in front, added by what shows files to a model.
@@ -73,7 +73,7 @@ def parse_message(text: str) -> tuple[str, list[Directive]]:
 
 
 def one_text_argument(schema: FunctionSchema) -> str | None:
-    """Return the argument for a free text: the only required one, or the only one, if it is a string; else None."""
+    """Return the argument for a free text: the only required one, or the only one, if it is a string, or None."""
     parameters = schema.get("parameters") or {}
     properties: Mapping[str, Any] = parameters.get("properties") or {}
     required = [name for name in parameters.get("required") or () if name in properties]

@@ -1,4 +1,4 @@
-"""Find the number that a phrase asks for: which one of those in a sentence, and what it is worth."""
+"""Find the number that a phrase asks for, among those in a sentence, and its value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class FoundNumber:
-    """The number a phrase asks for, and the sentence that has it."""
+    """The number that a phrase asks for, and the sentence that contains it."""
 
     number: Number
     sentence: Sentence

@@ -18,13 +18,13 @@ class Turn:
     """The state of a conversation since the user's last message.
 
     Attributes:
-        question: What the user wrote besides directives.
-        topic: What to look for in the documents: the question, or what the tools were asked.
-        documents: What may be quoted.
-        results: What tools said, without the documents they brought.
-        origins: How the calls made so far got their values.
+        question: The user's text besides directives.
+        topic: The query for the documents: the question, or the arguments of the tools.
+        documents: The texts that may be quoted.
+        results: The output of tools, without the documents that they returned.
+        origins: The origins of the values in the calls so far.
         ready: The calls to make now.
-        problem: Why a call that was asked for cannot be made.
+        problem: The reason why a requested call cannot be made.
         offered: The names of the tools there are.
     """
 
@@ -40,7 +40,7 @@ class Turn:
 
 def read_turn(request: ChatRequest) -> Turn:
     """Read a request. Calls are made in their order; one whose slots the documents cannot fill waits for the results
-    of those before it, and is a problem when there are none to wait for."""
+    of those before it, and is a problem if there are none to wait for."""
     messages = request.messages
     since = max((place for place, message in enumerate(messages, 1) if message.role == USER), default=0)
     question, directives = parse_message(messages[since - 1].get_text_content() if since else "")

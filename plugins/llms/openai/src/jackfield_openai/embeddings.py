@@ -87,7 +87,7 @@ class OpenAIEmbedder(Embedder):
     server refuses, it is asked for numbers from then on; it may also send numbers unasked.
 
     Args:
-        host: Where the API key is looked up.
+        host: The source of the API key.
         settings: The settings of `OpenAIEmbedderConfig`, which checks them.
     """
 

@@ -26,7 +26,7 @@ PATH = "/images/generations"
 
 
 class OpenAIImagesConfig(LLMConfig):
-    """Where the model is, and the form of its images. Other options of a server go into `extra_body`."""
+    """The address of the model, and the form of its images. Other options of a server go into `extra_body`."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")

@@ -98,7 +98,7 @@ def _sdk_knows_better(url: str) -> bool:
 
 
 def _find_payers(account: Account) -> tuple[str | None, str | None]:
-    """Return the organization and the project, as configured, else as in the environment."""
+    """Return the organization and the project, as configured, or as in the environment."""
     organization, project = account.organization, account.project
     return (
         os.environ.get(ORGANIZATION_VARIABLE) if organization is None else organization,
@@ -134,7 +134,7 @@ def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]
 
 
 def _of_a_request(headers: Mapping[str, object], user_agent: str) -> dict[str, str]:
-    """The headers without the SDK's marks for those left out, and without what it says of itself and the machine.
+    """Return the headers without the SDK's marks for omitted ones, and without its description of the machine.
 
     System, architecture and Python: nobody asked for that.
     """

@@ -81,7 +81,7 @@ class TransformersChat(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Release the model; a running call keeps it to its end, and the next call loads it again."""
+        """Release the model; a running call keeps it until it ends, and the next call loads it again."""
         self._models = {}
         await super().aclose()
 

@@ -1,7 +1,7 @@
 """Let a loaded model continue a prompt, token by token, until the listener stops it.
 
-Each call has its own random generator. `generate` itself would use the one that all of torch shares in this process, so
-seeds would have no effect while two calls run at once.
+Each call has its own random generator. `generate` itself would use the generator that all of torch shares in this
+process, so seeds would have no effect while two calls run at once.
 """
 
 from __future__ import annotations

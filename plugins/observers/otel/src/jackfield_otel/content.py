@@ -35,7 +35,7 @@ class Content:
     """Writes texts, if the mode allows it.
 
     Args:
-        mode: Where texts go.
+        mode: The place of the texts.
 
     Attributes:
         on_spans, on_events: True if texts go there.

@@ -57,7 +57,7 @@ class OtelObserver(Observer):
     Without a provider of spans or metrics, it does nothing.
 
     Args:
-        content: Where texts of runs are written; as the environment says if None.
+        content: True to write texts of runs; as the environment says if None.
         propagate: Send `traceparent` with the requests to models and services.
         tracer_provider, meter_provider, logger_provider: The receivers; the global ones if None.
     """
@@ -129,7 +129,7 @@ class OtelObserver(Observer):
         return headers
 
     def _is_needed(self) -> bool:
-        """Return True if somebody receives spans or metrics: the API's own providers record nothing."""
+        """Return True if anything receives spans or metrics: the API's own providers record nothing."""
         tracing, measuring = self._providers
         return not (
             type(tracing or trace.get_tracer_provider()).__module__.startswith("opentelemetry.trace")

@@ -36,7 +36,7 @@ class Telemetry:
 
 
 class Inside:
-    """Makes a context current. It is entered and left again and again, one after the other."""
+    """Makes a context current. It is entered and left repeatedly, once for each event."""
 
     __slots__ = ("_token", "context")
 
@@ -215,7 +215,7 @@ class RunTrace:
             chat.first = time.perf_counter()
 
     def reset_answer(self) -> None:
-        """Forget the pieces so far: the answer starts again."""
+        """Forget the pieces so far, because the answer starts again."""
         if self._chat is not None:
             self._chat.first = None
         self.note(names.RESET_EVENT)
@@ -336,7 +336,7 @@ class RunTrace:
             span.set_attribute(name, as_attribute(value))
 
     def _fail(self, span: Span, error: str, text: str) -> None:
-        """Mark a span as failed. The text of an error may quote what was said, so it is content."""
+        """Mark a span as failed. The text of an error may quote the conversation, so it is content."""
         _fail(span, error, text, self._to.content)
 
 

@@ -42,7 +42,7 @@ def set_queue_length(runs: int, registry: CollectorRegistry | None = None) -> No
     """Set the number of runs that wait for a free place in this process; a server of runs calls it.
 
     Args:
-        runs: How many wait.
+        runs: The number of runs that wait.
         registry: As for `exposition`.
     """
     from jackfield_prometheus.metrics import metrics_of

@@ -54,7 +54,7 @@ class PrometheusObserver(Observer):
     All observers of a process share the metrics of their registry.
 
     Args:
-        registry: Where the metrics are; the default registry of `prometheus_client` if None.
+        registry: The registry of the metrics; the default one of `prometheus_client` if None.
     """
 
     name: ClassVar[str] = "prometheus"

@@ -30,7 +30,7 @@ _STATED = {
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A file of a book, as its manifest has it."""
+    """A file of a book, as the manifest lists it."""
 
     path: str
     media_type: str

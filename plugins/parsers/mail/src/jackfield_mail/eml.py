@@ -22,7 +22,7 @@ _MAX_HEADER_CHARS = 10_000
 class EmlParser(Parser):
     """Reads mails: the subject as a heading, the headers, the text, and the mails attached to it.
 
-    Of alternative texts the best is read, which is HTML in most mails. Other attachments are left to the parsers for
+    Of alternative texts, the best is read, which is HTML in most mails. Other attachments are left to the parsers for
     them. Texts that cannot be read are named in `metadata["unread"]`.
     """
 

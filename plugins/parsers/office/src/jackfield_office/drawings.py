@@ -99,7 +99,7 @@ def _name(series: Element) -> str:
 
 
 def _points(series: Element, *names: str) -> dict[str, str]:
-    """Return the values of a series by their indexes, as the file has kept them; of labels in levels, the lowest."""
+    """Return the values of a series by their indexes, as kept in the file; for labels in levels, the lowest."""
     for name in names:
         data = series.find(_C + name)
         if data is not None:

@@ -52,7 +52,7 @@ class LegacyParser(Parser):
         return _PARSERS[kind]().parse(made, source=source)
 
     def _program(self, source: str, kind: str) -> str:
-        """LibreOffice: what the settings name, else what is found."""
+        """LibreOffice: the program that the settings name, or one that is found."""
         named = self.config.soffice
         found = filter(None, map(shutil.which, (named,) if named else _PROGRAMS))
         if program := next(found, None):

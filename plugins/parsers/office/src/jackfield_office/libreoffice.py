@@ -53,10 +53,10 @@ def convert(program: str, file: Path, kind: str, folder: Path, *, timeout_s: flo
 
     Args:
         program: LibreOffice.
-        file: What is turned, in the folder.
+        file: The file to convert, in the folder.
         kind: The extension of the result.
         folder: Everything is written here.
-        timeout_s: How long it may take.
+        timeout_s: The time that it may take.
 
     Raises:
         subprocess.TimeoutExpired: It took longer.

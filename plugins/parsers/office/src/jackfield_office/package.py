@@ -60,7 +60,7 @@ class Package:
     """The parts of an office file. `unread` names those that `part_or_none` could not read.
 
     Raises:
-        DocParserError: See `Archive`; or it is not an office file of this kind.
+        DocParserError: As for `Archive`; or it is not an office file of this kind.
     """
 
     def __init__(self, data: bytes, *, source: str, kind: str, main: str) -> None:

@@ -33,7 +33,7 @@ _BULLETS = ("bullet", "none")
 
 
 class DocxParser(Parser):
-    """Reads Word files in the order of their text: what was deleted is left out, what was inserted is read.
+    """Reads Word files in the order of their text: deleted text is left out, inserted text is read.
 
     Blocks have pages if Word noted where they began when it saved the file. Notes, comments, charts and diagrams that
     cannot be read are named in `metadata["unread"]`.

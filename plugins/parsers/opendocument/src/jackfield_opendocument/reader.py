@@ -57,7 +57,7 @@ class Reader:
         package: The file.
         spare: Limits what tables repeat.
         page: The number of the page or slide; None without pages.
-        blocks: What was read.
+        blocks: The blocks that were read.
     """
 
     package: Package
@@ -91,7 +91,7 @@ class Reader:
         return "\n".join(text for text in texts if text)
 
     def line_of(self, paragraph: Element) -> str:
-        """Return the text of one paragraph, without what is drawn in it."""
+        """Return the text of one paragraph, without the drawings in it."""
         text = self._text(paragraph).strip()
         self._drawings.clear()
         return text

@@ -16,7 +16,7 @@ _SMALL = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """A style: the one that it is based on, and if a page begins with it."""
+    """A style: the one that it is based on, and whether a page begins with it."""
 
     parent: str
     begins_page: bool
@@ -59,7 +59,7 @@ class Styles:
         return self._starts.get((list_style, level))
 
     def _bases(self, name: str) -> Iterator[tuple[str, _Style]]:
-        """Yield the names of a style and of its bases, with what is known of each."""
+        """Yield the names of a style and of its bases, with the facts about each."""
         for _ in range(_MOST_BASES):
             if not name:
                 return

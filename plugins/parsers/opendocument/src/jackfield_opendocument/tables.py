@@ -78,7 +78,7 @@ def each_row(table: Element) -> Iterator[Element]:
 
 
 def repeats(element: Element, what: str) -> int:
-    """Return how often a row or a cell stands in a row of equal ones."""
+    """Return the number of times that a row or a cell is repeated."""
     text = element.get(f"{TABLE}number-{what}-repeated", "1")
     return min(int(text), _MOST_REPEATED) if text.isdecimal() and len(text) < 9 else 1
 

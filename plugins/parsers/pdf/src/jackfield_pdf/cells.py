@@ -32,7 +32,7 @@ class Word:
     """A word in a cell. Lengths are in points.
 
     Attributes:
-        before: What separates it from the word before it in its cell: a line end, a space or nothing.
+        before: The separator between it and the word before it in its cell: a line end, a space or nothing.
         base: The height of its baseline.
         size: The size of its type.
     """

@@ -35,8 +35,8 @@ def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:
 def lines_around_text(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> frozenset[tuple[int, str]]:
     """Return the page and text of each line that is not a heading, even in bold or large type.
 
-    These are the entries of a table of contents or an index, and headers and footers: lines at the edges, in type that
-    is not large, that are repeated on three pages or count three pages.
+    These are the entries of a table of contents or an index, and headers and footers: lines at the edges, not in large
+    type, that are repeated on three pages or count three pages.
     """
     entries = {(page.number, text) for page in pages for text in _entries(page)}
     return frozenset(entries.union(_headers(pages, is_large)))

@@ -31,9 +31,9 @@ class Grid:
     """The cells of a table.
 
     Attributes:
-        xs: Where its columns begin, from the left, and where the last one ends.
-        ys: Where its rows end, from the foot, and where the first one begins.
-        cells: Which cell each place belongs to, row by row from the foot; merged places share a number.
+        xs: The positions where its columns begin, from the left, and where the last one ends.
+        ys: The positions where its rows end, from the foot, and where the first one begins.
+        cells: The number of the cell at each place, row by row from the foot; merged places share a number.
     """
 
     xs: tuple[float, ...]

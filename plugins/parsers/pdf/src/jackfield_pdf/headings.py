@@ -38,7 +38,7 @@ class Headings:
         levels: The level of each size of type that is clearly larger than most of the text.
         bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
         entries: The levels of the titles in the outline, by page and `_key`.
-        has_code: Whether type of one width sets something apart from the text.
+        has_code: True if type of one width sets something apart from the text.
         others: The page and text of lines that cannot be headings: headers, footers, entries of a table of contents.
     """
 

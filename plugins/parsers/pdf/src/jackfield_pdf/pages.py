@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file. `count` is the number of its pages, `unreadable` are those that are not in `pages`."""
+    """The content of a file. `count` is the number of its pages; `unreadable` are the pages that are not in `pages`."""
 
     title: str
     count: int

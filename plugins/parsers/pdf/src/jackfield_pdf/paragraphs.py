@@ -54,7 +54,7 @@ _MOST_INDENT = 100  # characters
 def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
     """Yield the blocks of a document, page by page; no block spans two pages.
 
-    Pages that are pictures without text are named where they stand, so that a reader knows of them.
+    Pages that are pictures without text are named at their place, so that a reader knows of them.
     """
     notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages)}
     compounds = _compounds(pages)
@@ -92,11 +92,11 @@ class _Layout:
     """The lines of a page, and their common measures.
 
     Attributes:
-        rows: Whether each stands for itself: a row of a table, an entry of a table of contents.
-        stated: Which of them the outline calls a heading.
+        rows: True for each that is complete in itself: a row of a table, an entry of a table of contents.
+        stated: True for each that the outline calls a heading.
         pitch: The usual distance from one line to the next; 0 if it cannot be told.
-        right: Where the widest one ends.
-        has_code: Whether type of one width is code.
+        right: The position where the widest one ends.
+        has_code: True if type of one width is code.
     """
 
     lines: Sequence[Line]

@@ -30,9 +30,9 @@ _Other = TypeVar("_Other")
 def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[list[Page], list[str]]:
     """Return the pages without repeated lines around the text, and the texts of these lines.
 
-    Such a line stays on the first page that has it, unless it is a bare page number, so that nothing is lost. It
-    stands apart from the text, at the same height of three pages or more, in type no larger than the text's, and
-    differs from page to page in nothing but the number of the page.
+    Such a line stays on the first page that has it, unless it is a bare page number, so that nothing is lost. It is set
+    apart from the text, at the same height on three pages or more, in type no larger than the text's, and differs from
+    page to page only in the page number.
     """
     found = _collected(_candidates(pages, headings))
     running = {key: places for key, places in found.items() if _is_running(pages, places)}

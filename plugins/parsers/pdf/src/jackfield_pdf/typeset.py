@@ -51,11 +51,11 @@ class Line:
     """A line of text, or several that hyphens join, or a table. Lengths are in points, upwards from the foot.
 
     Attributes:
-        text: Its text; `HYPHEN` where a hyphen ended a line. That of a table is its cells, one a line.
-        left, right: Where the first line begins and the last ends.
+        text: Its text; `HYPHEN` where a hyphen ended a line. For a table, its cells, one a line.
+        left, right: The positions where the first line begins and the last ends.
         first, last: The base of the first and of the last line.
         size: The type size; 0 if the line's position is unknown.
-        is_bold, is_mono: Whether its beginning, middle and end are in bold type, or in type of one width.
+        is_bold, is_mono: True if its beginning, middle and end are in bold type, or in type of one width.
         parts: Its parts, if wide gaps divide it, as in a table.
         table: The rows of a ruled table; where lines end in a cell, there is a line end.
     """
@@ -77,7 +77,7 @@ _Box = tuple[float, float, float, float]  # left, right, foot, top
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A line as PDFium has it: its characters' places, its words' boxes, and the base at its beginning and end."""
+    """A line as PDFium reports it: the places of characters, the boxes of words, the base at both ends."""
 
     text: str
     places: Sequence[int]
@@ -226,7 +226,7 @@ def _line(text_page: PdfTextPage, line: _Measured) -> Line:
 
 
 def _style(text_page: PdfTextPage, line: _Measured) -> tuple[bool, bool]:
-    """Return if a line is bold and if it is monospaced, by the names of its fonts, as other facts are unreliable."""
+    """Return whether a line is bold and monospaced, by the names of its fonts, because other facts are unreliable."""
     if len(line.text) > _MOST_NAMED:
         return False, False
     name = _font(text_page, line.places[0])

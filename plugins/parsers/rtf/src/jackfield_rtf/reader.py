@@ -108,7 +108,7 @@ class Reader:
         spare_chars: The number of characters that merged cells may repeat.
 
     Attributes:
-        stated: What the file says about itself: `title`, `author`, `subject`, `keywords`.
+        stated: The file's statements about itself: `title`, `author`, `subject`, `keywords`.
     """
 
     def __init__(self, *, spare_chars: int) -> None:

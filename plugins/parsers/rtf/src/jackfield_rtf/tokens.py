@@ -35,7 +35,7 @@ class Token:
 
 
 def tokens_of(data: bytes) -> Iterator[Token]:
-    """Yield the tokens of a file; binary data is skipped, as are line ends, which mean nothing."""
+    """Yield the tokens of a file, without binary data and line ends, which mean nothing."""
     place = 0
     while match := _TOKEN.match(data, place):
         place = match.end()

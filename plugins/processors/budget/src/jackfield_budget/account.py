@@ -18,7 +18,7 @@ class Reservation:
 
     Attributes:
         id: Its id among the running calls.
-        amount: What it is expected to cost.
+        amount: Its expected cost.
     """
 
     id: str
@@ -27,7 +27,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call that may not begin: what was spent, and what running calls are expected to cost."""
+    """A call that may not begin: the money spent, and the expected cost of running calls."""
 
     spent: Decimal
     reserved: Decimal
@@ -53,10 +53,10 @@ class Account:
         Args:
             wanted: The call and what it is expected to cost.
             least: The least that it can cost.
-            limit: The most that may be spent in the period.
+            limit: The largest amount that may be spent in the period.
             period: The name from `period_of`.
             now: Seconds since 1970.
-            lease_s: How long it may be silent.
+            lease_s: The time for which it may be silent.
         """
         self._charge_the_silent(period, now)
         spent = self.spent.get(period, Decimal(0))
@@ -73,7 +73,7 @@ class Account:
         self._add(period, cost)
 
     def _charge_the_silent(self, period: str, now: float) -> None:
-        """Calls of which nothing is heard any more were most likely answered, and will be on the bill."""
+        """Calls that have been silent for too long were most likely answered and will be charged."""
         for one in [one for one, (_, until) in self.running.items() if until <= now]:
             amount, _ = self.running.pop(one)
             self._add(period, amount)

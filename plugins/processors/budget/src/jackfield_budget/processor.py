@@ -137,7 +137,7 @@ class Budget(Processor):
     # --- prices ---
 
     def _row(self, request: ChatRequest) -> PriceRow | None:
-        """Return the prices for a request today: the configured ones, else those that the model knows."""
+        """Return the prices for a request today: the configured ones, or those that the model knows."""
         key = (request.model, request.server, self._today())
         rows = self._rows  # another thread may put a new one in its place
         if key not in rows:
@@ -257,9 +257,9 @@ class _Bill:
     """The cost of a call.
 
     Attributes:
-        characters: How much was answered.
-        usage: What was reported last.
-        before: What was reported of answers that became void.
+        characters: The length of the answer.
+        usage: The usage that was reported last.
+        before: The reported usage of answers that became void.
     """
 
     characters: int = 0
@@ -281,7 +281,7 @@ class _Bill:
                 self.usage = None
 
     def cost(self, currency: str) -> Decimal | None:
-        """Return the sum in a currency; None if nothing was reported, or its price is unknown in it."""
+        """Return the sum in a currency; None if nothing was reported, or if the price is unknown in that currency."""
         reported = filter(None, (self.before, self.usage))
         costs = [one.cost for one in reported if one.cost is not None and one.currency == currency]
         return sum(costs, Decimal(0)) if costs else None

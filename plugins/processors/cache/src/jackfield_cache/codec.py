@@ -1,6 +1,6 @@
 """Turn the events of an answer into bytes, and back.
 
-The bytes are plain JSON: reading a file that somebody else has written runs no code.
+The bytes are plain JSON, so reading a file that another person wrote runs no code.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Flight:
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
 
     async def follow(self) -> AsyncIterator[ModelEvent]:
-        """Yield all events from the first, as they come; an error arrives as it was raised."""
+        """Yield all events from the first, as they arrive; an error is raised unchanged."""
         self._followers += 1
         place = 0
         try:

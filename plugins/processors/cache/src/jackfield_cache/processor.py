@@ -53,9 +53,9 @@ class Cache(Processor):
     """Returns the answer that a model has given to the same request before.
 
     Only complete answers are kept: none that failed, was abandoned, was cut off, is empty, or contains a secret of the
-    environment. They come back as the
-    same events, after a `jackfield-cache.hit` event, and cost nothing: their usage is zero, and `saved` of that event
-    has the original usage. Equal requests at the same time, on one event loop, become one request to the model.
+    environment. They return as the same events, after a `jackfield-cache.hit` event, and cost nothing: their usage is
+    zero, and `saved` of that event has the original usage. Equal requests at the same time, on one event loop, become
+    one request to the model.
 
     Args:
         cfg, settings: The keys of `CacheConfig`.

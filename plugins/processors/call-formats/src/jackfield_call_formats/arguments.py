@@ -51,7 +51,7 @@ class Written:
     Attributes:
         arguments: JSON text, or what the model wrote if that is not JSON.
         rest: The text after them.
-        is_whole: They have an end of their own, so nothing can be missing.
+        is_whole: They mark their own end, so nothing can be missing.
     """
 
     arguments: str

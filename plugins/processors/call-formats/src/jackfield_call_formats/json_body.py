@@ -55,7 +55,7 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
 
     Args:
         text: The text between the tags.
-        mend: Repair broken JSON to what it seems to mean.
+        mend: Repair broken JSON to its likely meaning.
         chosen: The name of a call that has only arguments.
     """
     json_text, code = _parted(text)

@@ -1,7 +1,7 @@
 """The common part of reading one answer of a model in any call format.
 
 Text is passed on as soon as it is certain; only the possible beginning of a tag is held back, and a call until it ends.
-How the stream is cut into pieces makes no difference to the answer, and each character is looked at once.
+The way in which the stream is cut into pieces does not change the answer, and each character is read once.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CUT_OFF = "unfinished, the answer ended too early (at its length limit?): "
 
 
 class AnswerReader(ABC):
-    """Reads one answer. A format says what begins a call, and reads it to its end.
+    """Reads one answer. A format says how a call begins, and reads it to its end.
 
-    While text is read, `_read_on` is the state: what takes the text from a position, and returns how far it came.
-    What must wait for more text it puts into `_held`, and returns the text's length.
+    While text is read, `_read_on` is the state: a function that reads the text from a position and returns the position
+    it reached. It puts text that must wait for more into `_held`, and then returns the text's length.
     """
 
     tags: ClassVar[Tags]

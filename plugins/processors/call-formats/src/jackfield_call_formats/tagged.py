@@ -57,7 +57,7 @@ class TaggedReader(AnswerReader):
         return after
 
     def _close(self, ending: str, *, cut_off: bool = False) -> None:
-        """Let a call go, or what turns out to be several, or none; `ending` is its end tag, or half of it."""
+        """End a call, which may turn out to be several calls or none; `ending` is its end tag, or half of it."""
         self._read_on = self._in_text
         for segment in _segments(self._body, ending):
             calls = self._calls_in(segment.text, cut_off=cut_off) if segment.is_call else []
@@ -150,8 +150,8 @@ class _Body:
         """Look for the end of the call.
 
         Returns:
-            The tag that ends it ('' if there is none yet), where the body ends, and where to go on: there begins what
-            must wait for more text.
+            The tag that ends it ('' if there is none yet), the end of the body, and the position to continue from: the
+            text after it must wait for more.
         """
         if self._is_json is None and (first := _NOT_BLANK.search(text, start)):
             self._is_json = first[0] != "<"  # XML has no strings that could hide a tag

@@ -1,6 +1,6 @@
 """Write a request with its tools, calls and results as text: what all call formats have in common.
 
-Pure; messages in which nothing changes are passed on as they are.
+Pure; messages in which nothing changes are passed on unchanged.
 """
 
 from __future__ import annotations

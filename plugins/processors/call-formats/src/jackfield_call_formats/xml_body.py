@@ -1,7 +1,7 @@
 """Read and write a call as `<function=NAME><parameter=KEY>value</parameter></function>`.
 
-Values have no types; the function's schema gives them. The format has no escapes. A value that would be misread without
-one is written as a JSON string whose first character is an escape, so that a call reads back unchanged.
+Values have no types; the function's schema gives them. The format has no escapes. A value that would be misread is
+written as a JSON string whose first character is an escape, so that a call reads back unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Track the attempts at one answer: whether part of it was shown, and what failed attempts cost."""
+"""Track the attempts at one answer: whether part of it was shown, and the cost of failed attempts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Attempts:
     """Watches the events of one attempt after the other.
 
     Attributes:
-        is_out: Whether a consumer has received part of an incomplete answer.
-        complete: Whether the attempt came to its end.
+        is_out: True if a consumer has received part of an incomplete answer.
+        complete: True if the attempt came to its end.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Attempts:
         self._reported: Usage | None = None
 
     def begin_another(self) -> None:
-        """Another model is asked: what came so far is discarded."""
+        """Another model is asked: everything received so far is discarded."""
         self._lose()
         self._elsewhere = True
 

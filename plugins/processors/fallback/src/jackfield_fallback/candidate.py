@@ -1,4 +1,4 @@
-"""A model that may be asked instead, made when it is first needed."""
+"""A model that may be asked instead, created when it is first needed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Candidate(StatesSecrets):
             return self._made
 
     async def aclose(self) -> None:
-        """Close what calls opened, unless the model was passed in."""
+        """Close everything that calls opened, unless the model was passed in."""
         if self._made is not None and self._made is not self._given:
             await self._made.aclose()
 
@@ -74,7 +74,8 @@ def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: flo
     """Return the options of a call to another model than the first.
 
     Args:
-        model: What the other model's configuration sets; it wins, except for options that are part of the question.
+        model: The settings of the other model's configuration; they win, except for options that are part of the
+            question.
         asked: The options of the first model and of the call. Those for the first model's server are left out: headers
             may contain its API key.
         deadline_s: The time left for the whole call.

@@ -39,9 +39,9 @@ _NOTES = {
 class Fallback(Processor):
     """Asks the next model when one cannot answer, by the cause of its failure.
 
-    The models for the cause are asked in order, then those for `any`. Each has its own configuration and its own
-    chain, and gets the messages, functions and options as they were before they were prepared for the first model.
-    A `StreamReset` discards what was streamed so far; a consumer that cannot handle one gets the error.
+    The models for the cause are asked in order, then those for `any`. Each has its own configuration and its own chain,
+    and gets the messages, functions and options as they were before they were prepared for the first model. A
+    `StreamReset` discards everything streamed so far; a consumer that cannot handle one gets the error.
 
     If all fail, the error of the first model is raised, with the errors of the others in its notes.
 
@@ -82,7 +82,7 @@ class Fallback(Processor):
         return f"<Fallback {named}>"
 
     async def aclose(self) -> None:
-        """Close the models that were made here; they may be used again."""
+        """Close the models that were created here; they may be used again."""
         for candidate in dict.fromkeys(one for models in self._models.values() for one in models):
             await candidate.aclose()
 
@@ -116,7 +116,7 @@ class Fallback(Processor):
             call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
 
     def _note(self, call: _Call, model: Candidate | None, error: Exception) -> None:
-        """Record that a model failed; raises what another model would not mend."""
+        """Record that a model failed; raise the error if no other model could mend it."""
         if model is None and not isinstance(error, ModelServiceError):
             raise error  # it is about the request, or about the first model's own configuration
         call.failures[model] = error
@@ -170,14 +170,14 @@ class Fallback(Processor):
 
 @dataclass(slots=True)
 class _Call:
-    """One call, and what has become of it so far.
+    """One call, and its progress so far.
 
     Attributes:
         request: As it came.
         call_next: The rest of the chain, with the first model at its end.
         began_at: By the clock.
-        cause: Why the first model is not asked first, where it is not.
-        failures: Who failed, in order, and how; None is the first model.
+        cause: The reason why the first model is not asked first, if it is not.
+        failures: The models that failed, in order, with their errors; None is the first model.
     """
 
     request: ChatRequest

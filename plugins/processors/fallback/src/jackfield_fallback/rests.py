@@ -21,7 +21,7 @@ class Rests:
     """A circuit breaker for each model. When its pause is over, a model is asked as usual.
 
     Args:
-        cooldown_s: How long a model pauses; None for no pause.
+        cooldown_s: The time for which a model pauses; None for no pause.
         max_rest_s: A longer pause that its server asks for is respected, up to this.
         clock: A monotonic clock, in seconds.
     """

@@ -1,4 +1,4 @@
-"""One answer on its way to the caller: what may go on now, what waits, and which rule it does not keep."""
+"""One answer on its way to the caller: the part that may go on, the part that waits, and the rule it breaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Violation:
 
     Attributes:
         rule: Its name.
-        reason: What is wrong, only for the model; '' if the rule's own hint says it all.
+        reason: The fault, written only for the model; '' if the rule's own hint is enough.
     """
 
     rule: str
@@ -32,9 +32,9 @@ class Inspection:
 
     Attributes:
         violation: The first rule that the answer violates, among those that do more than redact and note.
-        passed: Whether a part of the answer was passed on.
-        notes: How many matches there were, by rule, for rules that only redact or note.
-        spent: What the judges cost.
+        passed: True if a part of the answer was passed on.
+        notes: The number of matches by rule, for rules that only redact or note.
+        spent: The usage of the judges.
     """
 
     def __init__(self, rules: Rules, lang: Lang) -> None:

@@ -13,7 +13,7 @@ class ArgumentsScan:
     """Looks through one call's arguments. They are looked at as a tool will read them: `\\u0068ttp` is `http`.
 
     Attributes:
-        counts: How often each was found, by name.
+        counts: The number of times that each was found, by name.
         stopped: The name of the watch that stopped it; '' if none did.
     """
 

@@ -18,8 +18,8 @@ class Found:
     """A place in a text.
 
     Attributes:
-        start, end: Where what was found begins and ends; never empty.
-        kept: How many characters at its beginning stay when the rest is taken out.
+        start, end: The positions where the match begins and ends; never empty.
+        kept: The number of characters at its beginning that stay when the rest is taken out.
     """
 
     start: int
@@ -31,8 +31,8 @@ class Finder(Protocol):
     """Looks for something in texts.
 
     Attributes:
-        window: How many characters it has to see from where something begins, to find it as a rule. What reaches the
-            end of what it sees is looked for again in a longer text.
+        window: The number of characters that it has to see from the beginning of a match, to find it as a rule. A match
+            that reaches the end of the visible text is looked for again in a longer text.
     """
 
     window: int
@@ -41,14 +41,14 @@ class Finder(Protocol):
         """Return the first match from `start` on.
 
         Args:
-            text: The text; what stands before `start` is there to be looked back at.
-            start: Where to begin.
-            complete: Whether the text ends there, or goes on with what is not seen.
+            text: The text; the part before `start` is only there to be looked back at.
+            start: The position to begin at.
+            complete: True if the text ends there, False if it continues out of sight.
         """
 
 
 class RegexFinder:
-    """Looks for what a regular expression matches, in bounded time.
+    """Finds the matches of a regular expression, in bounded time.
 
     Raises:
         ConfigError: The expression takes too long for a text. Nothing of the text is passed on then.

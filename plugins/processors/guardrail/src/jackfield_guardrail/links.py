@@ -64,7 +64,8 @@ class LinkFinder:
     """Looks for links and images whose host is not listed.
 
     Args:
-        hosts: Which are: `www.example.org`, `*.example.org` for all below it, `localhost:8000` for one port alone.
+        hosts: Which are: `www.example.org`, `*.example.org` for everything below it, `localhost:8000` for this port
+            only.
     """
 
     window = _WINDOW

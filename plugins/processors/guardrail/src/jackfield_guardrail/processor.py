@@ -83,7 +83,7 @@ class OutputGuardrail(Processor):
             await model.aclose()
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask, and pass on what the rules allow.
+        """Ask, and pass on everything that the rules allow.
 
         Raises:
             ContentFilterError: While the answer is read: a rule blocks it.
@@ -120,7 +120,7 @@ class OutputGuardrail(Processor):
     ) -> AsyncIterator[ModelEvent]:
         """Yield the events of one answer that may pass; its end passes only if no rule forbids it.
 
-        An answer that another is to stand for is read to its end, so that it is known what it cost.
+        An answer that another one will replace is read to its end, so that its cost is known.
         """
         async with closing(events):
             async for event in events:
@@ -167,9 +167,9 @@ class _Attempt:
     """One answer, and what it cost.
 
     Attributes:
-        inspection: What looks at it.
-        before: What was spent before it.
-        reported: What it cost, as the backend says.
+        inspection: The inspection that looks at it.
+        before: The usage before it.
+        reported: Its cost, as the backend reports it.
         end: Its end, once it is there.
     """
 
@@ -224,7 +224,7 @@ def _with_note(request: ChatRequest, rule: Rule, violation: Violation) -> ChatRe
 
 
 def _replaced(text: str, spent: Usage, end: ModelFinished) -> Iterator[ModelEvent]:
-    """Another answer in the place of one. Its opaque data goes: that may hold the text that was replaced."""
+    """Another answer in the place of one. Its opaque data is removed: it may contain the text that was replaced."""
     if text:
         yield TextDelta(text)
     if spent != Usage():

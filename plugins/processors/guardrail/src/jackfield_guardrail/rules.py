@@ -42,7 +42,7 @@ class Check:
 
     Attributes:
         name: Its name in errors and events: lower case letters, digits and `_`.
-        function: Takes the text, and returns True, False, what is wrong as a text, or a `Verdict`; it may be `async`.
+        function: Takes the text, and returns True, False, the fault as a text, or a `Verdict`; it may be `async`.
         action, replacement, retries, hint: As for any rule.
     """
 
@@ -59,11 +59,11 @@ class Rule:
     """The action for an answer that violates it.
 
     Attributes:
-        name: What errors and events call it.
-        action: What follows.
-        replacement: What stands in the place of the answer; None if nothing does.
-        retries: How often the model is asked again.
-        hints: What was wrong, by language, for the model that is asked again.
+        name: Its name in errors and events.
+        action: The consequence.
+        replacement: The text that replaces the answer; None if nothing does.
+        retries: The number of times that the model is asked again.
+        hints: The fault, by language, for the model that is asked again.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Rules:
 
     Attributes:
         by_name: Each by its name.
-        watches: What is looked for in each part of an answer.
-        required: The names of those whose finds must be there.
+        watches: The matches to look for in each part of an answer.
+        required: The names of the finders that must find something.
         lengths: Names, and the most characters of text.
         checks: Names, and what looks at whole texts, in order.
         final: The names of those that only apply to answers without calls, because others are not final.

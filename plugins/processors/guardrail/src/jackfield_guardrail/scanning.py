@@ -1,7 +1,7 @@
 """Scan a text that arrives in pieces, and pass it on as soon as no later text can change the result.
 
-A text is decided in blocks. What is found in a block depends on the block, on a little before it, and on a window of
-what follows, all counted from the beginning of the text: so it is the same however the text is cut.
+A text is decided in blocks. A match in a block depends on the block, on a little text before it, and on a window of the
+text after it, all counted from the beginning of the text: so it is the same however the text is cut.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Watch:
 
     Attributes:
         name: Whose this is.
-        finder: What looks.
+        finder: The finder that looks for matches.
         then: `stop`: the text ends there. `take`: it is taken out. `count`: it is only counted.
-        replacement: What stands in the place of what is taken out.
+        replacement: The text that replaces a match.
     """
 
     name: str
@@ -75,11 +75,11 @@ class Scanner:
     """Looks through one text.
 
     Args:
-        watches: What is looked for.
+        watches: The things to look for.
         budget: The time that is left; that of a new text if None.
 
     Attributes:
-        counts: How often each was found, by name.
+        counts: The number of times that each was found, by name.
         stopped: The name of the watch that stopped it; nothing more is given on then.
     """
 
@@ -98,7 +98,7 @@ class Scanner:
         self.stopped = ""
 
     def feed(self, text: str) -> str:
-        """Take more text; gives what is decided."""
+        """Take more text; return the part that is decided."""
         if not self._watches:
             return text
         self._pieces.append(text)
@@ -159,9 +159,9 @@ class _Outcome:
     """The outcome for a block.
 
     Attributes:
-        given: Its text, as it is given on.
-        place: Up to where in the whole the text is decided; past the block, if what was taken out goes on there.
-        counts: What was found.
+        given: Its text, as it is passed on.
+        place: The position up to which the text is decided; past the block, if a removed match continues there.
+        counts: The number of finds.
         seen: Up to where the watches that only count have counted.
         stopped: The watch that stops the text here.
         cut: A watch whose find is longer than anything is followed.
@@ -183,11 +183,11 @@ _NOTHING: Counter[str] = Counter()
 
 
 class _MoreNeededError(Exception):
-    """Something goes on to the end of what is seen."""
+    """A match continues to the end of the visible text."""
 
 
 class _View:
-    """A block, with what is seen before and after it. Places are those of the whole text."""
+    """A block, with the visible text before and after it. Places are those of the whole text."""
 
     def __init__(self, text: str, first: int, block_end: int, budget: Budget, *, complete: bool, may_ask: bool) -> None:
         self._budget = budget

@@ -27,8 +27,8 @@ class Verdict:
 
     Attributes:
         passes: Whether it may pass.
-        reason: What is wrong, only for the model that is asked again.
-        usage: What the check cost.
+        reason: The fault, written only for the model that is asked again.
+        usage: The usage of the check.
     """
 
     passes: bool

@@ -22,8 +22,8 @@ _NOTES: Mapping[Lang, str] = {"en": "(Uploaded {}) ", "zh": "（上传了 {}）"
 def mention(item: ContentItem, lang: Lang) -> str:
     """Return the mention of an item, such as `![image](cat.png)` or `[file](report.pdf)`.
 
-    The name is for readers only. It is on one line and does not end the mention, whatever a URL has encoded in it; it
-    may be cut, and may hold separators, so nobody can open a file by it.
+    The name is for readers only. It is on one line and does not end the mention, whatever a URL encodes; it may be cut,
+    and may contain separators, so it cannot be used to open a file.
     """
     kind, value = item.get_type_and_value()
     return f"{_LABELS[lang][kind]}({_name(value)})"

@@ -30,14 +30,14 @@ class Multimodal(Preprocessor):
 
     A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `:
     with each file, image, sound and video that the model does not take, and with all of them if the request has tools,
-    which need the names to work on. What the message already mentions is not mentioned again. In other messages, a
-    mention replaces what is left out.
+    which need the names to work on. A file that the message already mentions is not mentioned again. In other messages,
+    a mention replaces omitted content.
 
     Ids, names, origins and `extra` of messages stay; a request that needs no change is passed on as the same object.
 
     Args:
         cfg, settings: The keys of `MultimodalConfig`.
-        host: Where parsers are looked up; the default host if None.
+        host: The host in which parsers are looked up; the default host if None.
 
     Raises:
         ConfigError: A setting is not valid.

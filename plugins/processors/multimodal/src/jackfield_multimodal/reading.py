@@ -14,7 +14,7 @@ class FileReader:
     """Reads files as text. Documents are cached by content, because a conversation sends its files with each turn.
 
     Args:
-        host: Where parsers are looked up; the default host if None.
+        host: The host in which parsers are looked up; the default host if None.
     """
 
     def __init__(self, host: Plugins | None) -> None:

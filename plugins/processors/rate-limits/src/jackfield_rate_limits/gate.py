@@ -35,13 +35,13 @@ class Gate:
     """Lets requests in. Only the first in line looks whether there is a place; the others are woken in their turn.
 
     Args:
-        ledger: What is known of all scopes.
-        scope: Which of them this is.
+        ledger: The state of all scopes.
+        scope: The name of this one.
         clock: Seconds, as the ledger counts them.
-        poll_s: How long at most to wait before looking again, where other processes may make room, in seconds.
+        poll_s: The longest wait before looking again, if other processes may make room, in seconds.
 
     Attributes:
-        answer_tokens: How many tokens an answer has, going by the last ones.
+        answer_tokens: The number of tokens of an answer, estimated from the last ones.
     """
 
     def __init__(self, ledger: Ledger[State], scope: str, *, clock: Clock, poll_s: float | None = None) -> None:
@@ -83,7 +83,7 @@ class Gate:
         """Queue a request until a place is free. A cancelled request leaves the queue, and the next one moves up.
 
         Raises:
-            TooLongError: As soon as it is known that there is no place within `max_wait_s` seconds.
+            TooLongError: There will be no place within `max_wait_s` seconds; raised as soon as this is known.
         """
         ticket = _Ticket(asyncio.get_running_loop(), is_waiting=True)
         began_at = self._clock()

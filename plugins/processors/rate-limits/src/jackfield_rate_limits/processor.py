@@ -163,14 +163,14 @@ class RateLimits(Processor):
 
 @dataclass(slots=True)
 class _Call:
-    """A request that was let in, and what has come of it.
+    """A request that was let in, and its outcome.
 
     Attributes:
-        gate: Where it was let in.
+        gate: The gate that let it in.
         entry: Its place.
-        question_tokens: The estimate of what was asked.
+        question_tokens: The estimate of the request's tokens.
         renew_at: When to give the next sign of life, by the clock.
-        refused: Whether the server would not look at it.
+        refused: True if the server refused to look at it.
     """
 
     gate: Gate
@@ -191,7 +191,7 @@ class _Call:
             self._complete = True
 
     async def settle(self) -> None:
-        """Give the place back, with what was used in truth, as far as it is known."""
+        """Return the place, with the actual usage, as far as it is known."""
         if self._usage is not None and self._complete:
             self.gate.learn(self._usage.completion_tokens)
         await self.gate.leave(self.entry, self._tokens())

@@ -1,7 +1,7 @@
 """Count the usage of a scope in the last minute, and decide: now, or in how many seconds.
 
-Pure: the time is given, and nothing waits here. The minute is kept in slices of one second, each of which counts until
-its last moment has left the minute, so that no 60 seconds ever have more than is allowed.
+Pure: the time is passed in, and nothing waits here. The minute is kept in slices of one second, each of which counts
+until its last moment has left the minute, so that no 60 seconds ever contain more than is allowed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Entry:
     """A request that was let in.
 
     Attributes:
-        id: Its name among those that are running.
+        id: Its name among the running ones.
         slice: The second it counts in.
-        tokens: What was reserved for it.
+        tokens: The tokens that were reserved for it.
     """
 
     id: str
@@ -57,8 +57,8 @@ class Running:
     """A place among the running requests.
 
     Attributes:
-        until: When it is free again even if nobody gives it back.
-        owner: The process that has it, '' if it is this one for sure.
+        until: The time when it is free again even if nobody returns it.
+        owner: The process that holds it; '' if it is certainly this one.
     """
 
     until: float
@@ -85,7 +85,7 @@ class State:
         Args:
             wanted: The request and its limits.
             now: Seconds.
-            is_gone: Whether a process is known not to run any more.
+            is_gone: A function that returns True if a process is known to have ended.
         """
         self.tidy(now)
         pause = self._pause_left(now, wanted.max_pause_s)
@@ -216,11 +216,11 @@ class Wanted:
 
     Attributes:
         id: A name that no other has.
-        limits: What is allowed.
-        tokens: An estimate of what it will use; no more than the limit.
-        lease_s: How long its place is kept for it without a sign of life.
+        limits: The limits that apply.
+        tokens: An estimate of its usage; at most the limit.
+        lease_s: The time for which its place is kept without a sign of life.
         owner: The process, as in `Running`.
-        max_pause_s: The longest pause it stands for; another process may have written down a longer one.
+        max_pause_s: The longest pause that it represents; another process may have recorded a longer one.
     """
 
     id: str

@@ -22,7 +22,7 @@ class Rewriter(Protocol):
     """Rewrites one text that arrives in pieces."""
 
     def feed(self, text: str) -> str:
-        """Take more text; gives what is decided."""
+        """Take more text; return the part that is decided."""
 
     def finish(self) -> str:
         """Return the rest of a complete text."""
@@ -35,13 +35,14 @@ Counts = Mapping[str, int]
 class AnswerTransform:
     """Rewrites one answer.
 
-    Text is let go of when reasoning, a call or a picture follows it, and reasoning likewise, so that nothing is shown
-    out of order. Calls may arrive interleaved: what is held back of them is let go of at the end.
+    Text is released when reasoning, a call or a picture follows it, and reasoning likewise, so that nothing is shown
+    out of order. Calls may arrive interleaved: text of them that is held back is released at the end.
 
     Args:
         make_text: Makes the rewriter of text and reasoning.
         make_arguments: Makes the rewriter of a call's arguments.
-        counts: What was replaced in this answer, by kind, filled while it is rewritten; reported before its end.
+        counts: The number of replacements in this answer, by kind, filled while it is rewritten; reported before its
+            end.
     """
 
     def __init__(self, make_text: MakeRewriter, make_arguments: MakeRewriter, counts: Counts) -> None:

@@ -26,11 +26,11 @@ def quoted(text: str) -> str:
 
 
 class ArgumentsScanner:
-    """Replaces the values in the arguments of one call; what was JSON stays JSON.
+    """Replaces the values in the arguments of one call; JSON stays JSON.
 
     Values are looked for in each string, without its escapes, and in each number; such a number becomes a string.
     Arguments that do not begin as an object are read as plain text: some models write code in their place. Strings are
-    written again, so that the escapes may differ from the original.
+    written again, so the escapes may differ from the original.
     """
 
     def __init__(self, finder: Finder, replace: Replace) -> None:
@@ -43,7 +43,7 @@ class ArgumentsScanner:
         self._begun = False
 
     def feed(self, text: str) -> str:
-        """Take more of the arguments; gives what is decided."""
+        """Take more of the arguments; return the part that is decided."""
         if not self._begun:
             head = text.lstrip()
             if not head:

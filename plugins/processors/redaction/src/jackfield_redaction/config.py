@@ -17,10 +17,10 @@ MAX_PATTERN_LENGTH = 1000
 
 
 class PatternConfig(Config):
-    """Something else to find: a regular expression, and the length of its matches.
+    """Another thing to find: a regular expression, and the length of its matches.
 
-    It is tried at every position of every text, on the next `max_length` characters: what it looks for beyond them
-    (including a lookahead) is invisible to it, and a lookbehind sees 16 characters.
+    It is tried at every position of every text, on the next `max_length` characters: it cannot see anything beyond them
+    (not even with a lookahead), and a lookbehind sees 16 characters.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="The name in placeholders and counts")
@@ -41,7 +41,7 @@ class PatternConfig(Config):
 
 
 class RedactionConfig(Config):
-    """The settings: what to find, what to do with it, and what to leave alone."""
+    """The settings: the values to find, the treatment of them, and the exceptions."""
 
     mode: Mode = Field(default="placeholder", description="placeholder: restored in answers; remove: never restored")
     kinds: tuple[Kind, ...] | None = Field(default=None, description="Which built-in kinds to find; all if unset")

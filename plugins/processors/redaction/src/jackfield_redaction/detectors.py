@@ -1,10 +1,10 @@
 """Detect the built-in kinds of values.
 
-Texts arrive in pieces, so every detector has two parts. Its `reach` is an expression that matches, from where a value
-would begin, all the text the detector may look at; it decides each character by those before it alone. While the reach
-touches the end of what has arrived, nothing is decided; once it does not, no later text can change the outcome. Then
-`measure` looks, inside the reach and at the one character after it, for the value itself. This is why cutting a text
-elsewhere never changes what is found.
+Texts arrive in pieces, so every detector has two parts. Its `reach` is an expression that matches, from the start of a
+possible value, all the text the detector may look at; it decides each character only by those before it. While the
+reach touches the end of the text so far, nothing is decided; once it does not, no later text can change the outcome.
+Then `measure` looks, inside the reach and at the one character after it, for the value itself. This is why cutting a
+text elsewhere never changes what is found.
 
 All expressions are bounded and free of nested repetition over the same characters, so the time is linear in the text.
 Only ASCII counts as letters and digits: in Chinese text, a number stands directly beside words.
@@ -45,11 +45,11 @@ class Detector:
     """Finds one form of one kind.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         first: The characters it can begin with.
         reach: See the module. It matches nowhere but where a value can begin.
         measure: See the module.
-        ends: For detectors of long values: a character without which a reach of more than 64 characters goes on.
+        ends: For detectors of long values: a character without which a reach of more than 64 characters continues.
         longest: The longest reach with `ends`, in characters.
     """
 

@@ -15,7 +15,7 @@ class Vault:
     """Gives each distinct value of one request a placeholder, and remembers it.
 
     They are numbered in the order of the history, so that a history that grows keeps its placeholders. A placeholder
-    that the texts already contain is nobody's.
+    that the texts already contain belongs to no value.
 
     Args:
         texts: All that the model will read.
@@ -54,7 +54,7 @@ class Restorer:
         self._rest = ""
 
     def feed(self, text: str) -> str:
-        """Take more text; gives what is decided."""
+        """Take more text; return the part that is decided."""
         text = self._rest + text
         begun = _BEGUN.search(text, max(0, text.rfind("[")))
         self._rest = text[begun.start() :] if begun else ""
@@ -70,14 +70,14 @@ class Restorer:
 
 
 class ArgumentsRestorer:
-    """Puts values back into the arguments of one call: escaped in JSON, as they are in plain text."""
+    """Puts values back into the arguments of one call: escaped in JSON, unchanged in plain text."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
         self._restorer: Restorer | None = None
 
     def feed(self, text: str) -> str:
-        """Take more of the arguments; gives what is decided."""
+        """Take more of the arguments; return the part that is decided."""
         if self._restorer is None:
             head = text.lstrip()
             if not head:

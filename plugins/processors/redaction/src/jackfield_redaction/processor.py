@@ -29,7 +29,7 @@ class Redaction(Processor):
     placeholders become the values again: in its text, its reasoning and the arguments of its calls. In the mode
     `remove`, values become `[EMAIL]` in the request and in the answer, for good.
 
-    It keeps nothing between two calls: the numbers come from the history, which comes with each request.
+    It keeps nothing between two calls: the numbers come from the history, which is part of each request.
 
     Args:
         cfg, settings: The keys of `RedactionConfig`.

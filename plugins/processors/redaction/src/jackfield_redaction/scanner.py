@@ -117,7 +117,7 @@ class Finder:
         """Return the first value from `place` on, or None. `final` means that the text is complete.
 
         Raises:
-            ConfigError: A pattern takes too long at one place, or all of them for this text.
+            ConfigError: A pattern takes too long at one position, or all of them together for this text.
         """
         if not self._patterns:
             return self._next_value(text, place, budget, final=final)
@@ -196,12 +196,12 @@ def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | Non
 class Scanner:
     """Replaces the values in one text.
 
-    It gives text back as soon as no text to come can make it part of a value. How the text is cut never changes the
-    whole of what it gives.
+    It gives text back as soon as no text to come can make it part of a value. The way in which the text is cut never
+    changes the whole output.
 
     Args:
-        finder: What is looked for.
-        replace: What stands in the place of a value.
+        finder: The finder of values.
+        replace: The text that replaces a value.
         budget: The time that is left; that of a new text if None.
     """
 
@@ -215,7 +215,7 @@ class Scanner:
         self._seen = 0  # up to where that is known
 
     def feed(self, text: str) -> str:
-        """Take more text; gives what is decided."""
+        """Take more text; return the part that is decided."""
         self._text += text
         self._budget.add(len(text))
         if self._waiting and self._goes_on(self._waiting):

@@ -1,4 +1,4 @@
-"""The date as a line of text. It has no time of day, so that it, and what a provider keeps in a cache, lasts a day."""
+"""The date as a line of text. It has no time of day, so that it, and a provider's cache of it, lasts a day."""
 
 from __future__ import annotations
 

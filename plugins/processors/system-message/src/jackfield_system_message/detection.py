@@ -25,8 +25,8 @@ _LOOKED_AT = 1000  # characters at each end of a text: more say no more about it
 def language_of_text(text: str) -> Lang | None:
     """Return `zh` for a Chinese text, `en` for one in any other language, None without words.
 
-    What the writer wants stands at an end of a text, before or after what it is about. So the first and the last line
-    decide, and the text is Chinese if one of them has at least as many Chinese words as words of other scripts.
+    The writer's request is at one end of a text, before or after the material it is about. So the first and the last
+    line decide, and the text is Chinese if one of them has at least as many Chinese words as words of other scripts.
     """
     said = _ends(_without_code(text))
     han, others = _count(_HAN_RUN, said), _count(_OTHER_RUN, said)

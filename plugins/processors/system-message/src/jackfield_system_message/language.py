@@ -18,8 +18,8 @@ from jackfield_system_message.language_config import LanguageConfig
 class Language(Preprocessor):
     """Sets the language of the texts that Jackfield adds (`request.lang`), and asks for answers in it if wanted.
 
-    `generate_cfg.lang` wins, then the setting, then what the user writes; where that has no words, the language stays
-    as it is. A request that is right already is passed on as the same object.
+    `generate_cfg.lang` wins, then the setting, then the user's language; if the user's message has no words, the
+    language stays the same. A request that is right already is passed on as the same object.
 
     Args:
         cfg, settings: The keys of `LanguageConfig`.

@@ -23,7 +23,7 @@ class SystemMessage(Preprocessor):
     """Adds a text to the system message, or a new system message if there is none.
 
     The text is in the language of the request, with the date, if wanted, on a line of its own at its end. A request
-    whose system message has it already is passed on as the same object.
+    whose system message already contains it is passed on as the same object.
 
     Args:
         cfg, settings: The keys of `SystemMessageConfig`.

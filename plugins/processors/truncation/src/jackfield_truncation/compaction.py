@@ -55,9 +55,9 @@ T = TypeVar("T")
 class Compaction(Toolset):
     """Keeps the visible part of a conversation below a share of the model's context, in runs of any length.
 
-    Above that, a model summarises the older part, and the summary stands for it in what the model sees; when more has
+    Above that, a model summarises the older part, and the summary replaces it in the view of the model; when more has
     to go, the summary is extended by that. The history itself stays whole, in the result and in the record of the run:
-    the model can read each message again with the tool `read_earlier`, which it is shown as soon as there is a summary.
+    the model can read each message again with the tool `read_earlier`, which is offered as soon as there is a summary.
     A run that is resumed goes on with its summary.
 
     The system message, the last turns, the last step, files of the user, and messages with `extra={"pinned": True}`
@@ -141,8 +141,8 @@ class _Measure:
 
     Attributes:
         request: As the run makes it.
-        counting, counter: What it is counted with.
-        limit: How long it may be.
+        counting, counter: The objects that count its tokens.
+        limit: Its largest length.
         most: Above which length it is compacted.
         around: The tokens of the system message and the schemas.
     """
@@ -160,9 +160,9 @@ class _Look:
     """The result of looking at a request.
 
     Attributes:
-        measure: How long it is.
+        measure: Its length.
         found: Reports the summary that was there before, if it is used from now on: in each record of a conversation.
-        decided: What is sent, or what a summary shall stand for before that can be said.
+        decided: The messages that are sent, or those that a summary has to replace before that is decided.
     """
 
     measure: _Measure
@@ -176,8 +176,8 @@ class _Frame:
 
     Attributes:
         given: The tools of the request.
-        system: The system message, and nothing else.
-        functions: The tools without the one that reads what is not there to be read.
+        system: The system message only.
+        functions: The tools, without the one that reads earlier messages if there is nothing to read.
         bound: More tokens than system message and tools can have.
     """
 
@@ -216,7 +216,7 @@ class Compacting(Processor):
         self._wait_for = 0
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask with what the model shall see. A request that surely fits is not counted."""
+        """Ask with the messages that the model should see. A request that surely fits is not counted."""
         limit = self._shared.limit(request, exact=False)
         if limit is None:
             return self._ask_without_limit(request, call_next)
@@ -348,8 +348,8 @@ class Compacting(Processor):
         self._note = note_of(view.text, measure.limit, measure.counter, measure.request.lang, more=more)
 
     def _finds(self, measure: _Measure) -> bool:
-        """Go on with what the run had before it was interrupted, or an earlier run of the same conversation; says
-        whether there is such a thing."""
+        """Continue with the state of the run before it was interrupted, or of an earlier run of the same conversation;
+        return True if there is one."""
         self._looked = True
         conversation = _said(measure.request)
         view: View | None = None
@@ -384,7 +384,7 @@ class Compacting(Processor):
         """Write the summary of a view, and remember it.
 
         Raises:
-            Exception: There is none; whatever it cost is in `spent`.
+            Exception: There is none; its cost is in `spent`.
         """
         covered, already = planned_view.covered(), set(self._view.covered())
         new = [number for number in covered if number not in already]

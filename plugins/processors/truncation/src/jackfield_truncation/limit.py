@@ -20,8 +20,8 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
 
     Args:
         request: The request.
-        config: What holds where it has no `max_input_tokens`.
-        exact: Whether its tokens are counted with the model's vocabulary.
+        config: The limit that applies if it has no `max_input_tokens`.
+        exact: True if its tokens are counted with the model's vocabulary.
     """
     limit = request.config.max_input_tokens
     if limit is not None:

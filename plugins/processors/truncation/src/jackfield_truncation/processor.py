@@ -33,13 +33,13 @@ class Decided:
 class Truncation(Preprocessor):
     """Keeps requests within `max_input_tokens`, or within the model's context. One that fits passes unchanged.
 
-    `jackfield_truncation.trimming` describes what is shortened, and in which order. If anything is, the first event of
-    the answer is `HistoryTrimmed`.
+    `jackfield_truncation.trimming` describes which parts are shortened, and in which order. If anything is, the first
+    event of the answer is `HistoryTrimmed`.
 
     Args:
         cfg, settings: The keys of `TruncationConfig`.
         count: Counts the tokens of a text, in place of any tokenizer.
-        host: Where tokenizers are looked up; the installed ones if None.
+        host: The host in which tokenizers are looked up; the installed ones if None.
 
     Raises:
         ConfigError: A setting is not valid.
@@ -103,9 +103,9 @@ async def answer_with(decided: Decided, call_next: CallNext, *, spent: Usage = _
     """Yield an event about the omitted messages, then the answer to the shortened request.
 
     Args:
-        decided: What is sent. How long the server says that it is teaches its counting.
+        decided: The request that is sent. The length that the server reports improves its counting.
         call_next: The next processor, or the model.
-        spent: What was spent already; it is added to what the answer cost.
+        spent: The usage so far; it is added to that of the answer.
     """
     trimmed = decided.trimmed
     reported: Usage | None = None

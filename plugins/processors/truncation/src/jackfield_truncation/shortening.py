@@ -15,12 +15,14 @@ def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str
 
     Args:
         text: The text.
-        most: How many tokens the result may have. If that is not enough for the note, the beginning is kept alone.
+        most: The number of tokens that the result may have. If that is not enough for the note, the beginning is kept
+            alone.
         count: Counts a text.
         lang: The language of the note.
 
     Returns:
-        The text itself if it is short enough; else at most `most` tokens, nine tenths of them where that can be met.
+        The text itself if it is short enough; otherwise at most `most` tokens, and at least nine tenths of them if
+        possible.
     """
     tokens = count(text)
     if tokens <= most:

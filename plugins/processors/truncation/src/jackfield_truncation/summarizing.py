@@ -39,11 +39,11 @@ class _Plan:
     """The messages that a summary has to cover.
 
     Attributes:
-        covered: The places of the messages that it stands for, in order; none if no summary is of use.
+        covered: The positions of the messages that it replaces, in order; empty if no summary would help.
         new: Those of them that no summary covers yet.
-        known: The summary there is already; an empty one if there is none.
-        room: How many tokens the summary may have in the request.
-        limit: How many tokens the request may have.
+        known: The present summary; an empty one if there is none.
+        room: The number of tokens that the summary may have in the request.
+        limit: The number of tokens that the request may have.
     """
 
     covered: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Written(Spent):
 
     Attributes:
         summary: The one that was wished for; if there is an error, the one there was before, or an empty one.
-        error: Why there is no other.
+        error: The reason why there is no other.
     """
 
     summary: Summary = field(default_factory=lambda: Summary((), ""))
@@ -69,14 +69,14 @@ class _Written(Spent):
 class SummarizingTruncation(Truncation):
     """Truncates like `Truncation`, but replaces the omitted turns and steps with one short summary.
 
-    A summary is kept, and goes on being used while its conversation does; when more has to go, it is extended by that
-    alone. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
-    says so, and the request is shortened as `Truncation` does it, with the summary that there was, if any.
+    A summary is kept, and is used as long as its conversation continues; when more has to go, only that is added to it.
+    It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed` says so,
+    and the request is shortened as `Truncation` does it, with the summary that there was, if any.
 
     Args:
         cfg, settings: The keys of `SummarizingConfig`; `llm` may also be a model object, which is then not closed here.
         count: As for `Truncation`.
-        host: Where models and tokenizers are looked up; the installed ones if None.
+        host: The host in which models and tokenizers are looked up; the installed ones if None.
 
     Raises:
         ConfigError: A setting is not valid.
@@ -154,7 +154,7 @@ class SummarizingTruncation(Truncation):
         return written
 
     def _question(self, request: ChatRequest, plan: _Plan, counter: RequestCounter) -> ChatRequest:
-        """Return the request for a summary. With its answer, it is no longer than the original one may be."""
+        """Return the request for a summary. Together with its answer, it is no longer than the original may be."""
         limit, answer_tokens = sizes_of_question(self._llm, plan.limit, plan.room)
         messages = question(
             [message for position in plan.new if not is_only_reasoning(message := request.messages[position])],

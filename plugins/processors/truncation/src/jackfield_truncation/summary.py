@@ -148,10 +148,11 @@ def question(
     """Return the messages that ask a model for a summary.
 
     Args:
-        messages: What is to be summarised.
-        so_far: The summary of what came before them, '' if nothing did.
-        size: How many tokens the summary may have.
-        most: How many tokens the question may have; the longest messages are shortened in the middle for that.
+        messages: The messages to summarise.
+        so_far: The summary of the messages before them; '' if there are none.
+        size: The number of tokens that the summary may have.
+        most: The number of tokens that the question may have; the longest messages are shortened in the middle to reach
+            it.
         counter: Counts texts.
         lang: The language of the question.
         numbers: Those of the messages, if the summary shall name them.
@@ -184,7 +185,7 @@ def note_of(summary: str, most: int, counter: RequestCounter, lang: Lang, *, mor
     """Return a summary as a note in a history, with at most `most` tokens if possible.
 
     It has the role of a user, because many servers require that role at the beginning. Its text says that the user did
-    not say it; whatever the summary contains, it stands between two lines of marks that it cannot imitate.
+    not write it; the summary is between two lines of marks that it cannot imitate.
 
     `more` is said besides, after the summary.
     """

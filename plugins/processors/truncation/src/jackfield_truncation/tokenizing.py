@@ -27,9 +27,9 @@ class Counting:
 
     Args:
         counts: Counts texts, and remembers.
-        media_tokens: What an image, a sound or a frame of video counts.
-        exact: Whether the counts are those of the model's vocabulary.
-        estimate: What learns, where the counts are the core's estimates.
+        media_tokens: The number of tokens that an image, a sound or a frame of video counts as.
+        exact: True if the counts are those of the model's vocabulary.
+        estimate: The object that learns, if the counts are the core's estimates.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Counting:
         self._factor = 1.0
 
     def counter(self) -> RequestCounter:
-        """Return a counter for one request. It does not change with what is learned meanwhile."""
+        """Return a counter for one request. Later learning does not change it."""
         if self._estimate and abs(self._estimate.factor - self._factor) >= _STEP:
             self._factor = self._estimate.factor
         return RequestCounter(self._counts, self._media_tokens, factor=self._factor)
@@ -50,8 +50,8 @@ class Counting:
     def learn(self, request: ChatRequest, tokens: int, reported: int) -> None:
         """Learn from a server's number of tokens of a request that was counted as `tokens` here.
 
-        Nothing is learned from media, whose figure is a guess, nor from numbers that mean something else: a server that
-        reports only what was not in its cache would teach that texts are short.
+        Nothing is learned from media, whose size is a guess, nor from numbers with another meaning: a server that
+        reports only the uncached tokens would teach that texts are short.
         """
         if self._estimate is None or not _LEAST * tokens <= reported <= _MOST * tokens:
             return
@@ -66,8 +66,8 @@ class Countings:
         wanted: The name of a tokenizer, which must be installed, or a dict of `name` and its settings, or `estimate`;
             None for the model's own.
         count: A function that counts, over all of these.
-        media_tokens: What an image, a sound or a frame of video counts.
-        host: Where tokenizers are looked up; the installed ones if None.
+        media_tokens: The number of tokens that an image, a sound or a frame of video counts as.
+        host: The host in which tokenizers are looked up; the installed ones if None.
 
     Raises:
         PluginError: The wanted tokenizer is not installed.
@@ -110,8 +110,8 @@ class Countings:
         """Return the counting of a request, and load a vocabulary if it needs one.
 
         Raises:
-            PluginError, ConfigError: The tokenizer that the settings name cannot be used. The model's own is only a
-                better way, so where that cannot be used the estimate is taken, and a warning logged.
+            PluginError, ConfigError: The tokenizer that the settings name cannot be used. The model's own tokenizer is
+                only an improvement: if it cannot be used, the estimate is taken, and a warning is logged.
         """
         if self._given:
             return self._given

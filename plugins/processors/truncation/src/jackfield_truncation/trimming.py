@@ -2,16 +2,15 @@
 
 The rules, each only as far as it is needed:
 
-1. Reasoning of earlier turns goes, oldest first.
-2. Results of tools are shortened, oldest first; those of the last step, which the model has not read yet, stay.
-3. Earlier turns, oldest first: one that is no longer than what is too much goes whole. Of a longer one, steps before
-   its last go, oldest first; then one long text is shortened; and if it has none, it goes whole, too.
-4. Of the last turn, steps before its last go, oldest first.
-5. The results of the last step are shortened, the longest first, to one common size.
-6. All texts of what is left are, in the same way: the user's, too.
+1. Reasoning of earlier turns goes, oldest first. 2. Results of tools are shortened, oldest first; those of the last
+step, which the model has not read yet, stay. 3. Earlier turns go first, the oldest first: a turn no longer than the
+excess goes whole. In a longer one, the steps before its last go, oldest first; then one long text is shortened; and if
+it has none, the turn goes whole as well. 4. In the last turn, the steps before its last go, oldest first. 5. The
+results of the last step are shortened, the longest first, to one common size. 6. Then all remaining texts are shortened
+in the same way, including the user's.
 
-The system message, schemas, names, ids, arguments of calls and media in what is left stay as they are. A call and its
-results are in one step, so they stay or go together.
+The system message, schemas, names, ids, arguments of calls and media in the remaining messages stay unchanged. A call
+and its results are in one step, so they stay or go together.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Trimmed:
     Attributes:
         request: It.
         dropped: The places of the messages that are missing, in order.
-        shortened: How many messages have less in them.
-        tokens_before, tokens_after: What was counted.
+        shortened: The number of messages that are shorter.
+        tokens_before, tokens_after: The counts before and after.
     """
 
     request: ChatRequest
@@ -68,10 +67,11 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_lim
         request: It.
         limit: For this request.
         counter: Counts it.
-        whole_limit: For this request and what will be put beside it; the media's share is of that. `limit` if None.
+        whole_limit: The tokens for this request and for the text that will be put beside it; the share of the media is
+            part of it. `limit` if None.
 
     Raises:
-        ContextLengthError: What must stay is longer.
+        ContextLengthError: The messages that must stay are longer.
     """
     most_media = int(MOST_MEDIA * (limit if whole_limit is None else whole_limit))
     draft = _Draft(request, limit, counter, most_media)

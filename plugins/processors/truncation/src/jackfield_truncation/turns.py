@@ -1,4 +1,4 @@
-"""The structure of a history: turns, and in them steps, which are what can go without breaking it."""
+"""The structure of a history: turns, and in them steps, which can be removed without breaking it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Turn:
 
     Attributes:
         user: The user message; None in a history that begins with something else.
-        steps: Each is what an assistant said, with its calls, and the results of these.
+        steps: Each is an assistant's message with its calls, and the results of these.
     """
 
     user: int | None

@@ -86,7 +86,7 @@ class Sizes:
 
 
 def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns: int, most: int) -> View:
-    """Return where the next part to summarise ends, and what stays of it. Its text is still that of `before`.
+    """Return the end of the next part to summarise, and the parts of it that stay. Its text is still that of `before`.
 
     It ends between two turns, or between two steps of a turn: a call and its results stay together. The last step
     and the question before it always stay.
@@ -95,7 +95,7 @@ def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns:
         messages: The conversation.
         sizes: The sizes of its messages.
         before: The present view.
-        turns: How many turns stay whole, if they are not too long.
+        turns: The number of turns that stay whole, if they are not too long.
         most: The size at which a compaction starts.
     """
     conversation = messages[numbered_from(messages) :]

@@ -32,8 +32,8 @@ def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple
 
     Args:
         llm: The model that writes it; None for the one of the conversation.
-        limit: How long a request of the conversation may be.
-        room: How long the summary may be.
+        limit: The length that a request of the conversation may have.
+        room: The largest length of the summary.
     """
     if llm and llm.facts.context_tokens:
         limit = min(limit, llm.facts.context_tokens * 9 // 10)

@@ -1,7 +1,7 @@
 """The sandbox `bubblewrap`: user, mount, process, IPC and network namespaces of a program's own.
 
-Root's programs run as a user of their own, because the system does not count root's processes; and in a chroot, from
-which no further user namespace can be made. For everybody else bubblewrap forbids those by itself.
+Root's programs run under a user of their own, because the system does not count root's processes; and in a chroot, in
+which no further user namespace can be created. For other users, bubblewrap itself forbids further user namespaces.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Bubblewrap(ProgramSandbox):
     def command(self, program: Program) -> list[str]:
         """Return the command: the guard, bubblewrap, limits, and the program.
 
-        Where root runs it, the folders that it may write are given to the user it runs as, with what is in them: the
-        owner of `work_dir` if that is not root, else one that nobody else is.
+        If root runs it, the writable folders and their contents are given to the user it runs as: the owner of
+        `work_dir` if that is not root, otherwise a user that nobody else uses.
         """
         program = resolved(program)
         limited = _limited(program.limits)

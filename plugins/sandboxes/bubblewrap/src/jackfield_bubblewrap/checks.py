@@ -9,7 +9,7 @@ from jackfield_bubblewrap.landlock import LandlockSandbox
 
 
 def problems() -> list[str]:
-    """Return the reasons why neither of the two can be used here; one is enough."""
+    """Return the reasons why neither of the two can be used here; one of the two is enough."""
     found = [_problem(sandbox) for sandbox in (Bubblewrap(), LandlockSandbox())]
     return found if all(found) else []
 

@@ -1,4 +1,4 @@
-"""The sandbox `landlock`: no package of the system is needed, only a kernel that has it."""
+"""The sandbox `landlock`: it needs no package of the system, only a kernel that supports it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class MontyConfig(Config):
 
 class MontySandbox(CodeSandbox):
     """Runs code in Monty, an interpreter written in Rust. It has a part of Python's language and of its standard
-    library, and nothing that leads out: no files, network, programs, environment, packages.
+    library, and no way out: no files, network, programs, environment or packages.
 
     Each piece of code gets a process of its own, which is gone when the code has ended.
     """

@@ -42,8 +42,8 @@ class FrontPageSearcher(Searcher):
     first that takes more ends the front. So two chunks of each fill half of a request at most, and the more documents
     there are, the less is found.
 
-    Of a single document, the front has a score of infinity: it stands before all else, also where several searchers are
-    fused. Of several, it is one voice among others, and first chunks come before second ones.
+    For a single document, the front has a score of infinity: it comes before everything else, also when several
+    searchers are fused. For several documents, it is one voice among others, and first chunks come before second ones.
     """
 
     name: ClassVar[str] = "front_page_search"

@@ -91,7 +91,7 @@ class HybridSearcher(Searcher):
 
     Args:
         cfg: The keys of `HybridConfig`; `searchers` is required.
-        host: Where the searchers are looked up.
+        host: The host in which the searchers are looked up.
 
     Raises:
         ConfigError: A setting does not fit.
@@ -112,12 +112,12 @@ class HybridSearcher(Searcher):
         self._asked: Mapping[str, Searcher] | None = None
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`. What is found, and in which order, does not depend on `limit`.
+        """See `Searcher`. The hits and their order do not depend on `limit`.
 
         Raises:
             ModelServiceError, ToolServiceError: The services of all searchers failed.
             PluginError: A searcher is not installed, or cannot be loaded.
-            ConfigError: The settings of a searcher do not fit, or one of them asks this one again.
+            ConfigError: The settings of a searcher do not fit, or one of them searches with this one again.
         """
         if not corpus.chunks or limit < 1:
             return []

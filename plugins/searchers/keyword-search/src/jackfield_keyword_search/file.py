@@ -1,7 +1,7 @@
 """An index in a file, which is mapped and not read: opening it takes the same time whatever its size.
 
-A file is a line of JSON, which says what follows, and arrays one after the other. It holds numbers and texts only:
-nothing in it can be run.
+A file is a line of JSON, which says what follows, and arrays one after the other. It contains only numbers and texts,
+so nothing in it can be run.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ class Index:
     """The terms of chunks, and the chunks that contain them.
 
     Args:
-        chunks: What is searched.
+        chunks: The chunks that are searched.
         analyzer: Turns texts into terms.
-        k1: How much further occurrences of a term count; 0: not at all.
-        b: How much long chunks are penalised, from 0 to 1.
+        k1: The weight of further occurrences of a term; with 0 they do not count.
+        b: The penalty for long chunks, from 0 to 1.
     """
 
     def __init__(self, chunks: Sequence[Chunk], analyzer: Analyzer, *, k1: float = 1.5, b: float = 0.75) -> None:
@@ -205,9 +205,9 @@ class _Change:
     """The change of the chunks of an index.
 
     Attributes:
-        ids: Of the chunks that there are now.
+        ids: The numbers of the present chunks.
         kept: The new number of each old chunk, -1 if it is gone.
-        new: The numbers of those that were not there, ascending.
+        new: The numbers of the new chunks, ascending.
     """
 
     ids: list[str]
@@ -238,8 +238,8 @@ def _ids_of(chunks: Sequence[Chunk]) -> list[str]:
 class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
     """Computes what `rank_bm25` does from the counts of an index, without a second count and a dict for every chunk.
 
-    BM25Plus, because its weight of a term is never 0 or less: Okapi's is for a term in half of the chunks and more, so
-    that in a small corpus nothing would be found for it. Otherwise both score alike.
+    BM25Plus, because its weight of a term is never 0 or less: Okapi's weight is 0 or less for a term in half of the
+    chunks or more, so that in a small corpus nothing would be found for it. Otherwise both score alike.
     """
 
     def __init__(self, lengths: NDArray[Any], chunks_with_term: NDArray[Any], *, k1: float, b: float) -> None:

@@ -46,7 +46,7 @@ class KeywordSearcher(Searcher):
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
-            corpus: What is searched.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter; see `Searcher`.
         """

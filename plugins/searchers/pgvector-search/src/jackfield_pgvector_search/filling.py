@@ -37,9 +37,9 @@ class Ready:
     """A corpus that can be searched.
 
     Attributes:
-        number: Its own, which no other will ever have.
-        chunks, mean_length: How many chunks it has, and of how many words on average.
-        words, vectors: Where they are; None for those that were not asked for.
+        number: Its own number, which no other will ever have.
+        chunks, mean_length: The number of its chunks, and the mean number of their words.
+        words, vectors: The tables that contain them; None for those that were not requested.
     """
 
     number: int
@@ -54,13 +54,13 @@ class Plan:
     """The settings for keeping corpora.
 
     Attributes:
-        schema: Where the tables are.
-        analyzer: What says that two analyzers give the same words; '' for no words.
-        space: That of the vectors; '' for none.
+        schema: The schema of the tables.
+        analyzer: A text that is equal for two analyzers that produce the same words; '' for no words.
+        space: The same for the vectors; '' for none.
         embed: Makes vectors of texts that are not empty, in order.
         analyze: Makes words of a text.
         approximate_from: From how many chunks on the nearest are looked up in an index; None for never.
-        max_chars: How much of a text is embedded.
+        max_chars: The number of characters of a text that are embedded.
     """
 
     schema: str
@@ -85,9 +85,9 @@ class Filling:
     """One corpus on its way into the database.
 
     Args:
-        database: Where it goes.
-        plan: How it is kept.
-        name: What it belongs to: a corpus of the same name takes the place of older ones.
+        database: The database to write to.
+        plan: The way in which it is kept.
+        name: The group it belongs to: a corpus of the same name replaces older ones.
         content: Changes whenever a chunk does; None to find out from the chunks.
         chunks: All of them.
     """
@@ -107,7 +107,8 @@ class Filling:
 
         Raises:
             ConfigError: The tables are of a newer version, vectors have another length now, or pgvector is missing.
-            ToolServiceError: The database failed. What was written before stays, and the next attempt goes on there.
+            ToolServiceError: The database failed. The part already written stays, and the next attempt continues from
+                there.
             ModelServiceError: The embedder failed.
         """
         with self._database.use() as connection:
@@ -202,7 +203,7 @@ class _Fill:
         return number, done
 
     def _add(self, start: int, pieces: Sequence[_Piece]) -> None:
-        """Bring chunks here: first what is made of them, where it is lacking, and then their places."""
+        """Add chunks: first their missing words and vectors, and then their places."""
         for _ in range(_ATTEMPTS):
             lacking = self._lacking(pieces)
             words = {key: self._words_of(piece) for key, piece in lacking.words.items()}
@@ -288,7 +289,7 @@ class _Fill:
         )
 
     def _publish(self, count: int) -> float:
-        """Let it be found, and remove what it takes the place of; gives the mean length in words."""
+        """Make it visible to searches, and remove the one it replaces; return the mean length in words."""
         schema, run = self._schema, self._connection.run
         with alone_in(self._connection, schema):
             mean_length = self._mean_length()

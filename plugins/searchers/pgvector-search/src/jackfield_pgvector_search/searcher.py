@@ -89,14 +89,14 @@ class PgvectorConfig(Config):
 
 
 class PgvectorSearcher(Searcher):
-    """Finds chunks in PostgreSQL: by what they mean, by their words, or by both.
+    """Finds chunks in PostgreSQL by their meaning, by their words, or by both.
 
-    The first search in a corpus brings what is new of it into the database; the next ones, of any process, find it
+    The first search in a corpus writes its new chunks into the database; the next searches, of any process, find them
     there. Texts are not kept in the database, only their words and vectors.
 
     Args:
         cfg: The keys of `PgvectorConfig`.
-        host: Where the embedder is looked up, and the secret `PGVECTOR_DSN`.
+        host: The host in which the embedder is looked up, and the secret `PGVECTOR_DSN`.
 
     Raises:
         ConfigError: A setting does not fit.
@@ -130,15 +130,15 @@ class PgvectorSearcher(Searcher):
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
-            corpus: What is searched.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter; see `Searcher`. The server gets the numbers of the selected chunks as one parameter.
 
         Raises:
             ToolServiceError: The database cannot be reached, or failed.
             ModelServiceError: The embedder failed, or sent something that is not vectors.
-            ConfigError: The DSN is missing or wrong, a newer version made the tables, pgvector is missing, or vectors
-                have another length than those that are kept.
+            ConfigError: The DSN is missing or wrong, a newer version made the tables, pgvector is missing, or the
+                vectors differ in length from the stored ones.
         """
         if not corpus.chunks or limit < 1 or not query.strip():
             return []
@@ -228,7 +228,7 @@ class PgvectorSearcher(Searcher):
         }
 
     def _in_parts(self, corpus: int, words: Side, terms: Sequence[str]) -> list[str]:
-        """Terms, with Chinese ones that are in no chunk replaced by the parts of them that are."""
+        """Return terms in which Chinese words that are in no chunk are replaced by those of their parts that are."""
         candidates = list(dict.fromkeys(chain.from_iterable(map(_with_parts, terms))))
         if not candidates:
             return list(terms)

@@ -49,7 +49,7 @@ def by_words(schema: str, words: Side, *, is_filtered: bool = False) -> str:
 
 
 def fused(schema: str, words: Side, vectors: Side, *, is_filtered: bool = False) -> str:
-    """Places and scores of both rankings, fused by reciprocal rank; what both of the others take."""
+    """Return places and scores of both rankings, fused by reciprocal rank; it takes the arguments of both."""
     depth = f"greatest({_DEPTH}, CAST(:limit AS integer))"
     return f"""
         WITH {_by_words(schema, words, depth, is_filtered)},

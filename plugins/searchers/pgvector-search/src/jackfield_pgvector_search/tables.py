@@ -4,8 +4,8 @@
 - `jackfield_sides`: a way to look at chunks: the words of one analyzer, or the vectors of one space. Each has a table
   of its own, `jackfield_words_N` or `jackfield_vectors_N`.
 - `jackfield_chunks`: each text once, by its content, whatever corpora it is in. The text itself is not kept.
-- `jackfield_corpora`: what is searched together; it is found once it is published.
-- `jackfield_places`: which chunk stands at which place of a corpus.
+- `jackfield_corpora`: chunks that are searched together; visible once they are published.
+- `jackfield_places`: the chunk at each place of a corpus.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Side:
 
 
 def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _STEPS) -> None:
-    """Give a schema its tables, or bring them up to date; where they are, nothing is written.
+    """Create the tables of a schema, or update them; if they are up to date, nothing is written.
 
     Raises:
         ConfigError: A newer version made them.

@@ -69,14 +69,14 @@ class QdrantConfig(Config):
 
 
 class QdrantSearcher(Searcher):
-    """Finds chunks in Qdrant by what they mean.
+    """Finds chunks in Qdrant by their meaning.
 
-    The first search in a corpus embeds and uploads what is new in it; points are kept by their text, so that the next
-    search, of any process, finds them there. Texts are not uploaded.
+    The first search in a corpus embeds and uploads its new chunks; points are identified by their text, so that the
+    next search, of any process, finds them there. Texts are not uploaded.
 
     Args:
         cfg: The keys of `QdrantConfig`.
-        host: Where the embedder is looked up, and the secret `QDRANT_API_KEY`.
+        host: The host in which the embedder is looked up, and the secret `QDRANT_API_KEY`.
 
     Raises:
         ConfigError: A setting does not fit.
@@ -107,8 +107,8 @@ class QdrantSearcher(Searcher):
         """See `Searcher`; the score is the cosine.
 
         Args:
-            query: A text, or JSON with `text`, as it is made for searches by words, too.
-            corpus: What is searched.
+            query: A text, or JSON with `text`, as it is made for word searches.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter; see `Searcher`.
 
@@ -123,10 +123,10 @@ class QdrantSearcher(Searcher):
         return await sync.in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: OnProgress | None = None) -> None:
-        """Embed and upload what is new of a corpus, so that no search has to; what was uploaded stays if this fails.
+        """Embed and upload the new chunks of a corpus, so that no search has to; uploaded chunks stay if this fails.
 
         Args:
-            corpus: What will be searched.
+            corpus: The corpus that will be searched.
             on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
 
         Raises:
@@ -138,7 +138,7 @@ class QdrantSearcher(Searcher):
             on_progress(len(corpus.chunks), len(corpus.chunks))
 
     async def aclose(self) -> None:
-        """Close the connections and what the embedder has open; a search opens them again."""
+        """Close the connections and those of the embedder; a search opens them again."""
         await self._embedder.aclose()
         if self._opened is not None:
             await sync.in_worker(self._opened.close)
@@ -205,9 +205,9 @@ class QdrantSearcher(Searcher):
         return points, self._uploaded.get(corpus, partial(self._upload, corpus, points, on_progress))
 
     def _upload(self, corpus: Corpus, points: Points, on_progress: OnProgress | None, chunks: Sequence[Chunk]) -> str:
-        """Bring what is new of a corpus into the server; gives the name under which its points are found there.
+        """Upload the new chunks of a corpus; return the name under which its points are found.
 
-        What was uploaded stays when this fails, and the next one goes on from there.
+        Chunks that are already uploaded stay if this fails, and the next attempt continues from there.
         """
         key = f"corpus_{corpus.content_hash[:32]}"
         if self._collection.is_whole(key):

@@ -36,8 +36,8 @@ class Address:
         url: Its address; '' for Qdrant's local mode.
         local_path: A folder for the local mode, or `:memory:`.
         key: The API key; '' for none.
-        withheld: Why a key that is set is not sent.
-        timeout_s: How long one request may take.
+        withheld: The reason why a key that is set is not sent.
+        timeout_s: The time that one request may take.
     """
 
     url: str
@@ -56,8 +56,8 @@ class Collection:
     Its methods block. They may be called by many threads: all requests are sent from one event loop.
 
     Args:
-        address: Of the server.
-        name: Of the collection.
+        address: The address of the server.
+        name: The name of the collection.
     """
 
     def __init__(self, address: Address, name: str) -> None:
@@ -151,7 +151,7 @@ class Collection:
         self._ask(lambda client: client.set_payload(self._name, payload={corpus: True}, points=ids))
 
     def finish(self, corpus: str, index: str, *, keep: int) -> None:
-        """Say that a corpus is whole, and remove the older ones of the same index but for the last `keep`."""
+        """Mark a corpus as complete, and remove the older ones of the same index except for the last `keep`."""
         self._put_manifest(corpus, index, whole=True)
         manifests = self._manifests()
         same = sorted((one for one in manifests if one["index"] == index), key=lambda one: -float(one["at"]))

@@ -36,7 +36,7 @@ _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』
 
 
 class DamagedIndexError(Exception):
-    """The files of an index cannot be written, or hold something else than was written to them."""
+    """The files of an index cannot be written, or no longer contain what was written to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class State:
     Attributes:
         content: The content hash of the corpus.
         made_by: The versions and settings that decide its terms.
-        gone: How many chunks were taken out since it was made; scores still count them, and they take space.
+        gone: The number of chunks removed since it was made; scores still count them, and they take space.
     """
 
     content: str
@@ -101,7 +101,7 @@ class WordIndex:
 
     Args:
         index: The index.
-        places: Of the corpus that is searched.
+        places: The positions in the corpus that is searched.
         analyzer: The one whose terms are in the index.
     """
 
@@ -158,7 +158,7 @@ class WordIndex:
             wanted = 8 * max(wanted, limit)  # the last one is as good as others, of which some may be before it
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
-        """Chunks with any term of the texts; those with a short text, or what one quotes, word by word score more."""
+        """Return a query for chunks with any term of the texts; a short text or a quotation in full scores more."""
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
         counts: dict[str, int] = {}
         for term in chain.from_iterable(terms):

@@ -1,7 +1,7 @@
-"""An index in a folder beside a corpus: it follows the corpus, and is made again if it is not whole.
+"""An index in a folder beside a corpus: it follows the corpus, and is rebuilt if it is incomplete.
 
-Any number of processes search it while one changes it. Which chunk is at which place of the corpus, a file for each
-content says; it is there before the index says that it holds that content.
+Any number of processes search it while one changes it. A file for each content lists the chunk at each place of the
+corpus; it is written before the index states that it holds that content.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class KeptIndex:
     """The index of one corpus after another.
 
     Args:
-        folder: Where it is.
-        made_by: The versions and settings that decide its terms; one of others is made again.
+        folder: Its folder.
+        made_by: The versions and settings that decide its terms; an index with others is rebuilt.
         analyzer: Makes the terms.
     """
 
@@ -75,8 +75,8 @@ class KeptIndex:
         """Return the index of a corpus; only new chunks are read.
 
         Args:
-            shelf: Of the corpus.
-            chunks: Of the corpus.
+            shelf: The shelf of the corpus.
+            chunks: The chunks of the corpus.
             on_read: Is called with how many chunks are ready, if all of them are read.
 
         Raises:
@@ -129,7 +129,7 @@ class KeptIndex:
         new.rename(self._index_folder)
 
     def _change(self, content: str, chunks: Sequence[Chunk], places: Places) -> bool:
-        """Make the index hold other chunks, if it is whole and has most of them already; gives whether that was so."""
+        """Replace the chunks of the index, if it is complete and has most of them already; return True if so."""
         try:
             index = opened_in(str(self._index_folder))
             state = state_of(index)

@@ -52,7 +52,7 @@ class TantivySearcher(Searcher):
 
         Args:
             query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
-            corpus: What is searched.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter; see `Searcher`.
 
@@ -70,7 +70,7 @@ class TantivySearcher(Searcher):
         """Make the index of a corpus, so that no search has to.
 
         Args:
-            corpus: What will be searched.
+            corpus: The corpus that will be searched.
             on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
 
         Raises:

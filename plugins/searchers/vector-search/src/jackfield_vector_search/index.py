@@ -22,12 +22,13 @@ _MAGIC = b"jackfield-vectors 1"
 class Index:
     """Compares a vector with all vectors of a corpus: exact, and as fast as one product of a matrix.
 
-    From some size on it compares with candidates only, if usearch is installed, and may then miss one of the nearest.
+    Beyond a certain size it compares with candidates only, if usearch is installed, and may then miss one of the
+    nearest.
 
     Args:
         vectors: One in each row, of any length but 0; they are made of length 1.
-        numbers: Which chunk of the corpus each row is of, ascending.
-        approximate_from: From how many vectors on it compares with candidates; None for never.
+        numbers: The number of the chunk that each row belongs to, ascending.
+        approximate_from: The number of vectors from which it compares with candidates only; None for never.
     """
 
     def __init__(self, vectors: Matrix, numbers: Sequence[int], *, approximate_from: int | None = None) -> None:
@@ -112,7 +113,7 @@ class Index:
 
 
 def normalized(vectors: Matrix) -> Matrix:
-    """Vectors of length 1 in the same directions; one of length 0 stays, and is near to nothing."""
+    """Return vectors of length 1 in the same directions; one of length 0 stays, and is near to nothing."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     divided: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return divided

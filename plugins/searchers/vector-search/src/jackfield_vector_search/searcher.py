@@ -59,12 +59,12 @@ class VectorConfig(Config):
 class VectorSearcher(Searcher):
     """Finds chunks by their meaning: those whose vectors have the direction of the query's.
 
-    A chunk is embedded once, with the headings that it stands under. The vectors of the last eight corpora are kept in
-    memory; those of all chunks, by their text, in the file `index_path`, or beside a corpus that is on disk.
+    A chunk is embedded once, together with its headings. The vectors of the last eight corpora are kept in memory;
+    those of all chunks, by their text, in the file `index_path`, or beside a corpus that is on disk.
 
     Args:
         cfg: The keys of `VectorConfig`.
-        host: Where the embedder is looked up.
+        host: The host that looks the embedder up.
 
     Raises:
         ConfigError: A setting does not fit, or no embedder is named.
@@ -92,8 +92,8 @@ class VectorSearcher(Searcher):
         """See `Searcher`; the score is the cosine.
 
         Args:
-            query: A text, or JSON with `text`, as it is made for searches by words, too.
-            corpus: What is searched.
+            query: A text, or JSON with `text`, as it is made for word searches.
+            corpus: The corpus that is searched.
             limit: The most hits.
             where: A filter; see `Searcher`.
 
@@ -108,7 +108,7 @@ class VectorSearcher(Searcher):
         return await _in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: embed what is not embedded yet. What was made is kept after each 512 texts.
+        """See `Searcher`: embed what is not embedded yet. Vectors are stored after every 512 texts.
 
         Raises:
             ModelServiceError, PluginError, ConfigError: As `search`.
@@ -117,7 +117,7 @@ class VectorSearcher(Searcher):
             await _in_worker(partial(self._index_of, corpus, on_progress))
 
     async def aclose(self) -> None:
-        """Close what the embedder and the file have open; a search opens them again."""
+        """Close the embedder and the file; a search opens them again."""
         await self._embedding.aclose()
         for store in list(self._stores.values()):
             await sync.in_worker(store.close)

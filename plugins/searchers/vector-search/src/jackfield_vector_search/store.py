@@ -1,6 +1,6 @@
 """Vectors in a file, by the text they are of and the space they are in: no text is embedded twice.
 
-Many threads and processes may use one file. What was written stays whole whenever a process ends.
+Many threads and processes may use one file. Stored data stays intact whenever a process ends.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class VectorStore:
         self._file.close()
 
     def _used(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """Work with the file; where another process keeps it busy, go on without: texts are then embedded once more."""
+        """Work with the file; if another process keeps it busy, continue without it: texts are then embedded again."""
         try:
             with self._file.use(patience_s=_PATIENCE_S) as connection:
                 return work(connection)

@@ -44,10 +44,10 @@ def read_message(message: A2AMessage) -> Message:
 
 
 def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
-    """Return the answers in a message to what a task waits for, by the ids of its calls.
+    """Return the answers in a message to the questions of a waiting task, by the ids of its calls.
 
     Raises:
-        RequestRefusedError: It answers nothing that the task waits for, or something that it no longer waits for.
+        RequestRefusedError: It answers no question of the task, or one that is no longer open.
     """
     if any(call.kind == "input" for call in info.waiting):
         return {INPUT: [read_message(message)]}
@@ -77,12 +77,12 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
 
 
 def shown_id(call_id: str, info: RunInfo) -> str:
-    """Return the id under which a client answers a call. It has the pause in it: models use ids of calls again."""
+    """Return the id under which a client answers a call. It includes the pause, because models reuse ids."""
     return f"{call_id}@{info.number}"
 
 
 def question_of(info: RunInfo) -> Wire:
-    """Return what a task waits for, as a message of the agent."""
+    """Return the questions of a waiting task, as a message of the agent."""
     parts: list[Wire] = []
     for call in info.waiting:
         if call.kind == "input":
@@ -132,7 +132,7 @@ def history_of(info: RunInfo, length: int | None) -> list[Wire]:
 
 
 def messages_of(info: RunInfo) -> Sequence[Message]:
-    """Return the messages of a task: without those of the conversation before it.
+    """Return the messages of a task, without those of the conversation before it.
 
     A run with people has more than its question, because it begins again with each of their turns.
     """

@@ -144,7 +144,7 @@ class Tasks:
     # --- runs ---
 
     async def _begin(self, params: SendMessageRequest, caller: Caller) -> RunInfo:
-        """Start a run, or continue the one that waits for this message; return it as it was then."""
+        """Start a run, or continue the one that waits for this message; return its state at that moment."""
         message = params.message
         if message.task_id:
             info = await self._find(message.task_id, caller)

@@ -42,7 +42,7 @@ def task_object(info: RunInfo, *, history_length: int | None = None, has_artifac
 
 
 def listed_task(run: RunSummary) -> Wire:
-    """Return a task in a list, without what is in it."""
+    """Return a task for a list, without its contents."""
     return {
         "id": run.run_id,
         "contextId": context_of(run),

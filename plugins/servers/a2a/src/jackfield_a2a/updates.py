@@ -63,7 +63,7 @@ class AnswerFold:
             yield self._append({"text": between + text})
 
     def _become(self, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show the whole of what was shown in part."""
+        """Show the whole of a message of which a part was shown."""
         whole, media, shown = text_of(messages), media_of(messages), "".join(self._pieces)
         if whole.startswith(shown) and media[: len(self._media)] == self._media:
             yield from self._grow(whole[len(shown) :])

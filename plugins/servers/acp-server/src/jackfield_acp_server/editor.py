@@ -320,7 +320,7 @@ class EditorAgent:
         return choice in (_ALLOW, _ALWAYS)
 
     async def _choose(self, session: _Session, update: ToolCallUpdate, options: list[PermissionOption]) -> str:
-        """Return the option that the person chooses; '' if there is none, or the prompt is cancelled meanwhile."""
+        """Return the option that the person chooses; '' if there is none, or if the prompt is cancelled before that."""
         asking = asyncio.ensure_future(self._editor.request_permission(session.session_id, update, options))
         leaving = asyncio.ensure_future(session.cancelled.wait())
         try:

@@ -120,7 +120,7 @@ def _changes_of(fields: Mapping[str, Any], path: Path) -> list[Content]:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return the text of a file before a change; None if there is none, or it is no text of moderate size."""
+    """Return the text of a file before a change; None if there is no file, or if it is not a text of moderate size."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return None

@@ -176,7 +176,7 @@ class Updates:
 
 
 def user_updates(messages: tuple[Message, ...]) -> Iterator[Update]:
-    """Yield what a person asked last, as updates."""
+    """Yield the last message of a person, as updates."""
     start = len(messages)
     while start and messages[start - 1].role == "user":
         start -= 1

@@ -113,7 +113,7 @@ def end_events(
 
     Args:
         end: The end of the run, or its pause.
-        waiting: What it waits for.
+        waiting: The calls that it waits for.
         head: The ids of the conversation and the run.
         model: The model that answered last.
         spent: The usage of the runs before that this one continues.

@@ -35,7 +35,7 @@ def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Mess
 
     Args:
         messages: The messages.
-        note: What the run keeps of the request.
+        note: The parts of the request that the run keeps.
 
     Raises:
         RequestRefusedError: A message has a part that is not supported, or answers an unknown call.
@@ -65,7 +65,7 @@ def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Mess
 
 
 def note_of(messages: Sequence[Message]) -> Mapping[str, Any]:
-    """Return what a run keeps of its request; empty if it came from elsewhere."""
+    """Return the parts of its request that a run keeps; empty if it came from elsewhere."""
     for message in messages:
         note = (message.extra or {}).get(NOTE)
         if isinstance(note, dict) and "system" in note:

@@ -27,7 +27,7 @@ class Question:
         messages: The conversation, with the state and the context as a system message.
         message_ids: The ids of the messages of the conversation, except reasoning.
         client_tools: The tools of the front end, as schemas of functions.
-        note: What the run keeps of the request: its state and context.
+        note: The parts of the request that the run keeps: its state and context.
         results: The messages at the end that answer calls of the front end's tools, by the ids of the calls.
         has_news: The conversation ends with something else than such results.
         resume: The answers to interrupts, by their ids; None for one that was abandoned.

@@ -29,7 +29,7 @@ class _Following:
     Attributes:
         run_id, owner: The run.
         fold: Its events so far.
-        after: The number of the last event in the fold; None if the run is over or waits, so that nothing follows.
+        after: The number of the last event in the fold; None if the run is over or waits, so that no event follows.
         shows_history: The client gets all messages first.
         is_left: A client that leaves ends the run.
     """
@@ -123,8 +123,8 @@ class Runs:
     async def _continue(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following | None:
         """Continue the run that waits for results of the front end's tools.
 
-        None if no run waits for them, or if the request differs from that of the run in other things: it then stands
-        on its own.
+        None if no run waits for them, or if the request differs from that of the run in other respects: it is then
+        independent.
         """
         if question.has_news:
             return None

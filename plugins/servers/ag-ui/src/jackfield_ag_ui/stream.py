@@ -67,11 +67,11 @@ class _Speaker:
         run_id, agent, depth: As in its events.
         parent_call: The id of the call that asks it; '' if that is not certain.
         is_active: Its work goes on.
-        is_named: Its messages say who it is: it is not the one that was asked.
+        is_named: Its messages say who it is, because it is not the agent that was asked.
         turns: The number of its complete turns.
         open, pieces: The message that grows, and what has come since it was opened.
         answer: The message of the agent in this turn, which holds its calls.
-        shown: The pieces that were shown of this turn, by the role of its messages.
+        shown: The pieces of this turn that were shown, by the role of its messages.
         made: The messages of the agent in this turn.
         spare: A message of reasoning whose text was withdrawn, to be filled again.
         media: The number of media that were shown in this turn.
@@ -79,7 +79,7 @@ class _Speaker:
         counts: The numbers of the messages and calls of this turn.
         attempt: The number of withdrawn answers of this turn.
         ids: The ids under which the client sees calls, by their ids in the run.
-        running: The calls that go on, by the ids under which the client sees them.
+        running: The running calls, by the ids under which the client sees them.
         listed: The whole response, of an agent that yields lists of messages.
     """
 
@@ -129,9 +129,9 @@ class EventFold:
     Attributes:
         messages: The messages of the conversation so far.
         state: The state of the application; None if there is none.
-        note: What the run keeps of its request.
+        note: The parts of the request that the run keeps.
         end: The end of the run, or its last pause; None before.
-        waiting: What the run waits for since its last pause, by the ids under which the client sees it.
+        waiting: The questions since the last pause of the run, by the ids under which the client sees them.
     """
 
     def __init__(self, run_id: str, client_tools: Collection[str] = ()) -> None:
@@ -229,7 +229,7 @@ class EventFold:
         self.end, self.waiting = None, {}
 
     def begin_part(self) -> None:
-        """Leave what was used so far out of the usage: a run of AG-UI counts its own requests only."""
+        """Leave the usage so far out: a run of AG-UI counts only its own requests."""
         if isinstance(self.end, RunFinished):
             self._spent = self.end.usage
 
@@ -338,7 +338,7 @@ class EventFold:
             yield {"type": "REASONING_END", **identity}
 
     def _withdraw(self, speaker: _Speaker) -> Iterator[Wire]:
-        """Take back what was shown of this turn: another attempt follows."""
+        """Withdraw everything shown of this turn, because another attempt follows."""
         if not (any(speaker.shown.values()) or speaker.media or speaker.answer):
             return
         yield from self._close(speaker)
@@ -355,7 +355,7 @@ class EventFold:
         yield self.snapshot()
 
     def _finish_turn(self, speaker: _Speaker, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show what no delta has shown: an answer may come as a whole, and does from the record."""
+        """Show everything that no delta has shown: an answer may come as a whole, and always does from the record."""
         spoken = [message for message in messages if message.role == "assistant"]
         reasoning = "".join(reasoning_of(message) for message in spoken)
         items = [item for message in spoken for item in message.items]
@@ -522,7 +522,7 @@ class EventFold:
         return f"{kind}_{speaker.turns}_{count}{attempt}.{self._suffix(speaker)}"
 
     def _id_of_call(self, call_id: str, agents: str) -> tuple[str, str]:
-        """Return the id under which the client sees a call, and the nested agent that makes it; '' if not certain."""
+        """Return the id under which the client sees a call, and the nested agent that makes it; '' if uncertain."""
         name, inner = agents.rpartition("/")[2], call_id.rpartition("/")[2] if agents else call_id
         makers = [
             one

@@ -28,7 +28,7 @@ async def continue_run(
     """Continue the run that waits for answers, and return the state in which it waited.
 
     None if no run waits for exactly these answers under the same options: it was answered before, or the client asks
-    for something else. The request then stands on its own.
+    for something else. The request is then independent.
     """
     info = await waiting_run(serving, answers, owner)
     if info is None or not _is_same(info, question):

@@ -172,7 +172,7 @@ _FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_cont
 
 
 def usage_object(usage: Usage, spent: Usage) -> dict[str, Any]:
-    """Return the usage of an answer: that of the run without what earlier answers of it have used."""
+    """Return the usage of an answer: that of the run, without that of its earlier answers."""
     prompt = max(0, (usage.prompt_tokens or 0) - (spent.prompt_tokens or 0))
     completion = max(0, (usage.completion_tokens or 0) - (spent.completion_tokens or 0))
     return {

@@ -22,7 +22,7 @@ class ParameterError(RequestRefusedError):
 
 
 def error_object(refusal: Refusal, param: str | None = None) -> dict[str, Any]:
-    """Return what stands under `error` in an answer."""
+    """Return the value of `error` in an answer."""
     kind = _TYPES.get(refusal.status, "server_error" if refusal.status >= 500 else "invalid_request_error")
     return {
         "message": refusal.message,

@@ -119,7 +119,7 @@ class ItemFold:
 
     Attributes:
         items: The complete items, in their order.
-        is_broken: A second attempt of the model differs from what was passed on of the first.
+        is_broken: A second attempt of the model differs from the part of the first one that was passed on.
         is_over: The answer is complete.
     """
 
@@ -187,7 +187,7 @@ class ItemFold:
         self._repeating, self._repeated = deque(texts), 0
 
     def _take(self, kind: TextKind, text: str) -> Iterator[Change]:
-        """Take more of a text, without what was shown of the first attempt."""
+        """Take more of a text, without the part that the first attempt has shown."""
         while text and self._repeating:
             expected, shown = self._repeating[0]
             again = text[: len(shown) - self._repeated]

@@ -49,7 +49,7 @@ class ResponseHead:
         run_id: Its run.
         model: The name of the agent.
         created: When the run began, in seconds since 1970.
-        echo: What it repeats of the request.
+        echo: The fields of the request that it repeats.
         previous: The response before it in the same run; None.
         spent: The usage of the run before this response.
     """

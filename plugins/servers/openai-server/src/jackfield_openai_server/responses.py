@@ -206,7 +206,7 @@ class Responses:
         return await self._later_part(part, owner) if after else part
 
     async def _later_part(self, part: _Part, owner: str) -> _Part:
-        """Return a part that begins with an answer, with what the run had used and made before."""
+        """Return a part that begins with an answer, with the usage and messages of the run before it."""
         previous, number = part.head.id.partition("_")[0] + f"_{part.info.run_id}", 0
         async with closing(self._serving.attach(part.info.run_id, owner=owner)) as events:
             async for number, event in events:

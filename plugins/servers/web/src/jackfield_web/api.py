@@ -78,7 +78,7 @@ class _Form(BaseModel):
 
 
 class _Answers(BaseModel):
-    """Answers to what a run waits for, by the ids of its calls."""
+    """Answers to the questions of a run, by the ids of its calls."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -127,7 +127,8 @@ class Api:
     async def conversation(self, request: Request) -> Response:
         """Return the runs of a conversation, oldest first: those that have ended with all their events.
 
-        With `?limit=20`, only the last ones, and with `?before=` those before a run; `earlier` counts the runs before.
+        With `?limit=20`, only the last ones, and with `?before=` those before a run; `earlier` is the number of runs
+        before them.
         """
         owner = owner_of(request.scope)
         session = request.path_params["conversation"]
@@ -222,7 +223,7 @@ class Api:
         return JSONResponse({"events": await self._events(run.run_id, owner_of(request.scope))})
 
     async def run(self, request: Request) -> Response:
-        """Return the phase of a run, and the ids of what it waits for."""
+        """Return the phase of a run, and the ids of the calls that it waits for."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         return JSONResponse({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
 

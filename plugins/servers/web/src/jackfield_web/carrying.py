@@ -101,7 +101,7 @@ class ExportedConversation(_Part):
 
 
 def export_conversation(title: str, runs: list[RunInfo]) -> ExportedConversation:
-    """Return a conversation without what has not ended; runs are oldest first.
+    """Return a conversation without unfinished runs; the oldest run is first.
 
     Raises:
         RequestRefusedError: No run has ended.
@@ -145,8 +145,8 @@ def _export_item(item: ContentItem) -> ExportedItem:
 async def import_conversation(serving: Serving, file: ExportedConversation, *, owner: str) -> str:
     """Record an exported conversation as a new one of an owner, and return its id.
 
-    Nothing in it is made again: it has only messages, each call has its result, and an agent that this service does
-    not have is replaced by the first one.
+    None of its runs is repeated: it contains only messages, each call has its result, and an agent that this service
+    does not have is replaced by the first one.
 
     Raises:
         RequestRefusedError: A run does not begin with a question, or all of it is too large.
@@ -182,7 +182,7 @@ def _split(run: ExportedRun) -> tuple[list[Message], list[Message]]:
 
 
 def _check_size(serving: Serving, file: ExportedConversation) -> None:
-    """Refuse a file that would take much more room than it has: each run is recorded with what precedes it."""
+    """Refuse a file that would grow too much in the store, where each run is recorded with all runs before it."""
     sizes, total = dict[str, int](), 0
     for run in file.runs:
         if run.id in sizes:

@@ -56,7 +56,7 @@ class _File:
 
 
 async def page(request: Request) -> Response:
-    """Return the page. Its files have the version in their address, so that browsers keep them until they change."""
+    """Return the page. Its files have the version in their address, so browsers keep them until they change."""
     return _respond(request, _read_page(), _EACH_TIME)
 
 

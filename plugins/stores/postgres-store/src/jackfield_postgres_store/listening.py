@@ -24,7 +24,7 @@ class Listener:
     """Listens on a channel until its events are closed.
 
     Args:
-        database: Where.
+        database: The database to listen to.
         channel: The name of the channel.
         skip: The sender whose signals it does not get.
     """

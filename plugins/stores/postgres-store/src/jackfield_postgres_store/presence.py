@@ -118,7 +118,7 @@ class Presence:
                 self._disconnect()
 
     def stop(self) -> None:
-        """Have the thread end, and with it everything that is owned; this waits for nothing."""
+        """Make the thread end, and with it everything that is owned; this waits for nothing."""
         self.current = ""
         self._releases.clear()
         self._is_closed.set()

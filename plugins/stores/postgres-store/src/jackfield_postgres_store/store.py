@@ -83,7 +83,7 @@ class _Held:
     Attributes:
         number: The number of the hold.
         owner: The name under which it is held.
-        place: How many entries the record has.
+        place: The number of entries in the record.
         state: The state that is recorded.
         unsure: Entries and a state whose writing was interrupted: they may be there.
     """

@@ -1,4 +1,4 @@
-"""The entries of a run as its file keeps them: the first and the last may be beside the run itself."""
+"""The entries of a run in the form of its file: the first and the last may be beside the run itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keep the holds of this machine: each is a locked byte, which the system unlocks with its process.
+"""Keep the holds of this machine: each is a locked byte, which the system unlocks when its process ends.
 
-No clock is asked: a process that was stopped for a day still holds what it held, and one that was killed does not.
-Locking a byte needs no room on the disk, and no database.
+No clock is used: a process that was stopped for a day still has its holds, and one that was killed does not. Locking a
+byte needs no room on the disk, and no database.
 
 Each owner has a file of its own. Its first byte is locked while the owner lives, and one more for each hold; no byte is
 used twice. The locks belong to the open file (`F_OFD_SETLK`), not to the process: POSIX would drop all of them when any
@@ -32,7 +32,7 @@ class Owner:
     """Holds of one store object in one process. They end with it, one by one, or with the process.
 
     Args:
-        folder: Where the owners of one database lock their files; it is made if it is missing.
+        folder: The folder in which the owners of one database lock their files; it is created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +45,7 @@ class Owner:
         self._end = weakref.finalize(self, _end, self._handles, folder, self.name, os.getpid())
 
     def take(self) -> str:
-        """Begin a hold; gives its name, which is never given again."""
+        """Begin a hold; return its name, which is never used again."""
         number = next(self._numbers)
         if _HAS_RANGES:
             _lock(self._handles[""], number)
@@ -158,7 +158,7 @@ def _remove(handle: int, path: Path) -> None:
 
 
 def _close_copies() -> None:
-    """In a child: what its parent has locked must not stay locked after the parent."""
+    """In a child, close the copies of locked files: the parent's locks must not outlive the parent."""
     while _open_handles:
         os.close(_open_handles.pop())
 

@@ -1,7 +1,7 @@
-"""The beginning that the first entry of a run shares with that of the run before it in its conversation.
+"""Share the beginning of a run's first entry with the run before it in its conversation.
 
-The first entry holds the whole conversation so far, so that it would be stored again with each turn. A run with a
-`base` stores the rest alone: its first entry is the first `shared` bytes of the base's first entry, then its own.
+The first entry contains the whole conversation so far, which would otherwise be stored again with each turn. A run with
+a `base` stores the rest alone: its first entry is the first `shared` bytes of the base's first entry, then its own.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class _Claim:
         self._name = ""
 
     def take(self, owner: Owner) -> str:
-        """Lock what tells others that the run is held; gives its name."""
+        """Take the lock that shows others that the run is held; return its name."""
         with self._lock:
             self._drop()  # of an attempt that found the file locked
             self._owner, self._name = owner, owner.take()
@@ -111,7 +111,7 @@ class _Claim:
             return self._name
 
     def give_up(self) -> None:
-        """Hold nothing, now or when the thread comes to it."""
+        """Release the hold, now or when the thread gets to it."""
         with self._lock:
             self._is_given_up = True
             self._drop()
@@ -194,7 +194,7 @@ class SQLiteStore(RecordingStore):
         return None if is_agreed(origin) else self._path
 
     def _origin(self, connection: sqlite3.Connection) -> Request:
-        """Return what consent to the file as such is bound to: its place, and a random mark in it."""
+        """Return the identity of the file that consent is bound to: its path, and a random mark in it."""
         (mark,) = connection.execute("SELECT mark FROM origin").fetchone()
         place = consent_path(self._path.with_name(f"{self._path.name}#origin"))
         return Request(place, (MakesCall("any tool", "any arguments"),), content_hash({"mark": str(mark).encode()}))
@@ -276,7 +276,7 @@ class SQLiteStore(RecordingStore):
         return [self._run(row) for row in rows]
 
     async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
-        """See `Store`. The index is updated first, so that recording a run costs nothing more."""
+        """See `Store`. The index is updated first, so recording a run costs nothing more."""
         words = search_words(text)
         if not words:
             return []
@@ -527,7 +527,7 @@ _NEXT_STEP = {
 
 
 def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes]) -> bool:
-    """Append entries to a run that is still held; says whether it is."""
+    """Append entries to a run that is still held; return True if it is."""
     right = (held.number, held.hold, held.owner)
     if not written:
         return connection.execute(_IS_HELD, right).fetchone() is not None
@@ -536,7 +536,7 @@ def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes
 
 
 def _write_end(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-    """Write the end of a run that is still held; says whether it is."""
+    """Write the end of a run that is still held; return True if it is."""
     size = sum(map(len, written))
     last = _packed(written) if size <= _SMALL else None
     lasts = 0 if last is None else len(written)

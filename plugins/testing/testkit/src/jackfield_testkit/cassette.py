@@ -60,9 +60,9 @@ class Cassette:
         mode: `replay` calls no model; `record` calls it for everything and rewrites the file; `auto` replays the calls
             on the tape and records the others.
         secrets: Texts that must not be written, besides the secrets of the recorded models and of the environment
-            (`jackfield.secrets`), and what looks like a key. They are not put back.
-        names: Texts that differ from run to run, such as a temporary folder, each with what is written in its place.
-            They are put back.
+            (`jackfield.secrets`), and texts that look like a key. They are not put back.
+        names: Texts that differ from run to run, such as a temporary folder, each with its replacement. They are put
+            back.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Cassette:
         return [model_event_from_json(self._redaction.restored(event)) for event in call.events]
 
     def error_of(self, error: ModelServiceError) -> Json:
-        """Return an error as the tape has it."""
+        """Return an error in the form of the tape."""
         return error_json(error, self._redaction)
 
     def _clean(self, calls: list[Call]) -> list[Call]:

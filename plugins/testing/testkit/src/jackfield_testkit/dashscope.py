@@ -11,8 +11,8 @@ with FakeDashScope() as server:
 A test that was written for Chat Completions can so be run against a backend for DashScope: what it scripts is
 translated on its way out, and what it looks at on its way in. The standard library is enough for it.
 
-Embeddings are the same: what `jackfield_testkit.embeddings` answers is translated. Where nothing is scripted, requests
-for embeddings are answered by it, and those for a ranking by `relevance`.
+Embeddings are the same: what `jackfield_testkit.embeddings` answers is translated. If nothing is scripted, it answers
+requests for embeddings itself, and requests for a ranking by `relevance`.
 """
 
 from __future__ import annotations

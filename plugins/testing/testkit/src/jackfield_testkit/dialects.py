@@ -1,8 +1,8 @@
 """Translate between Chat Completions and other protocols, so that the fake server can speak them; each is a `Dialect`.
 
-Tests script replies and look at requests in one form, that of Chat Completions. A dialect makes what they script into
-the bytes of another protocol, and what arrives into that form, so that a backend for the other protocol runs the whole
-`LLMBackendSuite`:
+Tests script replies and inspect requests in one form, that of Chat Completions. A dialect translates scripted replies
+into the bytes of another protocol, and arriving requests into that form, so that a backend for the other protocol runs
+the whole `LLMBackendSuite`:
 
 ```python
 from jackfield_testkit.dialects import Dialect, Writer, as_json
@@ -59,8 +59,8 @@ class Dialect(ABC):
         stream_type: The media type of a stream.
         required_options: Options that each request of the protocol has, set by the caller or not.
         counts_reasoning: True if its usage says how many tokens were reasoning.
-        finish_reasons: The protocol's words for why an answer ended, and Jackfield's for each. A scripted reply may
-            end with one of them, or with any other, which the writer must send as it is.
+        finish_reasons: The protocol's words for why an answer ended, and Jackfield's for each. A scripted reply may end
+            with one of them, or with any other, which the writer must send unchanged.
     """
 
     name: ClassVar[str]
@@ -81,7 +81,8 @@ class Dialect(ABC):
         """Return a request in the form of Chat Completions.
 
         Replace `json`, `path` (which ends in `/chat/completions`) and `headers` (the key is in `authorization`, as
-        `Bearer KEY`). What is not of the protocol stays as it is, so that a test that looks for it fails.
+        `Bearer KEY`). Anything that is not part of the protocol stays unchanged, so that a test that looks for it
+        fails.
 
         Args:
             arrived: With the same in `json` and `native`, in `path` and `native_path`, in `headers` and
@@ -97,14 +98,14 @@ class Dialect(ABC):
         """Return the body of a refusal.
 
         Args:
-            status: Of the response, at least 400.
+            status: The status of the response, at least 400.
             problem: `message`, `type` and `code`; the latter two may be None. Keep a code that the protocol has no
                 equivalent of as it is.
             request: The refused request.
         """
 
     def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - for pages
-        """Return the answer to `GET …/models`: as OpenAI has it, in one page.
+        """Return the answer to `GET …/models` in OpenAI's form, on one page.
 
         Args:
             names: The names of the models.

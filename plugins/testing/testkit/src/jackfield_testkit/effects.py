@@ -1,7 +1,7 @@
-"""Note what code does to the machine: files it writes, connections it makes, processes it starts.
+"""Record the effects of code on the machine: the files it writes, the connections it makes, the processes it starts.
 
-An audit hook hears what the interpreter does, whichever library asks for it. It cannot hear what another process or a
-C library does by itself.
+An audit hook sees everything that the interpreter does, whichever library requests it. It cannot hear what another
+process or a C library does by itself.
 
 ```python
 with watching(workspace=folder) as effects:
@@ -198,9 +198,9 @@ def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[st
 
 
 def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
-    """List files that were read unexpectedly: neither given, nor written meanwhile, nor in the workspace.
+    """List files that were read unexpectedly: neither given, nor written by the code, nor in the workspace.
 
-    Files of Python, of its packages, and what libraries look up about the machine are expected.
+    Files of Python, of its packages, and those in which libraries look up facts about the machine are expected.
     """
     written = {effect.what.partition(" ")[2] for effect in effects.outside if effect.kind == "files"}
     folders = [os.path.realpath(path) for path in given] + ([effects.workspace] if effects.workspace else [])

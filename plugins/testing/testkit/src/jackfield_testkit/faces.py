@@ -146,7 +146,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def parse_reply(raw: bytes) -> HttpReply:
-    """Return the reply in what came from a connection that is closed now."""
+    """Return the reply in the bytes of a connection that is closed now."""
     head, _, rest = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ", 2)

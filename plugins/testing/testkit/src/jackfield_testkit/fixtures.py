@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Block the network for the fixtures of a module or session, too, which are made before those of the test."""
+    """Block the network for the fixtures of a module or session as well, which are made before those of the test."""
     if is_live(item):
         return (yield)
     with blocked(item.nodeid):

@@ -1,14 +1,14 @@
-"""Run programs as forks of a process that has already imported what they import.
+"""Run programs as forks of a process that has already imported their modules.
 
-A program of the tests spends most of its time on imports: a quarter of a second for the core, a hundredth for what it
-is there to show. `Forks` starts an interpreter once, which imports modules and then runs each program in a fork of
-itself. A program has a process, a folder, an environment and an end of its own, as ever; only the imports are shared.
+A program of the tests spends most of its time on imports: a quarter of a second for the core, a hundredth for its
+actual work. `Forks` starts an interpreter once, which imports modules and then runs each program in a fork of itself. A
+program has its own process, folder, environment and end, as usual; only the imports are shared.
 
     with Forks("import jackfield.agents") as forks:
         done = forks.run("import sys; print(sys.argv)", "a word", cwd=folder, env=environment)
 
-`Forks.write_command` makes a command for shells of it, and `Forks.start_on` starts a program on a terminal. Not for
-programs whose imports are what a test is about.
+`Forks.write_command` makes a command for shells of it, and `Forks.start_on` starts a program on a terminal. Do not use
+this for programs whose imports are tested.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Forks:
     Args:
         before: The text of a program that imports what is to be shared. It must start no thread.
         python: The interpreter.
-        end: A file whose end ends it, too; by default its own standard input, and so the end of this process.
+        end: A file whose end also ends it; by default its own standard input, and thus the end of this process.
 
     Attributes:
         are_possible: True if the system can do it. Only Linux reports the end of any process in the way it needs.
@@ -127,9 +127,9 @@ class Forks:
         Args:
             program: Its text.
             words: Its arguments.
-            cwd: Where.
-            env: Its environment. Of what the interpreter itself reads at its start, `PYTHONPATH` counts.
-            site: A folder in place of that of the server.
+            cwd: The working directory.
+            env: Its environment. Of the variables that the interpreter reads at its start, only `PYTHONPATH` counts.
+            site: A folder that replaces that of the server.
             executable: The program's `sys.executable`.
             timeout_s: Seconds until it is stopped.
         """
@@ -207,7 +207,7 @@ _run_of_tests: _Run | None = None
 
 
 def share_forks(folder: Path) -> None:
-    """Share what `shared_forks` returns with all processes that name the same folder, as the workers of a test run do.
+    """Share the return value of `shared_forks` with all processes that name the same folder, such as test workers.
 
     A shared server ends when the last of these processes does.
     """

@@ -1,4 +1,4 @@
-"""Find what work leaves open: tasks of its event loop, and sockets of this process."""
+"""Find anything that work leaves open: tasks of its event loop, and sockets of this process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ async def left_open(
 ) -> list[str]:
     """Return the tasks and sockets still open after some work, on the loop that it ran on.
 
-    The end of a loop closes whatever is left, so that a look after it finds nothing.
+    The end of a loop closes everything that is left, so a look after it finds nothing.
 
     Args:
         work: Uses a component, and closes it.
         first: Does the same with another one before. Libraries open some sockets once for the whole process, which are
             no leftovers.
-        patience_s: How long the other side of a connection may take to notice.
+        patience_s: The time that the other side of a connection may take to notice.
     """
     # The background loop lives as long as the process, and has two sockets. The work may be the first to need it.
     await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))

@@ -1,7 +1,7 @@
 """Watch an event loop, and name the code that holds it up.
 
-Time alone says little on a busy machine, so only what the code itself does is counted: the processor time of the loop's
-thread, and the time for which it waited without asking for a processor. Blocking calls that the interpreter announces
+Time alone says little on a busy machine, so only the code's own work is counted: the processor time of the loop's
+thread, and the time for which it waited without requesting a processor. Blocking calls that the interpreter announces
 (`time.sleep`, connecting a blocking socket, looking up a name) are found however short they are.
 """
 
@@ -152,7 +152,7 @@ class _WatchedSelector(selectors.DefaultSelector):
 
 
 def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = TRIES) -> list[Pause]:
-    """Run a coroutine on a loop of its own, and return what held the loop up in each of several tries.
+    """Run a coroutine on its own loop, and return the causes of its pauses in each of several tries.
 
     Args:
         make: Gives a new coroutine each time; it is called before the loop runs.
@@ -232,7 +232,7 @@ def slowness() -> float:
 
 
 def _blocking_call(event: str, arguments: tuple[Any, ...]) -> str:
-    """Return a call that blocks, as a text; '' for all others."""
+    """Return a blocking call as a text; '' for all others."""
     match event, arguments:
         case "time.sleep", (seconds,) if seconds:
             return f"time.sleep({seconds!r}) is called on it"

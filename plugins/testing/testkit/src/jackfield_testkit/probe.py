@@ -1,4 +1,4 @@
-"""Watch what a plugin does while it is described: run by `PluginSuite`, in a process of its own.
+"""Watch a plugin while it is described: run by `PluginSuite`, in a process of its own.
 
 `python -B -m jackfield_testkit.probe '["distribution", ["module"], false, []]'` writes one JSON object to standard
 output. It is not part of the suites, whose own imports would hide what a plugin imports.
@@ -34,8 +34,8 @@ def watch(
 
     Returns:
         `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules
-        that came with it; `effects`: what it did besides; `left`: the process-wide state it has changed;
-        `changing`: the hooks that answer differently each time; `cpu_ms`: what it cost, without the plugin API itself.
+        imported with it; `effects`: its side effects; `left`: the process-wide state that it has changed;
+        `changing`: the hooks that answer differently each time; `cpu_ms`: its cost, without the plugin API itself.
     """
     own = {name.partition(".")[0] for name in modules}
     if alone:

@@ -1,4 +1,4 @@
-"""Keep runs in a memory store that can end a run at any write, as a killed process does."""
+"""Keep runs in a memory store that can end a run at any write, as if its process was killed."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Ending: TypeAlias = Literal["end", "reset", "stall", "comment", "flood"]
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """One answer of the server. Make one with a function of this module; each method gives a changed copy.
+    """One answer of the server. Create one with a function of this module; each method returns a changed copy.
 
     A reply says both what it is as a stream and what it is as one JSON object; the request decides which is sent.
     Numbers of chunks count server-sent events from the first one of the answer, without comments and `[DONE]`.
@@ -40,7 +40,7 @@ class Reply:
     Attributes:
         chunks: The events of the stream, without usage and `[DONE]`.
         body: Content sent instead of them for any request; None for an answer in chunks.
-        status, headers: Of the response; these headers win over the server's own.
+        status, headers: The usage of the response; these headers win over the server's own.
         usage: Sent last in a stream that asked for it, and in every JSON object; None for none.
         fill: True if `id`, `object`, `created` and `model` are put into each chunk.
         delay_s: Silence before the status line.
@@ -50,10 +50,10 @@ class Reply:
         newline: Line ending of the stream.
         ignores_stream: True if one JSON object is sent even if a stream was requested.
         cut_every: The size of the pieces in which the body is sent, in bytes; 0 for one event each.
-        cut_offsets: Where the body is cut instead.
+        cut_offsets: The position at which the body is cut instead.
         cuts_characters: True if the body is cut inside every character of more than one byte instead.
         ends_after: After how many events the answer breaks off; None for at its end.
-        ending: How it ends there.
+        ending: The way in which it ends there.
         malformed_at: Before which event one of broken JSON is put; None for nowhere.
         bom: True if a byte order mark precedes the body.
         drops: True if the connection is closed in place of an answer.
@@ -113,7 +113,7 @@ class Reply:
         return replace(self, cut_every=n, cut_offsets=tuple(at), cuts_characters=inside_characters)
 
     def ended_apart(self, delay_s: float) -> Reply:
-        """Send the end of the response in a packet of its own, as many servers do; only a stream has such an end."""
+        """Send the end of the response in its own packet, as many servers do; only a stream has such an end."""
         return replace(self, end_delay_s=delay_s)
 
     def held_open(self) -> Reply:
@@ -146,7 +146,8 @@ class Reply:
             newline: Line ending of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
             comments: Put a keep-alive comment before each event.
             bom: Put a byte order mark before the body.
-            empty_chunks: Put between the events such as say nothing: an empty delta, one of nulls, no choices at all.
+            empty_chunks: Put events without content between the others: an empty delta, one of nulls, no choices at
+                all.
             as_one_object: Send one JSON object even to who asked for a stream.
             headers: Send these as well.
         """
@@ -183,9 +184,9 @@ class Reply:
 
         Args:
             n: Number of events.
-            how: What comes then: the end of the response, as if that were all (no finish reason, no `[DONE]`); an event
-                of broken JSON, and the others; nothing but comments, one every 10 ms, until the client leaves; or one
-                line that does not end, until it leaves.
+            how: The continuation: the end of the response, as if that were all (no finish reason, no `[DONE]`); an
+                event of broken JSON, and the others; nothing but comments, one every 10 ms, until the client leaves; or
+                one line that does not end, until it leaves.
         """
         return replace(self, malformed_at=n) if how == "malformed" else replace(self, ends_after=n, ending=how)
 
@@ -277,11 +278,11 @@ def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
 class Writer(ABC):
     """Writer of one answer in a protocol: as a stream of events, or as one object.
 
-    Lines end with a line feed; a reply that wants other ends gets them put in. Each chunk becomes one piece, which may
-    hold several events and holds at least one, so that the n-th piece is the n-th chunk.
+    Lines end with a line feed; a reply that wants other ends gets them put in. Each chunk becomes one piece, which
+    contains at least one event, so that the n-th piece is the n-th chunk.
 
     Attributes:
-        reply: What is written: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
+        reply: The reply to write: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
         model: The model's name, for the answer to repeat.
         comment: A comment that only keeps a connection alive.
         malformed: An unreadable event.
@@ -358,7 +359,7 @@ def text(
 
     Args:
         content: The text, or the text of each chunk.
-        chars: How many characters of one text are in a chunk; 0: half a one, see `in_halves`.
+        chars: The number of characters of one text in a chunk; 0 for half a character, see `in_halves`.
         finish_reason: None for a stream that never says it is over.
         usage: The usage that it reports.
     """
@@ -419,7 +420,7 @@ def tool_calls(
     Args:
         calls: In the order of their indices.
         content: The text before them.
-        chars: How many characters of the arguments are in a chunk; 0: half a one, see `in_halves`.
+        chars: The number of characters of the arguments in a chunk; 0 for half a character, see `in_halves`.
         interleaved: True if the arguments come in turns, a piece of each call, instead of one call after the other.
         usage: The usage that it reports.
     """
@@ -448,7 +449,7 @@ def error(
 
 
 def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Reply:
-    """Return a reply of these bytes, unchanged; JSON by their type unless `headers` say otherwise."""
+    """Return a reply of these bytes, unchanged; the content type is JSON unless `headers` say otherwise."""
     return Reply(body=body, status=status, headers=tuple((headers or {}).items()))
 
 

@@ -14,8 +14,8 @@ class RecordedRequest:
     For a server that speaks Chat Completions the two are the same; for any other its `Dialect` translates.
 
     Attributes:
-        number: Which request of this server, from 1.
-        connection: Which of its connections, from 1.
+        number: The number of the request on this server, from 1.
+        connection: The number of its connection, from 1.
         path: Translated.
         headers: Translated; names in lower case.
         body: The bytes that arrived.

@@ -38,8 +38,8 @@ _COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # anything else is t
 class ResponsesRequest(RecordedRequest):
     """A request; see `RecordedRequest`.
 
-    In `json`, items of reasoning and of tools that the provider runs are left out, and so is what keeps the provider
-    from keeping anything (`store` false, the encrypted reasoning in `include`).
+    In `json`, items of reasoning and of tools that the provider runs are left out, and so are the fields that keep the
+    provider from storing anything (`store` false, the encrypted reasoning in `include`).
     """
 
     @property

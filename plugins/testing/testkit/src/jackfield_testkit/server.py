@@ -72,8 +72,8 @@ Respond: TypeAlias = Callable[[RecordedRequest], Reply]
 class FakeOpenAI:
     """The server. Start it with `with`, or with `start` and `stop`; it may be started again.
 
-    `GET …/models` takes the next reply of `reply_to_listing`, else it is answered from `models`; other `GET`s get a
-    404. Every `POST` takes the next reply of the queue, whatever its path. When the queue is empty, `default` answers;
+    `GET …/models` takes the next reply of `reply_to_listing`, or is answered from `models`; other `GET`s get a 404.
+    Every `POST` takes the next reply of the queue, whatever its path. When the queue is empty, `default` answers;
     without one, a 500 says that the script is over.
 
     Args:

@@ -51,7 +51,7 @@ def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> 
 def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[ModelEvent]]:
     """Yield the same answer in many other pieces: whole, one character at a time, cut once anywhere, and at random.
 
-    Neighbouring texts are joined first, so that every cut of the original is undone in some of them.
+    Neighbouring texts are joined first, so that some of them undo every cut of the original.
     """
     whole = joined(events)
     yield whole
@@ -97,11 +97,11 @@ def _text_of(event: ModelEvent) -> str:
 
 
 class Inner:
-    """Stub for the rest of the chain: answers each request with the same events, and notes what happens to it.
+    """Stub for the rest of the chain: answers each request with the same events, and records how they are read.
 
     Attributes:
         requests: Requests received, oldest first.
-        open: Number of its streams that are neither at their end nor closed.
+        open: The number of its streams that are neither at their end nor closed.
         started: Number of streams begun.
     """
 
@@ -172,7 +172,7 @@ def shown(text: str) -> list[ModelEvent]:
 
 
 class CountedText(str):
-    """A text that counts the characters that are copied or searched, those of its descendants included."""
+    """A text that counts the characters that are copied or searched, including those of its descendants."""
 
     __slots__ = ("_count",)
     _count: list[int]
@@ -268,8 +268,8 @@ FEW, MANY = 100, 800
 def given_up_after(cpu_s: float) -> Iterator[None]:
     """Fail a block that takes more processor time, for work that cannot be counted, such as regular expressions.
 
-    It does not measure. Give it so much to do that what grows with the square takes far longer, and what does not
-    takes a small part of it, on any machine.
+    It does not measure. Give it so much work that quadratic time takes far longer than the limit, and linear time a
+    small part of it, on any machine.
     """
 
     def give_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what the interpreter passes
@@ -289,9 +289,9 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
     """Fail unless the work for each character of a text is about the same however long the text is.
 
     Args:
-        read: What is done with an answer without its end.
+        read: The operation on an answer without its end.
         words: The text is these words, again and again: one character at a time, and in one piece.
-        giving_up_s: How much processor time 250,000 characters may take.
+        giving_up_s: The processor time that 250,000 characters may take.
     """
     read([TextDelta(words)])  # what is imported or made at the first call
     by_character = [work_per_character(read, length, words=words) for length in (FEW, MANY)]

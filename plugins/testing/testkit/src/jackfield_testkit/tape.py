@@ -1,7 +1,7 @@
 """Write and read cassettes: requests, events and errors as JSON, and the text of the file.
 
-The file is one JSON object in which each message, function and event has a line of its own, so that a diff shows what
-changed.
+The file is one JSON object in which each message, function and event has its own line, so that a diff shows each
+change.
 """
 
 from __future__ import annotations

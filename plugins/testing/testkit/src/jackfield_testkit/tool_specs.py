@@ -5,7 +5,8 @@
 
 A tool that is a function with `@tool` has its name, texts, schema and flags in the function. In `PACKAGE.plugin`, each
 `ToolSpec.of(target="…")`, and each `ToolSpec(…)` that does not say the same as its function, is replaced with the
-literal descriptor. What a function does not say (`secrets`, `network`, `requires`, `check`) stays as it is written.
+literal descriptor. Attributes that a function does not have (`secrets`, `network`, `requires`, `check`) stay as they
+are written.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ Answering: TypeAlias = WebAnswer | Callable[[WebRequest], WebAnswer]
 
 
 class WebServer:
-    """The server; start it with `with`. A path at which nothing was put gives 404, whatever the method.
+    """The server; start it with `with`. A path without an answer gives 404, whatever the method.
 
     Attributes:
         url: Base URL, without a final slash.

@@ -31,9 +31,9 @@ class TiktokenTokenizer(Configured, BPETokenizer):
     Its settings are those of `TiktokenConfig`.
 
     Attributes:
-        url: Where OpenAI has it; tiktoken's cache knows it by that.
+        url: OpenAI's address of it; tiktoken's cache identifies it by that.
         hash: The SHA-256 of the file there, in hex.
-        pattern: What it cuts texts into.
+        pattern: The expression that cuts texts into pieces.
         control_tokens: Their ids. Text never becomes one.
     """
 
@@ -156,10 +156,10 @@ class CL100kBase(TiktokenTokenizer):
 
 
 def check_o200k_base() -> list[str]:
-    """Return what the tokenizer needs and this machine lacks, as texts for people."""
+    """Return the missing requirements of the tokenizer on this machine, as texts for people."""
     return O200kBase().missing()
 
 
 def check_cl100k_base() -> list[str]:
-    """Return what the tokenizer needs and this machine lacks, as texts for people."""
+    """Return the missing requirements of the tokenizer on this machine, as texts for people."""
     return CL100kBase().missing()

@@ -111,7 +111,7 @@ def _choose_adcode(location: str, districts: list[_District]) -> str:
     """Return the code of the only place that fits a name.
 
     Raises:
-        ToolArgumentError: There is none, or there are several of the name.
+        ToolArgumentError: No district has this name, or several have it.
     """
     matches = [one for one in districts if one.name == location] or districts
     codes = {one.adcode: one.name for one in matches if _ADCODE.fullmatch(one.adcode)}

@@ -1,4 +1,4 @@
-"""Find the code in what a model wrote: plain, as JSON, or in a Markdown fence."""
+"""Find the code in a model's text: plain, as JSON, or in a Markdown fence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def code_of(text: str) -> str:
     """Return the code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
     Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks
-    as opened it, so that backticks inside a line of code cut nothing off. A fence that never closes does not count.
+    as opened it, so backticks inside a line of code cut nothing off. A fence that never closes does not count.
     """
     from_json = _code_in_json(text)
     if from_json is not None:

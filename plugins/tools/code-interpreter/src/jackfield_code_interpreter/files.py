@@ -1,6 +1,7 @@
 """Copies of a conversation's files for the code: regular files only, within limits, and through no link.
 
-Code that a model wrote may be changing the folders meanwhile: a name is opened once, and what was opened is looked at.
+Code that a model wrote may be changing the folders at the same time: a name is opened once, and checks look at the
+opened file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class FileLimits:
 
 
 class BroughtFiles:
-    """Copies files into a folder: each once, and again when it has changed, so that what the code does to it stays.
+    """Copies files into a folder: each once, and again when it has changed, so that changes made by the code stay.
 
     A file that was in the folder before is never overwritten.
     """
@@ -123,7 +124,7 @@ class BroughtFiles:
                 raise
 
     def _room(self, size_bytes: int, *, new: bool) -> float:
-        """Return how many bytes of a file of this size may be copied now."""
+        """Return the number of bytes of a file of this size that may be copied now."""
         limits = (self._limits.file_bytes, self._limits.files, self._limits.total_bytes)
         file_bytes, files, total_bytes = (math.inf if limit is None else limit for limit in limits)
         if size_bytes > file_bytes:

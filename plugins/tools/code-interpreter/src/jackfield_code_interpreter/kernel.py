@@ -74,7 +74,7 @@ class Kernel:
         """Start a kernel and wait until it answers.
 
         Raises:
-            ToolServiceError: It does not start; what it wrote is in the log.
+            ToolServiceError: It does not start; its output is in the log.
         """
         kernel = cls(
             AsyncKernelManager(
@@ -161,9 +161,9 @@ class Kernel:
     ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Yield the kernel's messages about a request, as type and content, until it is done.
 
-        Leaving early loses nothing: iterating again goes on. The code can forge what its kernel says. What has no form
-        is passed over, "done" is believed when a reply confirms it, and nothing can be sent ahead for a later request,
-        whose id it cannot guess.
+        Leaving early loses nothing: iterating again continues. The code can forge what its kernel says. Malformed
+        messages are skipped, "done" is believed when a reply confirms it, and nothing can be sent ahead for a later
+        request, whose id it cannot guess.
 
         Raises:
             FloodError: More than `most_bytes` came.
@@ -305,7 +305,7 @@ class _Course:
 
     Attributes:
         awaited: The requests whose reply means that the code has ended.
-        silence_s: How long the kernel has said nothing, since its reply is there.
+        silence_s: The time for which the kernel has been silent since its reply arrived.
     """
 
     request: str
@@ -352,7 +352,7 @@ async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
 
 
 def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
-    """Parse a message; None if it has no valid form. The code holds the key, so it can sign anything."""
+    """Parse a message; None if it has no valid form. The code knows the key, so it can sign anything."""
     try:
         _, rest = client.session.feed_identities(parts)
         message = client.session.deserialize(rest)

@@ -40,8 +40,8 @@ class KernelFolders:
     """The folders of one kernel.
 
     Attributes:
-        work: Where the code runs.
-        private: The session's own, which nobody else may read; removed at its end.
+        work: The folder in which the code runs.
+        private: The session's own folder, which no other user may read; removed at its end.
         connection: In it, for the connection file and the sockets. A short path: a socket's may have 107 bytes.
     """
 
@@ -94,7 +94,7 @@ def kernel_launch(
     """Decide how to start a kernel.
 
     Args:
-        sandbox: Where it runs; None for limits only.
+        sandbox: The sandbox it runs in; None for limits only.
         environ: In place of `os.environ`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The files that a call made or changed, so that they can be saved before the run removes its folder."""
+"""The files that a call created or changed, so that they can be saved before the run removes its folder."""
 
 from __future__ import annotations
 

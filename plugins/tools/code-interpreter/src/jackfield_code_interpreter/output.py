@@ -29,7 +29,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of a block. What a stream says in a row is one block; every other message is its own."""
+    """A part of a block. Consecutive output of a stream is one block; every other message is its own."""
 
     block: int
     kind: str
@@ -40,9 +40,9 @@ class Output:
     """Collects the messages of one execution. Beyond `max_chars`, it keeps the beginning and the end.
 
     Attributes:
-        received_chars: How much has arrived, images included, kept or not.
+        received_chars: The amount that has arrived, including images, kept or not.
         images: Data URIs, in order.
-        missing: Which of `PLOTS` the code has asked for, and is not installed; '' if it is none of them.
+        missing: The member of `PLOTS` that the code has requested and that is not installed; '' if there is none.
     """
 
     def __init__(self, *, max_chars: int = 20_000, max_images: int = 8) -> None:

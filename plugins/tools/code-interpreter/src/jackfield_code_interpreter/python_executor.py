@@ -71,8 +71,8 @@ class PythonExecutorConfig(Config):
 class PythonExecutor(BaseTool):
     """Runs a Python program in a sandbox, and returns its output and the value of its last line.
 
-    Nothing is kept for the next program. In a sandbox that runs programs, it is one of this Python, with its packages.
-    One that runs code by itself (`monty`) has what it has, and starts faster.
+    Nothing is kept for the next program. In a sandbox that runs programs, it is this Python, with its packages. One
+    that runs code by itself (`monty`) has what it has, and starts faster.
     """
 
     name = EXECUTOR

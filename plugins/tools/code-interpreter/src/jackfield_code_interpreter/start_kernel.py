@@ -1,6 +1,6 @@
 """Become a Jupyter kernel. Run as a script, by the interpreter that has ipykernel, with the kernel's own arguments.
 
-Only the standard library and ipykernel are used: the interpreter may be another one than that of this package.
+Only the standard library and ipykernel are used, because the interpreter may differ from that of this package.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class CodeInterpreter(BaseTool):
     `approval: never`.
 
     Args:
-        host: Where sandboxes are looked up; by default the plugins that are installed.
+        host: The host that looks sandboxes up; by default the installed plugins.
     """
 
     name = NAME
@@ -71,7 +71,7 @@ class CodeInterpreter(BaseTool):
 
         Args:
             params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
-            context: Whose kernel is used; the tool's own without one.
+            context: The session whose kernel is used; the tool's own without one.
 
         Raises:
             ToolArgumentError: The code is not a text.
@@ -144,7 +144,7 @@ class CodeInterpreter(BaseTool):
         return (warm and warm.take()) or KernelSession(self.config, await self._chosen_sandbox())
 
     async def _warm_sessions(self) -> WarmSessions | None:
-        """Return the pool of kernels that are started ahead; there is none for a folder of the user."""
+        """Return the pool of kernels that are started ahead; None for a folder of the user."""
         if not self.config.warm_kernels or self.config.work_dir is not None:
             return None
         sandbox = await self._chosen_sandbox()

@@ -16,12 +16,12 @@ _log = logging.getLogger(__name__)
 
 
 class WarmSessions:
-    """Sessions whose kernels run and have run no code. Each is handed out once; what a run has used never comes back.
+    """Sessions whose kernels run and have run no code. Each is handed out once and never comes back.
 
     They are started in the background, on the loop that outlives all runs.
 
     Args:
-        most: How many are kept.
+        most: The number that is kept.
         make: Makes a session whose kernel does not run yet.
     """
 
@@ -36,7 +36,7 @@ class WarmSessions:
         self._pid = os.getpid()
 
     def take(self) -> KernelSession | None:
-        """Return a ready session, None if there is none, and start another in its place."""
+        """Return a ready session, or None if there is none, and start another in its place."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
@@ -47,7 +47,7 @@ class WarmSessions:
     def _pop_dead(self) -> list[KernelSession]:
         """Remove and return the sessions up to the first that runs.
 
-        Those before it have died; their folders go with them.
+        Those before it have died; their folders are removed with them.
         """
         popped = []
         while self._ready:

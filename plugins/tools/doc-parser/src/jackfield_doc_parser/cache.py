@@ -1,6 +1,6 @@
 """Parsed documents on disk, for many processes: a file for each content and each way of reading it.
 
-A cache must never make a call fail: what cannot be read is parsed again, and what cannot be written is logged once.
+A cache must never make a call fail: an unreadable file is parsed again, and a failure to write is logged once.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class DocumentCache:
     it still is; two processes that write the same one write the same bytes.
 
     Args:
-        folder: Its place; it is made when it is first needed, readable only by the user.
-        max_bytes: How much is kept; the least recently used files are deleted first. 0: nothing is kept.
+        folder: Its folder; it is created when first needed, readable only by the user.
+        max_bytes: The size that is kept; the least recently used files are deleted first. 0: nothing is kept.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:

@@ -34,8 +34,8 @@ class DocParser(DocumentTool):
 
         Returns:
             A record: `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,
-            with a `note` where there are more chunks than fit; of several documents a list of records, in which
-            `{"error"}` and `{"note"}` stand for what is missing.
+                with a `note` if there are more chunks than fit; for several documents a list of records, in which
+                `{"error"}` and `{"note"}` represent missing ones.
 
         Raises:
             ToolArgumentError: It names no document that the model may read, or there is no such part.

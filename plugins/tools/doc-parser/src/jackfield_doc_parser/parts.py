@@ -16,9 +16,9 @@ class Part(Generic[T]):
     """A part of a result that is returned in order.
 
     Attributes:
-        items: What is in it.
-        number: Which it is, from 1.
-        count: How many there are.
+        items: Its contents.
+        number: Its number, from 1.
+        count: Their number.
     """
 
     items: tuple[T, ...]

@@ -64,10 +64,10 @@ def shown_name(source: str) -> str:
 
 
 class Documents:
-    """Reads the documents of conversations. What was parsed is kept on disk, by content and by how it was parsed.
+    """Reads the documents of conversations. Parsed documents are kept on disk, by content and by the way of parsing.
 
     Args:
-        config: Where that is.
+        config: The configuration of the model.
         host: The host whose parsers are used.
     """
 

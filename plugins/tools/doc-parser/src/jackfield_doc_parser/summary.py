@@ -119,7 +119,7 @@ class _Reader:
     """Asks the model, below the run that calls the tool, if there is one.
 
     Attributes:
-        failures: Why requests failed.
+        failures: The reasons why requests failed.
     """
 
     def __init__(self, agent: BasicAgent, context: ToolContext) -> None:

@@ -26,8 +26,8 @@ def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]
     are one word; numbers, single letters and words that say nothing (`the`, `的`) are left out.
 
     Args:
-        texts: Passages of the documents: what stands in all of them is not characteristic.
-        most: How many words.
+        texts: Passages of the documents: words that all of them contain are not characteristic.
+        most: The number of words.
         query: If the texts have words in its language, which is Chinese or not, there are no others in the list.
     """
     counts, passages, forms, size = _count_terms(texts)

@@ -80,7 +80,7 @@ def _groups(before: Sequence[str], after: Sequence[str]) -> Iterable[list[tuple[
 
 
 def _range(start: int, stop: int) -> str:
-    """Return a range of lines as the header of a hunk has it."""
+    """Return a range of lines in the form of a hunk's header."""
     length = stop - start
     begin = start + 1 if length else start
     return str(begin) if length == 1 else f"{begin},{length}"

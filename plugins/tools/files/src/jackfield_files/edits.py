@@ -20,7 +20,7 @@ class Edit:
 
     Attributes:
         old: The text to replace; not empty. It must occur once, unless `everywhere`.
-        new: What comes in its place.
+        new: The replacement.
         everywhere: Replace it wherever it occurs.
     """
 
@@ -44,8 +44,8 @@ def apply_edits(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[s
 
     Args:
         text: The text.
-        edits: What to replace.
-        most_chars: How long the text may become.
+        edits: The replacements.
+        most_chars: The largest length of the new text.
 
     Returns:
         The new text, and what each edit has replaced when it was applied.

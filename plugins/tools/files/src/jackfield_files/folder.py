@@ -1,8 +1,8 @@
 """Files of a workspace, opened folder by folder, so that no link planted meanwhile leads out of it.
 
-`Workspace.resolve` says which file a name means, links followed. Between that answer and its use, whoever else can
-write there (code that the model runs, say) may put a link in the place of a folder. So every part of the resolved path
-is opened below the descriptor of the one before it, and none may be a link any more.
+`Workspace.resolve` says which file a name means, links followed. Between that answer and its use, any other process
+that can write there (such as code that the model runs) may replace a folder by a link. So every part of the resolved
+path is opened below the descriptor of the one before it, and none may be a link any more.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
     """Open a file to be replaced or made.
 
     Args:
-        workspace, name: Which.
-        make_folders: Whether folders on the way to it are made.
+        workspace, name: The workspace, and the file's name in it.
+        make_folders: True if missing folders on the way to it are created.
 
     Raises:
         ToolArgumentError: It is not a regular file, is outside of the workspace, or may not be written.
-        ToolServiceError: Somebody else changes files of its folder, and does not stop.
+        ToolServiceError: Another process keeps changing files of its folder.
     """
     root, parts = _place(workspace, name)
     if make_folders:
@@ -142,9 +142,9 @@ def entries(
     """Yield the contents of a folder and all below it, upper levels first, each in order. Links are not followed.
 
     Args:
-        workspace, name: Which folder.
+        workspace, name: The workspace, and the folder's name in it.
         skipped: Names of folders whose contents are left out.
-        deepest: How many levels.
+        deepest: The number of levels.
 
     Raises:
         ToolArgumentError: It is not a folder, is outside of the workspace, or may not be read.

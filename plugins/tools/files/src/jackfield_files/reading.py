@@ -29,9 +29,9 @@ class Part:
 
     Attributes:
         lines: The lines, shortened where they are too long, without their ends.
-        seen: How many lines were read altogether, those before the first one included.
-        is_end: Whether the text ends there.
-        is_given_up: Whether the text went on beyond what is read of one.
+        seen: The number of lines read altogether, including those before the first one.
+        is_end: True if the text ends there.
+        is_given_up: True if the text continues beyond the part that is read of one file.
     """
 
     lines: list[str]

@@ -27,7 +27,7 @@ def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str
     Args:
         head: The beginning, at least `HEAD_BYTES` of it if it is not whole.
         encodings: Those that are tried in turn, where there is no mark. The first is taken if none fits.
-        is_whole: Whether this is all of it, so that it cannot end inside of a character.
+        is_whole: True if this is the whole file, so that it cannot end inside of a character.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):

@@ -114,7 +114,7 @@ def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
 
 
 def _images_of(answer: ModelResponse) -> Iterator[str]:
-    """Yield the images of an answer. A local path is none: a model's answer must not cause a file to be read."""
+    """Yield the images of an answer. A local path is not one: a model's answer must not cause a file to be read."""
     for message in answer.messages:
         for item in message.items:
             if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):

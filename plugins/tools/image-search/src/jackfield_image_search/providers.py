@@ -14,11 +14,11 @@ ProviderName = Literal["serpapi", "serper"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A page with a similar image; what a provider does not say is ''.
+    """A page with a similar image; fields that a provider leaves out are ''.
 
     Attributes:
         title, url, source: The page's, and the name of its site.
-        images: Where the image is, the smallest first.
+        images: The addresses of the image, the smallest first.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        place: Where it is.
+        place: Its address.
         ask: Asks it which pages have images similar to the one at a URL, the most similar first.
     """
 

@@ -70,7 +70,7 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
 class KeptTokens:
     """The tokens for one server, in a file that only the user may read.
 
-    Its methods are those that the SDK asks of such a store.
+    Its methods are those that the SDK expects of such a store.
     """
 
     def __init__(self, url: str, oauth: OAuth, folder: Path | None = None) -> None:

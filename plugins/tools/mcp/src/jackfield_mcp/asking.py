@@ -23,7 +23,7 @@ class Asked:
 
     A person fills a form if the caller of the run offers that (`ToolContext.fills_forms`). An approval fills it with
     its defaults; yes-or-no fields without one become yes, because that is what was confirmed. A form that an approval
-    cannot fill is declined. Approving an address says that the person may be sent there; nothing opens it here.
+    cannot fill is declined. Approving an address means that the person may be sent there; nothing here opens it.
     """
 
     def __init__(self, server: str) -> None:
@@ -99,7 +99,7 @@ async def _await_answer(context: ToolContext, question: Mapping[str, object]) ->
 
 
 def _as_content(values: Mapping[str, object], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the values of a form's fields; None if one that is required is missing, or one is not what it may be.
+    """Return the values of a form's fields; None if a required one is missing, or one is not valid.
 
     Fields of a form have the types that the protocol allows: texts, numbers, booleans, and lists of texts.
     """

@@ -34,7 +34,7 @@ class Variables:
         """Replace the variables in a value, including all texts of lists and dicts.
 
         Raises:
-            ConfigError: A variable has no value. The text names it and where it stands, and shows no value.
+            ConfigError: A variable has no value. The text names it and its position, and shows no value.
         """
         match value:
             case str():

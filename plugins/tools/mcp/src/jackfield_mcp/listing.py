@@ -64,7 +64,7 @@ class Listing:
         tools: Its tools, in its order.
         resources, prompts: Whether it has some.
         approved: The digests of the tools that may be called unasked, by name.
-        left_out: What cannot be used, and why.
+        left_out: The entries that cannot be used, with the reason.
     """
 
     tools: tuple[Definition, ...] = ()
@@ -116,7 +116,7 @@ class Keeper:
     """Keeps the listings of servers in a folder.
 
     Args:
-        folder: Where; `jackfield/mcp` below `$XDG_CACHE_HOME`, or `~/.cache`, if None.
+        folder: The folder; `jackfield/mcp` below `$XDG_CACHE_HOME`, or `~/.cache`, if None.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -200,11 +200,11 @@ async def read_pages(
     Args:
         fetch: Fetches the page of a cursor; None is the first page.
         entries_of: The entries of a page.
-        most: How many entries to read; a page that goes beyond is read as a whole.
+        most: The number of entries to read; a page that goes beyond it is read as a whole.
 
     Returns:
-        The entries, and True if the list ended. A repeated cursor ends it, too: a server that repeats one has no more
-        pages, or would repeat them for ever.
+        The entries, and True if the list ended. A repeated cursor ends it as well: a server that repeats one has no
+            more pages, or would repeat them forever.
     """
     entries: list[T] = []
     cursors: set[str] = set()

@@ -21,7 +21,7 @@ class RemoteServer:
     """A server behind an address while it is spoken to.
 
     Attributes:
-        problem: What it last refused; '' if nothing.
+        problem: The text of its last refusal; '' if there was none.
         ended: Never set: whether an address still answers is known when it is asked.
         status: The last HTTP status of a refusal; 0 if there was none.
         entries: Takes malformed entries out of its lists.

@@ -22,9 +22,9 @@ class Sampler:
     """Answers a server with a model; with texts only.
 
     Args:
-        server: What the server is called in texts.
+        server: The server's name in texts.
         llm: The model, as for an agent.
-        host: Where its backend is looked up.
+        host: The host that looks its backend up.
     """
 
     def __init__(self, server: str, llm: Any, host: Plugins) -> None:

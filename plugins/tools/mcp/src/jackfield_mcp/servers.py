@@ -61,7 +61,7 @@ def _hidden(values: dict[str, str]) -> dict[str, str]:
 
 
 class _Hidden(dict[str, str]):
-    """Values that may be secrets: no text and no pickle shows them."""
+    """Values that may be secrets: neither texts nor pickles show them."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, HIDDEN))
@@ -81,8 +81,8 @@ Secrets = Annotated[
 class OAuth(Config):
     """The settings of a login to a server.
 
-    With a secret and `grant="client_credentials"` nobody is asked; otherwise a browser is opened once, and the tokens
-    are kept for the user.
+    With a secret and `grant="client_credentials"`, no person is involved; otherwise a browser is opened once, and the
+    tokens are kept for the user.
     """
 
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
@@ -215,7 +215,7 @@ def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | No
     Args:
         given: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them `input_values`, the
             values of `${input:id}` by id.
-        variables: Where the values of `${…}` come from; the environment if None.
+        variables: The source of the values of `${…}`; the environment if None.
 
     Raises:
         ConfigError: A setting is unknown or does not fit, or a variable has no value; the text names the server.

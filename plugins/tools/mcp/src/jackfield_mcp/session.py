@@ -207,8 +207,8 @@ class Session:
         Args:
             work: Does it.
             what: Its name in texts: "the call of 'add'".
-            timeout_s: How long it may take, without opening the client.
-            again: It may be done twice, so it is repeated once if the server ends meanwhile.
+            timeout_s: The time it may take, not counting the opening of the client.
+            again: It may be done twice, so it is repeated once if the server ends before the answer.
             asker: The context of the call, which takes the server's questions meanwhile, on this loop.
 
         Raises:
@@ -417,7 +417,7 @@ class Session:
                 link.refreshing = link.loop.create_task(self._refresh(peer))
 
     async def _refresh(self, peer: OpenServer) -> None:
-        """List again what has changed, so that the next agent gets the new list even if no turn follows."""
+        """List changed tools again, so that the next agent gets the new list even if no turn follows."""
         await asyncio.sleep(_REFRESH_AFTER_S)  # a server that reports changes without end is listed once a while
         if peer.listing is not None or peer.is_over.is_set():
             return
@@ -534,7 +534,7 @@ class Session:
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
     def _probe(self, link: _Link, peer: OpenServer) -> None:
-        """Check that a server that was too slow is still there; otherwise the next call reaches it again."""
+        """Check that a server that was too slow is still there; otherwise the next call connects again."""
         if not link.is_closed and (link.probing is None or link.probing.done()):
             link.probing = link.loop.create_task(self._ask_for_a_sign(peer))
 

@@ -1,8 +1,8 @@
 """A server as a process: started, addressed by lines on its pipes, and ended with all processes it started.
 
-The SDK has such a transport. This one also has a bound for what a server may send at once, passes over what a server
-prints that is not part of the protocol, keeps the end of its standard error, and leaves no process at the end of the
-interpreter. The SDK's joins a long line again for each piece that comes: 100 MB in one line are 80 GB of copying.
+The SDK has such a transport. This one also bounds the size of a server's messages, skips output that is not part of the
+protocol, keeps the end of its standard error, and leaves no process behind when the interpreter ends. The SDK's joins a
+long line again for each piece that comes: 100 MB in one line are 80 GB of copying.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ServerProcess:
     """A server's process while it is spoken to.
 
     Attributes:
-        problem: Why it can no longer be spoken to; '' as long as it can.
+        problem: The reason why it can no longer be reached; '' as long as it can.
         ended: Set from then on.
         entries: Takes malformed entries out of its lists.
     """

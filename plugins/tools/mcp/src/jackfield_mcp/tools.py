@@ -93,7 +93,7 @@ def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]
 def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -> str:
     """Return the name of a server's tool, `server-tool`, in a form that every provider accepts.
 
-    Where that is too long, or taken by a tool of nearly the same name, its end follows from the whole name.
+    If that is too long, or taken by a tool of nearly the same name, its end is derived from the whole name.
     """
     name = _NOT_IN_NAMES.sub("_", f"{server}-{tool}")
     if len(name) > _MOST_IN_NAME or name in (taken or {}):

@@ -31,7 +31,7 @@ _SHAPES = ("mcpServers", "servers")
 
 
 class MCPConfig(Config):
-    """Which servers there are; in one of the forms in which programs write that."""
+    """The servers, in one of the forms in which programs write them."""
 
     mcpServers: ComponentSettings | None = Field(  # noqa: N815 - the name that other programs use
         default=None, description="The servers by name, as Qwen-Agent, Claude, Cursor and others have them"
@@ -152,11 +152,11 @@ class _Known:
 class ServerTools(Toolset):
     """The tools of one server.
 
-    A run starts with the list that was kept, and starts no server for it. When the server lists its tools during the
-    run, or reports that they changed, the run gets the new ones with its next turn.
+    A run begins with the cached list, and starts no server for it. When the server lists its tools during the run, or
+    reports that they changed, the run gets the new ones with its next turn.
 
     Attributes:
-        server: How it is reached.
+        server: The way in which it is reached.
     """
 
     def __init__(self, name: str, server: ServerConfig, keeper: Keeper, owner: MCPServers) -> None:

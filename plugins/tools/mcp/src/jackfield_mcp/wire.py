@@ -1,7 +1,7 @@
 """Read what a server sends so that one bad entry costs only itself.
 
-The SDK refuses a whole message for one value that is nested too deeply, and a whole list for one entry that is not as
-the protocol has it. Here such a value is replaced by a text that says so, and such an entry is taken out and named.
+The SDK refuses a whole message for one value that is nested too deeply, and a whole list for one entry that breaks the
+protocol. Here such a value is replaced by a text that says so, and such an entry is taken out and named.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Entries:
         A worker thread does it, unless it is quick: a result of 10,000 entries takes a third of a second.
 
         Returns:
-            What does not fit, a sentence each; nothing if there is no schema, or none that can be checked.
+            One sentence for each misfit; empty if there is no schema, or none that can be checked.
         """
         checker = self._output_checkers.get(tool)
         if checker is None:

@@ -59,12 +59,12 @@ def ignore_progress(_: PreparationProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How much of a document the passages show.
+    """The part of a document that the passages show.
 
     Attributes:
         source: The document's path or URL.
-        count: How many of its pages or parts have a passage.
-        total: How many it has.
+        count: The number of its pages or parts that have a passage.
+        total: The number that it has.
         unit: Parts are the chunks of documents without pages, and of documents in indexes.
     """
 
@@ -82,12 +82,12 @@ class RetrievalResult:
         passages: By source, in document order.
         hits: Best first; () when all documents fit together and nothing had to be searched.
         errors: One for each file or index that could not be read.
-        chunks: What the passages are made of.
-        documents: How many documents were read or searched.
+        chunks: The searched content behind the passages.
+        documents: The number of documents that were read or searched.
         skipped: A line for each reason why files of folders were left out.
         unread: A line for each file that was not read: the skipped ones, and those with an error.
         failures: A line for each searcher whose service failed; the others were used.
-        shown: How much of each document is shown; () where all documents are shown whole.
+        shown: The part of each document that is shown; () if all documents are shown whole.
         matched: False if nothing matches the query, and the passages are only how the documents begin.
         outlines: The headings of whole documents, where the query asks for documents as a whole.
         scripts: The scripts of the documents, judged by a sample.
@@ -109,7 +109,7 @@ class RetrievalResult:
     def metadata(self) -> dict[str, object]:
         """The facts for programs: `sources`, `hits` with the rank that each searcher gave them, and problems.
 
-        Where nothing matches, `sources` leaves out the documents whose beginnings are shown.
+        If nothing matches, `sources` leaves out the documents whose beginnings are shown.
         """
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
@@ -148,7 +148,7 @@ class _Knowledge:
 
 
 class Retriever:
-    """Retrieves from files, folders, patterns and indexes. What was read, cut and indexed is kept by content.
+    """Retrieves from files, folders, patterns and indexes. Documents and indexes are cached by content.
 
     Args:
         config: Sizes, parsers, searchers and limits.
@@ -193,7 +193,7 @@ class Retriever:
         Args:
             query: A question, or keywords.
             files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
-            where: A filter, besides that of the settings; see `Where.parse`.
+            where: A filter, in addition to that of the settings; see `Where.parse`.
             report: Takes the progress of reading and indexing.
 
         Raises:
@@ -440,7 +440,7 @@ def _sample(corpus: Corpus) -> str:
 
 
 def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
-    """Return how much of each document is shown; () if each has all of it, and no document is missing."""
+    """Return the part of each document that is shown; () if each is shown whole, and no document is missing."""
     totals: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in known.files.chunks:
         totals[chunk.source].append(chunk)

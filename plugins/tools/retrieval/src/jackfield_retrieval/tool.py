@@ -24,7 +24,7 @@ _MANY = 20  # parts of a step; with fewer, its progress is not worth a line
 class RetrievalTool(BaseTool):
     """Searches documents. `cfg` takes the keys of `RAGConfig`.
 
-    The files of a conversation may be folders, patterns and indexes on disk (`index:NAME`), too. A model may name only
+    The files of a conversation may also be folders, patterns and indexes on disk (`index:NAME`). A model may name only
     the files of its conversation, by path or by their last part, and files in the workspace: it cannot reach others.
     """
 
@@ -127,7 +127,7 @@ def _problems_in(found: RetrievalResult) -> Iterator[str]:
 
 
 def _extent_of(found: RetrievalResult) -> Iterator[str]:
-    """Yield a line where only a part of the documents is shown, or nothing matches."""
+    """Yield a line if only a part of the documents is shown, or nothing matches."""
     if not found.matched:
         yield "nothing in the documents matches the query; the passages are only how the documents begin"
     shown = [f"{one.count} of {one.total} {one.unit} of {shown_path(basename_of(one.source))}" for one in found.shown]

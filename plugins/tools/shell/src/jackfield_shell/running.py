@@ -41,7 +41,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The output as a text, with a note of what is missing."""
+        """The output as a text, with a note about the missing part."""
         if not self._left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")

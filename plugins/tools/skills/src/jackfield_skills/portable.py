@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_manifest(root: Path) -> str:
-    """Check the manifest of a folder; gives the name that it has.
+    """Check the manifest of a folder; return its name.
 
     Raises:
         ConfigError: It does not fit the specification.
@@ -50,12 +50,12 @@ def check_manifest(root: Path) -> str:
 def servers_of(root: Path, *, name: str, data: Path) -> dict[str, object]:
     """Return the MCP servers of a folder in the common format, with its placeholders replaced (9.2).
 
-    A server whose entry does not fit is left out with a warning, as the specification says (7.2.2).
+    An invalid entry of a server is left out with a warning, as the specification requires (7.2.2).
 
     Args:
         root: The folder.
         name: The plugin's.
-        data: The folder for what its servers keep, `PLUGIN_DATA`; it is made by whoever starts one.
+        data: The folder in which its servers keep data, `PLUGIN_DATA`; the code that starts a server creates it.
     """
     try:
         table = _json(root, SERVERS)

@@ -23,9 +23,9 @@ class Skill:
     """A skill as a model first sees it.
 
     Attributes:
-        name: As in its file, which is also the name of its folder.
-        description: What it does and when to use it, in one line.
-        folder: Where its files are.
+        name: The name in its file, which is also the name of its folder.
+        description: Its purpose and when to use it, in one line.
+        folder: The folder of its files.
     """
 
     name: str

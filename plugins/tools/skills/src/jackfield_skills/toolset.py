@@ -51,7 +51,7 @@ class Skills(Toolset):
         """Return the tool `skill`, and the MCP servers of the skills.
 
         Raises:
-            ConfigError: A folder is not what it should be, two skills have one name, or there are none.
+            ConfigError: A folder is not valid, two skills have one name, or there are none.
         """
         host = self.host or default_host()
         named = [Path(one).expanduser() for one in self.config.folders]

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class CachedResultsConfig(WrappingConfig):
-    """Which results are kept, where, how long and how many."""
+    """The results that are kept: which, where, how long and how many."""
 
     ttl_s: float = Field(default=3600.0, gt=0, description="Seconds after which a result expires")
     max_bytes: int = Field(
@@ -158,7 +158,7 @@ class _CachedTool(WrappedTool):
 def _identity_of(tool: BaseTool, here: str) -> list[object]:
     """Return the identity of a tool: its version and its settings, without secrets.
 
-    What cannot be known outside of this process (an object, the state of a closure) is `here`.
+    Anything that cannot be identified outside of this process (an object, the state of a closure) is `here`.
     """
     if isinstance(tool, WrappedTool):
         return [type(tool).__qualname__, *_identity_of(tool.inner, here)]
@@ -259,7 +259,7 @@ class _Kept(NamedTuple):
 
 
 class _Memory:
-    """In this process, for any of its event loops: nothing here waits, so nothing comes in between."""
+    """In this process, for any of its event loops: nothing here waits, so nothing can interrupt it."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int, clock: Callable[[], float]) -> None:
         self._ttl_s = ttl_s

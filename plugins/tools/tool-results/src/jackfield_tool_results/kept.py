@@ -25,7 +25,7 @@ PART_CHARS = 20_000
 
 
 class KeptResultsConfig(WrappingConfig):
-    """The results that are kept, and how much of them a model reads at a time."""
+    """The results that are kept, and the size of the part that a model reads at a time."""
 
     max_chars: int = Field(default=20_000, ge=200, description="A longer result is kept; the model reads its beginning")
 
@@ -82,7 +82,7 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
     Args:
         result: The name under which it is kept.
         from_line: The first line to read, counted from 1.
-        lines: How many lines to read.
+        lines: The number of lines to read.
         search: Instead of reading, list the lines from from_line on that have this text, in either case.
     """
     kept = (await _kept(context)).lines_of(result)

@@ -7,7 +7,7 @@ from jackfield.plugins import ToolsetSpec, hook
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Offer the sets. Their users name the tools in them."""
+    """Offer the sets. Users name the tools in them."""
     return [
         ToolsetSpec(
             name="cached_results",

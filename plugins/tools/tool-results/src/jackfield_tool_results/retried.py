@@ -1,4 +1,4 @@
-"""The set `retried_calls`: a call that failed for a moment is made again, where that does no harm."""
+"""The set `retried_calls`: a call that failed for a moment is repeated, if that does no harm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSING_CODES = ("timeout", "unavailable", "rate_limited", "408", "425", "429", 
 
 
 class RetriedCallsConfig(WrappingConfig):
-    """Which calls are made again, how often, and after how long."""
+    """The calls that are repeated, how often, and after how long."""
 
     attempts: int = Field(default=3, ge=1, le=20, description="How often a call is made at most")
     delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt; doubled for each other")

@@ -25,7 +25,7 @@ class _WatchedContext(ToolContext[Any]):
 
 
 def watch_deps(context: ToolContext[Any], on_deps: Callable[[], None]) -> ToolContext[Any]:
-    """Return an equal context that calls `on_deps` each time `deps` is read, also if there are none."""
+    """Return an equal context that calls `on_deps` each time `deps` is read, even if there are none."""
     watched = _WatchedContext(**{one.name: getattr(context, one.name) for one in fields(ToolContext)})
     object.__setattr__(watched, "_on_deps", on_deps)
     return watched

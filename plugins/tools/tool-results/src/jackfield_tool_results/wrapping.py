@@ -104,7 +104,7 @@ class WrappingToolset(Toolset):
         """Return the wrapped tools.
 
         Raises:
-            ConfigError: A tool that was named by itself would have nothing from it.
+            ConfigError: A tool that was named by itself would gain nothing from it.
         """
         tools: list[ToolEntry] = []
         for entry in self.config.tools:

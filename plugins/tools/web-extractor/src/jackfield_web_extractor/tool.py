@@ -29,7 +29,7 @@ _REFUSED = 500  # from here on a server has failed, and what it would say is not
 
 
 class WebExtractorConfig(Config):
-    """The pages that may be read, and how much of them at a time."""
+    """The pages that may be read, and the size of the part that is read at a time."""
 
     part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
     hosts: tuple[str, ...] = Field(
@@ -46,7 +46,7 @@ class WebExtractorConfig(Config):
 class WebExtractor(BaseTool):
     """Reads pages and documents of the web: HTML, and all formats of installed parsers.
 
-    What servers in private networks have is not read unless `fetch_cfg` allows it, wherever a redirect leads.
+    Contents of servers in private networks are not read unless `fetch_cfg` allows it, wherever a redirect leads.
     """
 
     name = "web_extractor"
@@ -71,7 +71,7 @@ class WebExtractor(BaseTool):
 
         Raises:
             ToolArgumentError: It is not a URL, or there is no such part.
-            ToolServiceError: It may not be read, cannot be fetched, or nothing reads what it is.
+            ToolServiceError: It may not be read, cannot be fetched, or no parser reads its type.
         """
         arguments = self.parse_arguments(params)
         url, part = arguments["url"].strip(), arguments.get("part", 1)
@@ -112,7 +112,7 @@ class WebExtractor(BaseTool):
         """Return the rules of a server for programs (RFC 9309); none if it has no such file.
 
         Raises:
-            FetchError: The server failed, so that nobody knows.
+            FetchError: The server failed, so its rules are unknown.
         """
         fetcher = Fetcher(self._fetching, max_bytes=_MOST_RULES)
         try:

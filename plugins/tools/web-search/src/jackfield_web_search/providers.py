@@ -14,7 +14,7 @@ ProviderName = Literal["serper", "searxng"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that was found; what a provider does not say is ''."""
+    """A page that was found; fields that a provider leaves out are ''."""
 
     title: str
     url: str
@@ -27,7 +27,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        place: Where it is.
+        place: Its address.
         ask: Asks it for about so many pages, the best first.
     """
 

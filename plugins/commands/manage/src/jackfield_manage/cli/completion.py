@@ -1,7 +1,7 @@
 """`jackfield completion SHELL`: print a script that completes commands, options, agent kinds and models.
 
-The script has all names in it, so a completion starts no Python. Names of models are read from the file that
-`jackfield models list` leaves (`jackfield.settings.models_path`).
+The script contains all names, so a completion starts no Python. Names of models are read from the file that `jackfield
+models list` leaves (`jackfield.settings.models_path`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _examine_all(
     remembered: Sequence[str],
     findings: Sequence[Finding],
 ) -> Iterator[Finding]:
-    """Yield all findings; `findings` are those that the caller has taken so far."""
+    """Yield all findings; `findings` are those that the caller has received so far."""
     yield from examine(
         host, deep=options.deep, timeout_s=options.timeout or TIMEOUT_S, only=only, remembered=remembered
     )
@@ -87,7 +87,7 @@ def _settings_findings(host: PluginHost) -> Iterator[Finding]:
 
 
 def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Finding]:
-    """Report enabled processors that cannot be ordered; skipped if one of them is broken, which is reported already."""
+    """Report enabled processors that cannot be ordered; do nothing if one of them is broken and already reported."""
     rows = []
     try:
         rows = host.enabled("processor")

@@ -47,7 +47,7 @@ def disable(host: PluginHost, names: Sequence[str]) -> int:
 
 
 def _needs_enabling(host: PluginHost, row: Row) -> bool:
-    """Return True if a component does nothing without being named unless it is enabled."""
+    """Return True if a component has no effect unless it is named or enabled."""
     return _acts_if_enabled(row) or (row.kind in CONSIDERED_KINDS and row in host.policy.left_out(row.kind))
 
 
@@ -57,7 +57,7 @@ def _acts_if_enabled(row: Row) -> bool:
 
 
 def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
-    """Return choices that no longer enable what a name refers to, and block it if it would act anyway."""
+    """Return choices that no longer enable the target of a name, and block it if it would act anyway."""
     if any(row.distribution == MANAGER for row in rows):
         raise ConfigError(
             f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "

@@ -35,7 +35,7 @@ def parser() -> Parser:
 
 
 def requirements(options: argparse.Namespace) -> int:
-    """Print the packages that an agent needs; 1 if one of its components is unknown or cannot be pinned."""
+    """Print the packages that an agent needs; return 1 if one of its components is unknown or cannot be pinned."""
     needs = _read_needs(options.agent_file, default_host())
     for line in requirement_lines(needs, pin=options.pin):
         print(escape_line(line))

@@ -41,7 +41,7 @@ class LockedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules about what may load and what acts, as in `Settings`."""
+    """The rules that decide which plugins may load and act, as in `Settings`."""
 
     allow: tuple[str, ...] | None = None
     block: tuple[str, ...] = ()

@@ -110,7 +110,7 @@ def _run(command: Sequence[str], *, dry_run: bool, run: Run | None, tell: Callab
 
 
 def installed_plugin(text: str, catalog: Catalog) -> str:
-    """Return the one installed distribution that a text refers to, by its own name or by what it offers.
+    """Return the one installed distribution that a text refers to, by its own name or by a component.
 
     Raises:
         PluginError: The text refers to no distribution, to several, or only indirectly to the manager.

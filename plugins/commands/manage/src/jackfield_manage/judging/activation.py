@@ -21,7 +21,7 @@ class Activation:
     Attributes:
         row: The component.
         cause: The rule that makes it act; '' if none does.
-        reason: Why it acts or does not, as the end of a sentence about it.
+        reason: The reason why it acts or does not, as the end of a sentence about it.
     """
 
     row: Row
@@ -64,7 +64,7 @@ def is_in_default_chain(row: Row) -> bool:
 
 
 def remarks(row: Row, host: PluginHost) -> list[str]:
-    """Return what a user should know about the distribution behind a component, as ends of sentences after `it`."""
+    """Return remarks for the user about the distribution behind a component, as ends of sentences after `it`."""
     sentences: list[str] = []
     known = known_components().get(row.id)
     if known is not None and known.distribution != row.distribution:

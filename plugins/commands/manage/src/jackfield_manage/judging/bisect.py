@@ -36,7 +36,7 @@ class Result:
     Attributes:
         outcome: One `culprit`; several plugins that fail only `together`; the command fails `without any` plugin; or it
             `never` fails.
-        culprits: A minimal set that makes it fail; it does not fail without any one of them.
+        culprits: A minimal set that makes it fail; without any one of them it does not fail.
         runs: Number of runs.
     """
 

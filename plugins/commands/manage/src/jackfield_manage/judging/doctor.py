@@ -26,7 +26,7 @@ def examine(
     only: Sequence[str] = (),
     remembered: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """Examine every distribution with plugins; one that hangs or crashes gives a finding, too.
+    """Examine every distribution with plugins; one that hangs or crashes also gives a finding.
 
     Args:
         host: The host with the plugins.
@@ -59,7 +59,7 @@ def examine(
 def _probe_in_order(
     host: PluginHost, rows: Mapping[str, Sequence[Row]], deep: bool, timeout_s: float
 ) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
-    """Yield the probe result of each distribution in the order of `rows`; None if nothing of it may load."""
+    """Yield the probe result of each distribution in the order of `rows`; None if none of it may load."""
     results: dict[str, Any] = {name: None for name in rows if all(host.policy.why_not(row) for row in rows[name])}
     loadable = [name for name in rows if name not in results]
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
@@ -73,7 +73,7 @@ def _probe_in_order(
 def _finding(
     rows: Sequence[Row], result: Mapping[str, Any] | None, host: PluginHost, neighbours: Neighbours
 ) -> Finding:
-    """Return the finding about one distribution; `result` is None if nothing of it may load."""
+    """Return the finding about one distribution; `result` is None if none of it may load."""
     if result is None:
         verdicts = [judge_blocked(rows[0], host)]
     else:

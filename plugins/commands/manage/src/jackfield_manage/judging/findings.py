@@ -29,7 +29,7 @@ class Finding:
         status: Its state.
         ms: CPU time for describing it.
         why: The reason for its state.
-        fix: What to type next.
+        fix: The command to type next.
         required_by: The distributions that require it, if no user asked for it by name.
         more: Its other problems, one sentence each.
     """

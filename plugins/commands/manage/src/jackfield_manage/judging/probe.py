@@ -205,7 +205,7 @@ def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any
 
 
 def _fault_of_class(kind: str, target: object) -> str:
-    """Return why a component's target cannot be of its kind, to append to the target; '' if it can."""
+    """Return the reason why a component's target cannot be of its kind, to append to the target; '' if it can."""
     if not callable(target):
         return f"has the type {type(target).__name__}, but must be a class"
     if not isinstance(target, type) or kind not in BASES:

@@ -39,7 +39,7 @@ class Needs:
 
     @property
     def install_line(self) -> str:
-        """The command that installs what is missing; '' if nothing is."""
+        """The command that installs the missing packages; '' if none is missing."""
         return f"pip install {' '.join(self.missing)}" if self.missing else ""
 
 

@@ -12,7 +12,7 @@ _MAX_PRINTED_BYTES = 500
 
 
 def failed(error: str = "") -> dict[str, object]:
-    """Return a result that holds nothing but an error, or nothing at all."""
+    """Return a result that contains only an error, or nothing."""
     lists: dict[str, list[Any]] = {
         key: [] for key in ("errors", "missing", "misfits", "secrets", "effects", "imported", "offered", "checks")
     }

@@ -117,7 +117,7 @@ def _judge_times(rows: Sequence[Row], result: Mapping[str, Any], report: str) ->
 
 
 def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
-    """Judge by what the machine or the environment lacks."""
+    """Judge by the things that the machine or the environment lacks."""
     for problem in result["checks"]:
         yield Verdict("broken", problem, "repair it, and run this again")
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
@@ -163,7 +163,7 @@ def _judge_requirements(distribution: Distribution, neighbours: Neighbours) -> I
 
 
 def _judge_contradiction(name: str, required: str, why: str, others: Sequence[tuple[str, str]]) -> Verdict:
-    """Judge a requirement of which no version fits every distribution that has it."""
+    """Judge a requirement that no single version satisfies for every distribution that has it."""
     other_needs = " and ".join(f"{other} needs {required}{specifier}" for other, specifier in others)
     everyone = " ".join([name, *(other for other, _ in others)])
     fix = (

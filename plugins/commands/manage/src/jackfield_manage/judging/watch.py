@@ -1,4 +1,4 @@
-"""Record the side effects of importing modules, in a process that exists for nothing else.
+"""Record the side effects of importing modules, in a process that exists for this purpose only.
 
 An audit hook, which cannot be removed again, reports what the interpreter does. A comparison shows what has changed in
 state that the whole process shares. Effects of C code that raise no audit event go unnoticed.

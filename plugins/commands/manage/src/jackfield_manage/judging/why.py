@@ -28,9 +28,9 @@ class Offer:
         may_load: True if no rule prevents it from loading.
         reason: Why it may not load, as the end of a sentence that names the file or variable.
         also_from: The other distributions that offer this component and may load.
-        choice: Which component its short name refers to if several distributions offer it, as a sentence.
+        choice: The component that its short name refers to if several distributions offer it, as a sentence.
         acts: True if it acts without being named in code; None for kinds that never do.
-        acts_because: Why it does or does not, as the end of a sentence.
+        acts_because: The reason why it does or does not, as the end of a sentence.
         remarks: Warnings about the distribution behind it, as ends of sentences.
     """
 

@@ -28,12 +28,12 @@ class ResponsesReader(AnswerReader):
     """Reads an answer in the Responses API.
 
     A server sends everything up to three times: in pieces, in the whole item, and in the whole response. The first one
-    counts; the later ones only fill in what is missing.
+    counts; later ones only fill in missing parts.
 
     Args:
         failures: The errors of this request.
         server: The server's address; it is stored with the items that a later request must send back.
-        patience_s: How many seconds the server may send comments without an event; None for the default.
+        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it has the Responses API"

@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class ResponsesConfig(LLMConfig):
-    """Where the model is, its abilities, and the data that the provider may keep."""
+    """The address of the model, its abilities, and the data that the provider may keep."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")

@@ -14,7 +14,8 @@ class GrowingItem:
 
     Attributes:
         index: Its position in the answer.
-        arrived: How many characters have arrived in pieces, of its `content`, its `summary` or its `arguments`.
+        arrived: The number of characters that have arrived in pieces, of its `content`, its `summary` or its
+            `arguments`.
         call_id, name: The id and the name of a call; '' until they arrive.
         number: The number of a call in the answer, from 0.
         wire: The whole item, once it has arrived.
@@ -32,7 +33,7 @@ class GrowingItem:
         self.wire: Item | None = None
 
     def learn(self, call_id: str, name: str) -> tuple[str, str]:
-        """Note the id and the name of a call, and return each of them if it is new, else ''."""
+        """Record the id and the name of a call, and return each of them if it is new, otherwise ''."""
         new_id, new_name = "" if self.call_id else call_id, "" if self.name else name
         self.call_id += new_id
         self.name += new_name
@@ -126,7 +127,7 @@ class Channel:
             self._waiting.append(item)
 
     def say(self, item: GrowingItem, part: object, text: str) -> str:
-        """Take a text of an item, and return the text that may be passed on now; `part` None is more of its last part.
+        """Take a text of an item, and return the text that may be passed on now; `part` None continues its last part.
 
         Raises:
             TypeError: `text` is not a text.

@@ -1,8 +1,8 @@
 """Turn a request into the JSON that the Responses API takes. Pure, except that local files are read.
 
-An answer of this backend goes back unchanged, item for item: a model's reasoning is only valid in its place, and only
-with what followed it. An answer that was changed since, or that came from elsewhere, is rebuilt from its visible
-content, without its reasoning and without the server's ids.
+An answer of this backend goes back unchanged, item by item: a model's reasoning is only valid in its place, and only
+with the items that followed it. An answer that was changed since, or that came from elsewhere, is rebuilt from its
+visible content, without its reasoning and without the server's ids.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) 
 
     Args:
         messages: All that is left of the answer, with one `origin`.
-        calls: Its calls, as they may be sent.
+        calls: Its calls in the form in which they may be sent.
         server: The server's address.
     """
     origin = messages[0].origin

@@ -214,7 +214,7 @@ class Resumed(NamedTuple):
     Attributes:
         result: Result of the run.
         store: Store of its record.
-        calls_before: How many of its calls had a result when it went on.
+        calls_before: The number of its calls that had a result when it continued.
     """
 
     result: RunResult[Any]

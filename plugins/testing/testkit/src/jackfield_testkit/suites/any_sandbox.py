@@ -23,7 +23,7 @@ class AnySandboxSuite(Suite, Generic[S]):
     Attributes:
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
         config: Its settings.
-        ability: The base class of what it can run.
+        ability: The base class of the things it can run.
         unusable_because: Why the sandbox may say that it cannot be used on this machine, such as a program that is not
             installed. Its tests are then skipped with this reason; without one they fail.
     """

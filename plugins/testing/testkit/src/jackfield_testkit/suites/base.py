@@ -20,8 +20,8 @@ class Suite:
     """A set of tests that a subclass inherits whole.
 
     Attributes:
-        level: The version of the contract that is kept. Tests that came later run as well; one that fails is reported
-            as an expected failure, so that a newer kit breaks no build. Raise it once they pass.
+        level: The version of the contract that is kept. Newer tests run as well; one that fails is reported as an
+            expected failure, so that a newer kit breaks no build. Raise it once they pass.
         xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
             with this one. One that passes nevertheless is a failure, and a parameter that does not exist is an error,
             so that the list stays true.
@@ -59,8 +59,8 @@ class Suite:
 def since(version: str) -> Callable[[Test], Test]:
     """Mark a test as part of the contract from this version on.
 
-    In a suite of a lower level its failure is an expected one; its passing needs no remark. What it uses besides itself
-    must not be newer than it: the failure of a fixture is a failure at any level.
+    In a suite of a lower level its failure is an expected one; its passing needs no remark. Everything it uses must be
+    at least as old as itself: the failure of a fixture is a failure at any level.
     """
     introduced = _version(version, "since")
 

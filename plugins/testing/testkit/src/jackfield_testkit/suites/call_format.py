@@ -98,9 +98,9 @@ class CallFormatSuite(Suite):
 
     Attributes:
         component: The address of the format: `distribution/name`, or its name where that is unique.
-        max_held: How many characters of an answer without calls it may hold back while more may follow.
-        giving_up_s: How much processor time, in seconds, an answer of 250,000 characters
-            may take before it is given up. Of what grows with its length it is many times what is needed.
+        max_held: The number of characters that it may hold back of an answer without calls while more may follow.
+        giving_up_s: The processor time, in seconds, that an answer of 250,000 characters may take before the test gives
+            up. For linear work, it is many times the time that is needed.
     """
 
     component: ClassVar[str]

@@ -38,11 +38,11 @@ class CommandSuite(Suite):
 
     Attributes:
         component: The address of the command: `distribution/name`, or its name where that is unique.
-        arguments: Of a run that succeeds, in an empty folder and without a network.
+        arguments: The arguments of a run that succeeds, in an empty folder and without a network.
         wrong_usage: Arguments that no command line of it can mean.
         user_error: Arguments that are well formed, and fail for a reason that the user can fix; None if there is no
             such thing.
-        environment: Variables for all runs, besides the ones that are there.
+        environment: Variables for all runs, in addition to the present ones.
     """
 
     component: ClassVar[str]

@@ -74,9 +74,9 @@ class EmbedderSuite(LocalEmbedderSuite):
 
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.
-        impatient: Settings with which a server may be silent for a moment only.
-        once: Settings with which nothing is repeated; put under those of every test, so that none waits.
-        persistent: Settings with which what may succeed is tried once more.
+        impatient: Settings with which a server may be silent only for a moment.
+        once: Settings with which nothing is repeated; applied below those of every test, so that none waits.
+        persistent: Settings with which a request that may succeed is tried once more.
         patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
@@ -118,7 +118,7 @@ class EmbedderSuite(LocalEmbedderSuite):
             request: The request to answer.
             vectors: One for each text of the request.
             tokens: The token count that it reports.
-            order: Which of the vectors it lists, by their indices; not always each of them once, nor in their order.
+            order: The indices of the vectors that it lists; not always each of them once, nor in their order.
         """
         return embeddings.embeddings(request, vectors, tokens=tokens, order=order)
 

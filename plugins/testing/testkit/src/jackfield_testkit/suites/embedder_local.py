@@ -63,10 +63,10 @@ class LocalEmbedderSuite(Suite):
         config: Its settings.
         other_space: Settings that, put over `config`, give vectors that cannot be compared with its own: another
             model, another dimension. Empty if there are none.
-        many: How many texts are many: with `batched`, more than it embeds at once.
-        batched: Settings with which it embeds few texts at once; empty if it cannot be told.
-        tolerance: By how much the numbers of two vectors of one text may differ; they may have been embedded with
-            others, in another order.
+        many: The number of texts that counts as many: with `batched`, more than it embeds at once.
+        batched: Settings with which it embeds few texts at once; empty if it has no such setting.
+        tolerance: The tolerated difference between the numbers of two vectors of one text, which may have been embedded
+            with others, in another order.
     """
 
     component: ClassVar[str]
@@ -261,9 +261,9 @@ class LocalEmbedderSuite(Suite):
 
 
 def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
-    """Run something on an event loop of its own, and close what the embedder opened there.
+    """Run a coroutine on its own event loop, and close everything the embedder opened there.
 
-    What does not end within `limit_s` seconds is a failure: a test must not hang where an embedder does.
+    A coroutine that does not end within `limit_s` seconds fails: a test must not hang if an embedder does.
     """
 
     async def whole() -> T:

@@ -43,8 +43,8 @@ class LLMBackendSuite(
     It is written in the form of Chat Completions. A backend for another protocol brings a `Dialect`, which translates:
     `dialect = AcmeDialect()`; see `jackfield_testkit.dialects`.
 
-    What is tested depends on the model's facts: a model that takes no images must refuse them before any request.
-    Override `make_model` for a backend that is configured in another way.
+    The tests depend on the model's facts: a model that takes no images must refuse them before any request. Override
+    `make_model` for a backend that is configured in another way.
     """
 
     @pytest.fixture

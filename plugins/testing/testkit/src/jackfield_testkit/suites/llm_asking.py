@@ -46,7 +46,7 @@ class LLMTests(Suite):
     Attributes:
         component: The address of the backend: `distribution/name`, or its name where that is unique.
         config: Keys for its configuration, besides model, address and key.
-        secrets: The variables that its key may be in; those of its descriptor if None.
+        secrets: The variables that may hold its key; those of its descriptor if None.
         dialect: The protocol that it speaks; see `jackfield_testkit.dialects`.
         unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
             sets one must be refused before anything is sent, by an error that names it, so that no caller
@@ -101,9 +101,9 @@ def _repeat_nothing(model: BaseChatModel) -> None:
 
 
 def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
-    """Run something on an event loop of its own, and close what the model opened there.
+    """Run a coroutine on its own event loop, and close everything the model opened there.
 
-    What does not end within `limit_s` seconds is a failure: a test must not hang where a backend does.
+    A coroutine that does not end within `limit_s` seconds fails: a test must not hang if a backend does.
     """
 
     _repeat_nothing(model)
@@ -186,7 +186,7 @@ def sent_messages(server: FakeOpenAI) -> list[dict[str, Any]]:
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message as it was sent, either a text or a list of parts."""
+    """Return the text of a message in its sent form, either a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if part.get("type") == "text")

@@ -1,4 +1,4 @@
-"""Test how a backend handles kept connections: those that end, and those that send too much."""
+"""Test how a backend treats kept connections: those that end, and those that send too much."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 

@@ -302,7 +302,7 @@ class FaultTests(LLMTests):
     ) -> ModelTimeoutError:
         """Return the error of a call whose time runs out.
 
-        Where a busy machine had no time to ask, or to read the beginning of an answer that breaks off, it proves
+        If a busy machine had no time to ask, or to read the beginning of an answer that breaks off, the result proves
         nothing, and the next call has more time.
         """
         for seconds in TIME_OUTS_S:

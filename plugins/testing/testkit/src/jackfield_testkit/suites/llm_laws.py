@@ -26,7 +26,7 @@ from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close
 
 
 class ModelLaws(Suite):
-    """Laws for every model. A subclass offers one that answers anything, as the fixture `any_model`."""
+    """Laws for every model. A subclass provides one that answers anything, as the fixture `any_model`."""
 
     @pytest.fixture
     def any_model(self) -> BaseChatModel:

@@ -72,14 +72,14 @@ _SOCKET_WAITS = frozenset({"accept", "connect", "connect_ex", "recv", "recv_into
 
 
 class ObserverSuite(Suite):
-    """Contract of every observer, including what it must leave alone.
+    """Contract of every observer, including the things that it must leave alone.
 
     ```python
     class TestAcme(ObserverSuite):
         component = "jackfield-acme/acme"
     ```
 
-    It is shown runs that end well, that fail, that are cancelled and that are left, and events that come in no run.
+    It sees runs that end well, fail, are cancelled or are abandoned, and events outside of any run.
 
     Attributes:
         component: The address of the observer: `distribution/name`, or its name where that is unique.
@@ -157,7 +157,7 @@ class ObserverSuite(Suite):
     # --- it does not delay it ---
 
     def test_it_waits_for_nothing(self) -> None:
-        """What is slow belongs into a queue, and into a thread of its own."""
+        """Slow work belongs into a queue, and into a thread of its own."""
         observer = self.make_observer()
         _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
@@ -271,7 +271,7 @@ class _Payload(dict[str, Any]):
 
 
 def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
-    """Return one event of every kind, with this text wherever a text may be; made again each time."""
+    """Return one event of every kind, with this text wherever a text may be; each call creates new ones."""
     call = FunctionCall("look", f'{{"at": "{text}"}}' if text.isalnum() else text)
     message = Message("assistant", text, function_call=call, extra={"function_id": "c1"})
     result = Message("function", text, name="look", extra={"function_id": "c1"})

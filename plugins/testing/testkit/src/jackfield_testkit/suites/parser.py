@@ -84,8 +84,8 @@ class ParserSuite(Suite):
         unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
         hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
         make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
-        giving_up_s: How much processor time, in seconds, the longest file that it parses without a process of its own
-            may take before it is given up. Of what grows with its length it is many times what is needed.
+        giving_up_s: The processor time, in seconds, that the longest file it parses without a process of its own may
+            take before the test gives up. For linear work, it is many times the time that is needed.
     """
 
     component: ClassVar[str]

@@ -69,7 +69,7 @@ _MOST_WORK = 400.0  # steps for each character, one at a time: a processor with 
 
 
 class ProcessorSuite(Suite):
-    """Contract of every processor: change what it is for, and let all else pass unchanged.
+    """Contract of every processor: change only its subject, and let everything else pass unchanged.
 
     ```python
     class TestShout(ProcessorSuite):
@@ -83,10 +83,11 @@ class ProcessorSuite(Suite):
         texts: Answers in which it changes something; however they are cut, they must come out the same.
         harmless: An answer that it leaves as it is.
         messages: A conversation that it takes.
-        max_held: How many characters of an answer it may hold back while more may follow; None if it needs the whole.
+        max_held: The number of characters of an answer that it may hold back while more may follow; None if it needs
+            the whole.
         patience_s: Seconds that a test waits for an immediate event before it fails.
-        giving_up_s: How much processor time, in seconds, an answer of 250,000 characters
-            may take before it is given up. Of what grows with its length it is many times what is needed.
+        giving_up_s: The processor time, in seconds, that an answer of 250,000 characters may take before the test gives
+            up. For linear work, it is many times the time that is needed.
     """
 
     component: ClassVar[str]

@@ -81,7 +81,7 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
-        """Return a function that makes a context in which the store cannot be written, as on a full disk.
+        """Return a function that creates a context in which the store cannot be written, as on a full disk.
 
         Override it: a store that cannot be used for a while must neither lose entries nor keep runs held. The settings
         of the test should let a write fail within a second.
@@ -629,7 +629,7 @@ async def _asked(ask: Callable[[str], Coroutine[Any, Any, object]], run_id: str)
 
 
 async def _signals_until(listener: AsyncIterator[Signal], end: str) -> list[Signal]:
-    """Return the signals before one, without those that only say that something may have changed."""
+    """Return the signals before one, without those that only announce a possible change."""
     signals: list[Signal] = []
     async for signal in listener:
         if signal.text == end:

@@ -87,9 +87,9 @@ class ToolSuite(Suite):
     Attributes:
         component: The address of the tool: `distribution/name`, or its name where that is unique.
         config: Its settings.
-        examples: Pairs of arguments and what the result must be like: a text that is in it, or a function that takes
-            the content and says whether it is right. At least one.
-        files: The files of the conversation: their names, and what is in them.
+        examples: Pairs of arguments and the expected result: a text that is in it, or a function that takes the content
+            and returns True if it is right. At least one.
+        files: The files of the conversation: their names and contents.
         urls: More files of the conversation, by their addresses: of a server that a fixture of the class has started,
             such as `jackfield_testkit.web.WebServer`.
         failures: Arguments that fit the schema, with which it must fail.
@@ -463,7 +463,7 @@ class ToolSuite(Suite):
 
 @dataclass(frozen=True)
 class Bench:
-    """A tool with all that a run gives it. What it opens stays open over the tests of a class, as over a long run."""
+    """A tool with everything that a run gives it. Its resources stay open over the tests of a class."""
 
     tool: PluginTool
     folder: Path
