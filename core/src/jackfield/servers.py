@@ -197,7 +197,7 @@ def write_json(value: object) -> bytes:
         ValueError: A number is not finite.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return _ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
@@ -222,6 +222,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder(object_pairs_hook=_read_pairs, parse_float=_read_number, parse_constant=_refuse_constant)
 
 

@@ -345,6 +345,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 history,
                 lang or language_of(history),
                 resources=opened,
+                run_id=run_id,
                 config=config,
                 # What a caller says wins; what was only detected, a processor may know better.
                 config_lang=lang,
@@ -654,11 +655,12 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         deps: Deps | None,
         config: RunConfig,
         config_lang: Lang | None = None,
+        run_id: str | None = None,
         **fields: Any,
     ) -> Run:
         """Return a run with these fields, and with those that follow from the agent."""
         config = self._check_config(config)
-        run_id = new_run_id()
+        run_id = run_id or new_run_id()
         context: ToolContext[Any] = ToolContext(
             run_id=run_id,
             agent=self.name or "",

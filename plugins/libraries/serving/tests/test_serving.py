@@ -22,6 +22,7 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
+from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, Denial, ToolContext, Workspace
 from jackfield_multi_agent.group import GroupChat
@@ -82,6 +83,30 @@ def test_a_run_is_started_followed_and_read() -> None:
             assert numbers == sorted(set(numbers))
             info = await serving.run(run_id)
             assert (info.phase, info.stop_reason, info.text) == ("ended", "finished", "The tide is low.")
+
+    asyncio.run(main())
+
+
+def test_agents_are_found_by_name_without_being_described() -> None:
+    class Described(ScriptedModel):
+        times = 0
+
+        @property
+        def facts(self) -> ModelFacts:
+            self.times += 1
+            return super().facts
+
+    async def main() -> None:
+        model = Described([])
+        async with Serving({"a": FnCallAgent(llm=model, name="a"), "b": agent(answer("hi"))}) as serving:
+            before = model.times
+            assert "a" in serving.agents
+            assert "c" not in serving.agents
+            assert list(serving.agents) == ["a", "b"]
+            assert model.times == before
+            assert serving.agents["a"].name == "a"
+            assert serving.agents.get("c") is None
+            assert model.times > before
 
     asyncio.run(main())
 

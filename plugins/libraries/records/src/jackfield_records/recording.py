@@ -176,8 +176,8 @@ class PendingRun:
     entries: list[str]
 
     def resume(self, run: Run) -> Run:
-        """Return the run with its id."""
-        return replace(run, id=self.run.run_id, context=replace(run.context, run_id=self.run.run_id))
+        """Return the run as it is: it has its id, and no steps."""
+        return run
 
 
 def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:

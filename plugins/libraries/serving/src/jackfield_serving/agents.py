@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeAlias
@@ -95,6 +95,25 @@ class ServedAgent:
             suggestions=self.agent.suggestions,
             adjustable={name: getattr(self.agent.extra_generate_cfg, name) for name in self.agent.adjustable},
         )
+
+
+class AgentInfos(Mapping[str, AgentInfo]):
+    """The agents of a service as it shows them. Each is described when it is read: faces look names up all the time."""
+
+    def __init__(self, agents: Mapping[str, ServedAgent]) -> None:
+        self._agents = agents
+
+    def __getitem__(self, name: str) -> AgentInfo:
+        return self._agents[name].info()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._agents
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
 
 
 def serve_agent(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from jackfield.servers import Receive
@@ -17,7 +17,7 @@ class ClientLeftError(Exception):
     """The client closed the connection before its answer was complete."""
 
 
-async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
     """Return the result of work, and cancel it if the client goes away.
 
     Args:
@@ -27,18 +27,24 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         ClientLeftError: The client went away.
     """
-    task = asyncio.ensure_future(work)
     listener = asyncio.ensure_future(_disconnected(receive))
+    scope = asyncio.timeout(None)
     try:
-        await asyncio.wait({task, listener}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientLeftError
-        return task.result()
+        async with scope:
+            # Work stays in this task: a task of its own would cost each stream more than its first event.
+            listener.add_done_callback(leave := lambda _: scope.reschedule(0))
+            try:
+                return await work
+            finally:
+                listener.remove_done_callback(leave)
+    except TimeoutError:
+        if scope.expired():
+            raise ClientLeftError from None
+        raise
     finally:
-        for one in (task, listener):
-            one.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await one
+        listener.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await listener
 
 
 def is_public_url(url: str) -> bool:

@@ -33,10 +33,12 @@ class Driver:
 
     Attributes:
         live: The runs that are queued or running, and the latest that have ended, by their ids.
+        count: The number of runs that are queued or running.
     """
 
     def __init__(self, store: ServedStore, limits: ServingLimits) -> None:
         self.live: dict[str, LiveRun] = {}
+        self.count = 0
         self._store, self._limits = store, limits
         self._slots = asyncio.Semaphore(limits.runs)
         self._ended: deque[LiveRun] = deque()
@@ -63,6 +65,7 @@ class Driver:
 
     def _start(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
         self.live[live.run_id] = live
+        self.count += 1
         live.task = asyncio.create_task(self._run(served, live, hold), name=f"jackfield-run-{live.run_id}")
 
     async def drain(self, seconds: float) -> None:
@@ -95,6 +98,7 @@ class Driver:
         finally:
             await self._store.release(live.run_id, hold)
             live.close()
+            self.count -= 1
             self._keep(live)
 
     async def _run_agent(self, served: ServedAgent, live: LiveRun) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
 from jackfield.stores import RUNNING, StoredRun
@@ -40,8 +41,8 @@ class MemoryStore(RecordingStore):
 
     def _forget(self) -> None:
         surplus = len(self._kept) - self._max_runs
-        ended = [run_id for run_id, kept in self._kept.items() if not kept.run.is_held]
-        for run_id in ended[:surplus]:
+        ended = (run_id for run_id, kept in self._kept.items() if not kept.run.is_held)
+        for run_id in list(islice(ended, surplus)):
             del self._kept[run_id]
 
     async def hold(self, run_id: str) -> int:
@@ -65,7 +66,7 @@ class MemoryStore(RecordingStore):
     async def release(self, run_id: str, hold: int) -> None:
         """See `Store`."""
         kept = self._kept.get(run_id)
-        if kept is not None and kept.hold == hold:
+        if kept is not None and kept.hold == hold and kept.run.is_held:
             kept.run = replace(kept.run, is_held=False)
 
     async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:

@@ -23,7 +23,7 @@ from jackfield.tools import FunctionSchema
 from jackfield_records import fork
 from jackfield_records.pending import append_events, record_finished, record_pending
 from jackfield_records.searching import excerpt_of, search_words
-from jackfield_serving.agents import AgentSource, ServedAgent, check_names, preview_call, serve_agent
+from jackfield_serving.agents import AgentInfos, AgentSource, ServedAgent, check_names, preview_call, serve_agent
 from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
     AgentNotFoundError,
@@ -120,14 +120,14 @@ class Serving:
     @property
     def agents(self) -> Mapping[str, AgentInfo]:
         """The agents by their names."""
-        return {name: served.info() for name, served in self._agents.items()}
+        return AgentInfos(self._agents)
 
     # --- runs ---
 
     @property
     def active(self) -> int:
         """The number of runs in this process that have not ended."""
-        return len(self._driver.active())
+        return self._driver.count
 
     @property
     def queued(self) -> int:
@@ -509,7 +509,7 @@ class Serving:
         continued: list[str] = []
         names = {served.recorder.agent for served in self._agents.values()}
         for run in reversed(await self._store.inner.runs(state=RUNNING, limit=_MOST_LISTED)):
-            if len(self._driver.active()) >= self.limits.runs or self._is_draining:
+            if self._driver.count >= self.limits.runs or self._is_draining:
                 break
             if not run.is_held and run.agent in names and self._driver.find(run.run_id) is None:
                 with contextlib.suppress(StoreError):  # another process was faster, or the store went away
@@ -673,11 +673,12 @@ class Serving:
         retry_after_s = self.limits.retry_after_s
         if self._is_draining:
             raise DrainingError("this service is being stopped: try another server", retry_after_s=retry_after_s)
-        active = self._driver.active()
-        if len(active) >= self.limits.runs + self.limits.queue:
-            raise TooManyRunsError(f"{len(active)} runs are active: try again later", retry_after_s=retry_after_s)
+        if self._driver.count >= self.limits.runs + self.limits.queue:
+            raise TooManyRunsError(
+                f"{self._driver.count} runs are active: try again later", retry_after_s=retry_after_s
+            )
         most = self.limits.runs_per_owner
-        if most is not None and sum(live.run.owner == owner for live in active) >= most:
+        if most is not None and sum(live.run.owner == owner for live in self._driver.active()) >= most:
             raise TooManyRunsError(
                 f"{most} of your runs are active: wait until one has ended", retry_after_s=retry_after_s
             )

@@ -19,7 +19,7 @@ from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.errors import error_object
 from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
 from jackfield_openai_server.models import check_model
-from jackfield_openai_server.sse import event_stream
+from jackfield_openai_server.sse import EventStream
 from jackfield_serving import Serving, while_connected
 
 _BETWEEN = "\n\n"  # between the texts of two turns
@@ -57,7 +57,7 @@ class ChatCompletions:
             await self._serving.cancel(following.run_id, owner=owner)
 
         if question.stream:
-            return event_stream(self._stream(question, following), cancel)
+            return EventStream(self._stream(question, following), cancel)
         try:
             return await while_connected(request.receive, self._answer(question, following))
         except BaseException:
@@ -130,13 +130,10 @@ class ChatCompletions:
                     return Response(write_json(body), media_type="application/json")
         raise AssertionError("an answer has an end")
 
-    async def _stream(  # noqa: C901 - one case for each change
-        self, question: ChatQuestion, following: _Following
-    ) -> AsyncIterator[bytes]:
+    async def _stream(self, question: ChatQuestion, following: _Following) -> AsyncIterator[bytes]:
         head = _head(question, following, "chat.completion.chunk")
-        if question.include_usage:
-            head["usage"] = None
-        yield _chunk(head, {"role": "assistant", "content": "", "refusal": None})
+        chunk = _ChunkWriter({**head, "usage": None} if question.include_usage else head).write
+        yield chunk({"role": "assistant", "content": "", "refusal": None})
         shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
         try:
@@ -144,18 +141,18 @@ class ChatCompletions:
                 match change:
                     case Began(item) if shown[item.kind]:
                         shown[item.kind].append(_BETWEEN)
-                        yield _chunk(head, {_FIELDS[item.kind]: _BETWEEN})
+                        yield chunk({_FIELDS[item.kind]: _BETWEEN})
                     case Grew(item, piece):
                         shown[item.kind].append(piece)
-                        yield _chunk(head, {_FIELDS[item.kind]: piece})
+                        yield chunk({_FIELDS[item.kind]: piece})
                     case Ended(TextItem() as item) if item.sources or item.citations:
-                        yield _chunk(head, {"annotations": _annotations(item, "".join(shown["message"]))})
+                        yield chunk({"annotations": _annotations(item, "".join(shown["message"]))})
                     case Ended(CallItem() as call):
-                        yield _chunk(head, {"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
+                        yield chunk({"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
                         calls += 1
                     case AnswerEnded():
                         _check_end(change)
-                        yield _chunk(head, {}, _finish_reason(change, bool(calls)))
+                        yield chunk({}, _finish_reason(change, bool(calls)))
                         if question.include_usage:
                             usage = usage_object(change.usage, following.spent)
                             yield b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
@@ -193,9 +190,16 @@ def _head(question: ChatQuestion, following: _Following, kind: str) -> dict[str,
     }
 
 
-def _chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-    return b"data: " + write_json({**head, "choices": [choice]}) + b"\n\n"
+class _ChunkWriter:
+    """Writes the chunks of one answer, which differ in their choice only."""
+
+    def __init__(self, head: Mapping[str, Any]) -> None:
+        self._before = b"data: " + write_json(head)[:-1] + b',"choices":['
+
+    def write(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+        """Return a chunk as it is sent."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return self._before + write_json(choice) + b"]}\n\n"
 
 
 def _tool_call(item: CallItem, run_id: str) -> dict[str, Any]:

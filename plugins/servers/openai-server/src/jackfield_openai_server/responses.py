@@ -26,7 +26,7 @@ from jackfield_openai_server.paging import page_of
 from jackfield_openai_server.response_object import ResponseHead, input_item, response_object
 from jackfield_openai_server.response_request import ECHO, ResponseQuestion, read_response_request
 from jackfield_openai_server.response_stream import ResponseStream
-from jackfield_openai_server.sse import event_stream
+from jackfield_openai_server.sse import EventStream
 from jackfield_serving import INPUT, RunInfo, Serving, while_connected
 
 _ID = re.compile(r"resp_([0-9a-f]{32})(?:_([0-9]{1,18}))?")
@@ -81,7 +81,7 @@ class Responses:
 
         if question.stream:
             pieces = self._sent(part, owner, finish)
-            return event_stream(pieces, None if question.background else cancel)
+            return EventStream(pieces, None if question.background else cancel)
         if question.background:
             return _json(response_object(part.head, status="in_progress"))
         try:
@@ -105,7 +105,7 @@ class Responses:
         after = query.get("starting_after", "-1")
         if not re.fullmatch(r"-1|[0-9]{1,18}", after):
             raise ParameterError("starting_after must be a sequence number.", param="starting_after")
-        return event_stream(self._sent(part, owner, None, after=int(after)), None)
+        return EventStream(self._sent(part, owner, None, after=int(after)), None)
 
     async def delete(self, request: Request) -> Response:
         """Delete a response and its run. A run that goes on is cancelled first."""
