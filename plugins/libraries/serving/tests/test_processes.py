@@ -179,3 +179,23 @@ def test_ids_of_other_owners_are_unknown_in_every_process(store: Mapping[str, An
             assert [run.run_id for run in await two.runs(owner="ada")] == [run_id]
 
     asyncio.run(main())
+
+
+def test_a_reader_follows_a_run_past_a_pause_after_which_another_process_continued_it(
+    store: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """The process of the reader still has the events of its own part of the run."""
+
+    async def main() -> None:
+        agents = [make_agent(tmp_path, needs_approval=True) for _ in range(2)]
+        async with serve(agents[0], store) as one, serve(agents[1], store) as two:
+            run_id = await one.start("clerk", "Send the letters.")
+            for number in range(CALLS):
+                pause = (await read(one, run_id))[-1].number
+                [waiting] = (await one.run(run_id)).waiting
+                await (two, one)[number % 2].answer(run_id, {waiting.call_id: True})
+                for after in (0, pause):
+                    assert (await read(one, run_id, after))[-1].number > pause
+            assert (await one.run(run_id)).text == ANSWER
+
+    asyncio.run(main())

@@ -52,6 +52,11 @@ class Driver:
         live = self.live.get(run_id)
         return None if live is None or live.is_over else live
 
+    def forget(self, live: LiveRun) -> None:
+        """Drop the events of a run, so that readers get them from the record."""
+        if self.live.get(live.run_id) is live:
+            del self.live[live.run_id]
+
     def begin(self, served: ServedAgent, live: LiveRun, pending: PendingRun) -> None:
         """Run an agent in a task, once there is room."""
         self._store.pass_on_pending(pending)
@@ -135,8 +140,7 @@ class Driver:
             if len(self._ended) <= _KEPT:
                 return
             live = self._ended.popleft()
-        if self.live.get(live.run_id) is live:
-            del self.live[live.run_id]
+        self.forget(live)
 
 
 def _tasks_of(runs: Iterable[LiveRun]) -> list[asyncio.Task[None]]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from jackfield.agents import CancelToken
 from jackfield.events import (
-    ApprovalNeeded,
     PluginEvent,
     ResponseReplaced,
     RunEvent,
@@ -24,6 +23,7 @@ from jackfield_serving.buffer import EventBuffer
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.numbering import STRIDE, Numbered
 from jackfield_serving.questions import QUESTION, Questions
+from jackfield_serving.reading import PAUSES
 from jackfield_serving.requests import Answers, Request, is_internal
 from jackfield_serving.views import WaitingCall
 
@@ -71,7 +71,6 @@ class LiveRun:
         self.questions = Questions(self._publish_question)
         self.task: asyncio.Task[None] | None = None
         self.end: RunFinished | RunFailed | None = None
-        self.waiting: ApprovalNeeded | None = None
         self._buffer = EventBuffer(
             len(entries) * STRIDE, max_events=limits.buffer_events, max_chars=limits.buffer_chars
         )
@@ -94,6 +93,16 @@ class LiveRun:
     def after(self, cursor: int) -> list[Numbered] | None:
         """Return the live events after a number; None if they begin before the buffer."""
         return self._buffer.after(cursor)
+
+    @property
+    def is_paused(self) -> bool:
+        """True if it waits for answers, so that any process may continue it."""
+        return isinstance(self.end, RunFinished) and self.end.stop_reason in PAUSES
+
+    @property
+    def entries(self) -> int:
+        """The number of entries that its record had, as far as this process knows."""
+        return self._entries
 
     @property
     def floor(self) -> int:
@@ -212,14 +221,11 @@ class LiveRun:
         elif not isinstance(event.event, RunFailed) and event.run_id not in self._old_runs:
             self._buffer.add(event)  # a run that another process continues has not failed
         if event.depth == 0:
-            self._take_state(event, is_written=position is not None)
+            self._take_end(event, is_written=position is not None)
 
-    def _take_state(self, event: RunEvent, *, is_written: bool) -> None:
-        match event.event:
-            case ApprovalNeeded():
-                self.waiting = event.event
-            case RunFinished() | RunFailed() if is_written:
-                self.end = event.event
+    def _take_end(self, event: RunEvent, *, is_written: bool) -> None:
+        if is_written and isinstance(event.event, RunFinished | RunFailed):
+            self.end = event.event
 
     def _flush(self, count: int) -> None:
         """Publish the first unmatched entries: their events were overtaken, or never come."""
@@ -244,4 +250,4 @@ class LiveRun:
         placed = RunEvent(entry.run_id, 0, agent, depth, event)
         self._buffer.add_step(placed, entry.index)
         if depth == 0:
-            self._take_state(placed, is_written=True)
+            self._take_end(placed, is_written=True)

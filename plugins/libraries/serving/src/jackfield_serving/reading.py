@@ -20,7 +20,8 @@ from jackfield_serving.numbering import STRIDE
 from jackfield_serving.requests import ANSWERS, Answer, Answers, Request, request_of
 from jackfield_serving.views import INPUT, RunInfo, RunPhase, RunSummary, WaitingCall
 
-_WAITING = ("approval_needed", "input_needed")
+PAUSES = ("approval_needed", "input_needed")
+"""The states of a run that waits for answers."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,7 +173,7 @@ def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
     phase: RunPhase = "ended"
     if run.state in (RUNNING, "forked"):
         phase = "queued" if is_queued else "running"
-    elif run.state in _WAITING:
+    elif run.state in PAUSES:
         phase = "waiting"
     return RunSummary(
         run_id=run.run_id,

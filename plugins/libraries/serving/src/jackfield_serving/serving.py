@@ -542,10 +542,19 @@ class Serving:
                 for one in reader.complete(numbered):
                     yield one
             if is_over:
-                return
-            if following == cursor:
+                if live is None or not await self._continues_elsewhere(live):
+                    return
+                self._driver.forget(live)
+            elif following == cursor:
                 await self._wait_for_events(live)
             cursor = following
+
+    async def _continues_elsewhere(self, live: LiveRun) -> bool:
+        """Return True for a run that paused here, and that another process has continued since."""
+        if not live.is_paused:
+            return False
+        stored, _ = await self._store.inner.read(live.run_id, after=_NO_ENTRIES)
+        return stored.state == RUNNING or stored.entries > live.entries
 
     async def _wait_for_events(self, live: LiveRun | None) -> None:
         if live is None or live.is_over:  # another process has it, or will have it
