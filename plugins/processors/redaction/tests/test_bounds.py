@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield_redaction import scanner
 from jackfield_redaction.arguments import ArgumentsScanner
 from jackfield_redaction.config import RedactionConfig
 from jackfield_redaction.scanner import Finder, Scanner, replace_in
@@ -21,6 +23,28 @@ def test_a_match_that_takes_too_long_is_an_error_and_not_a_pass(regex: str) -> N
         finder.next_value("a" * 2000, 0, finder.make_budget(), final=True)
 
 
+class StallingPattern:
+    """A pattern whose first matches come too late, as if the machine had no time for them."""
+
+    def __init__(self, stalls: int) -> None:
+        self.stalls = stalls
+
+    def match(self, text: str, place: int, *, timeout: float) -> None:
+        self.stalls -= 1
+        if self.stalls >= 0:
+            raise TimeoutError
+
+
+@pytest.mark.parametrize(("stalls", "is_error"), [(2, False), (3, True)])
+def test_a_machine_that_stalls_for_a_moment_is_no_error(
+    stalls: int, is_error: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanner.regexes, "compile", lambda *_: StallingPattern(stalls))
+    finder = Finder(RedactionConfig.parse({"patterns": [{"name": "mine", "regex": "a", "max_length": 5}]}))
+    with pytest.raises(ConfigError) if is_error else nullcontext():
+        assert finder.next_value("text", 0, finder.make_budget(), final=True) is None
+
+
 SLOW = {"patterns": [{"name": "mine", "regex": "(?:a|aa){1,14}!", "max_length": 40}]}  # about 1 ms at each place
 
 
@@ -32,26 +56,26 @@ def _keep(kind: str, value: str) -> str:
 @pytest.mark.parametrize("length", [4000, 20_000])
 @pytest.mark.parametrize("piece", [1, 50, 20_000])
 def test_a_text_takes_time_for_its_length_however_slow_each_place_is(length: int, piece: int) -> None:
-    scanner = Scanner(Finder(RedactionConfig.parse(SLOW)), _keep)
+    scanning = Scanner(Finder(RedactionConfig.parse(SLOW)), _keep)
     given: list[str] = []
     with pytest.raises(ConfigError, match="take too long for this text"):
-        given.extend(scanner.feed("a" * piece) for _ in range(length // piece + 1))
+        given.extend(scanning.feed("a" * piece) for _ in range(length // piece + 1))
     assert len("".join(given)) < length / 2
 
 
 @pytest.mark.timeout(60)
 def test_all_strings_of_a_call_have_one_budget() -> None:
-    scanner = ArgumentsScanner(Finder(RedactionConfig.parse(SLOW)), _keep)
+    scanning = ArgumentsScanner(Finder(RedactionConfig.parse(SLOW)), _keep)
     with pytest.raises(ConfigError, match="take too long for this text"):
-        scanner.feed(json.dumps({"many": ["a" * 45] * 500}))
+        scanning.feed(json.dumps({"many": ["a" * 45] * 500}))
 
 
 def test_the_time_that_others_take_between_two_pieces_does_not_count() -> None:
-    scanner = Scanner(Finder(RedactionConfig.parse(SLOW)), _keep)
+    scanning = Scanner(Finder(RedactionConfig.parse(SLOW)), _keep)
     for _ in range(3):
-        scanner.feed("b" * 100)
+        scanning.feed("b" * 100)
         sum(range(20_000_000))  # some tenths of a second
-    scanner.finish()
+    scanning.finish()
 
 
 def test_a_long_text_with_usual_patterns_is_passed_on() -> None:

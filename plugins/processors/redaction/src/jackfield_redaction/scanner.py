@@ -25,6 +25,7 @@ TEXT_S = 0.3
 CHARACTER_S = 20e-6
 """Seconds of processor time that each character of a text adds for each pattern."""
 
+_TRIES = 3  # a busy machine may stall for longer than `MATCH_S`, and the processor's clock runs on
 _PLACES = 16  # that are tried between two looks at the clock, which takes as long as a pattern
 _LONG = 64  # a reach of more characters is past all that only begins like a value
 
@@ -184,13 +185,15 @@ def _compiled(pattern: PatternConfig) -> _Pattern:
 
 
 def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | None:
-    try:
-        return pattern.regex.match(text, place, timeout=MATCH_S)
-    except TimeoutError:
-        raise ConfigError(
-            f"the pattern {pattern.name!r} takes more than {1000 * MATCH_S:g} ms for {len(text)} characters: nothing "
-            f"was passed on: make its repeats possessive (`++`, `*+`), or its max_length smaller"
-        ) from None
+    for _ in range(_TRIES):
+        try:
+            return pattern.regex.match(text, place, timeout=MATCH_S)
+        except TimeoutError:
+            continue
+    raise ConfigError(
+        f"the pattern {pattern.name!r} takes more than {1000 * MATCH_S:g} ms for {len(text)} characters: nothing "
+        f"was passed on: make its repeats possessive (`++`, `*+`), or its max_length smaller"
+    )
 
 
 class Scanner:
