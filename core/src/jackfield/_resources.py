@@ -8,6 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+from jackfield._editor import Editor
+
 _log = logging.getLogger(__name__)
 
 
@@ -19,9 +21,17 @@ class RunResources:
 
     An agent makes one per run. A caller who wants to keep things over several runs (a chat) makes one, passes it to
     each run, and closes it.
+
+    Args:
+        editor: The editor of the user.
+
+    Attributes:
+        editor: The editor in whose files and terminal tools work; None if there is none. Agents below the run have the
+            same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, editor: Editor | None = None) -> None:
+        self.editor = editor
         self._open: dict[str, asyncio.Task[Any]] = {}
         self._closed = False
 

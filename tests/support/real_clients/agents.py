@@ -43,10 +43,15 @@ def script(request: ChatRequest) -> Sequence[ModelEvent]:
         return calls(("paint", {}))
     if "delegate" in text:
         return calls(("clerk", {"request": "Hi"}))
+    if "tides" in text:
+        return calls(("read_file", {"path": "tides.md"}))
+    if "terminal" in text:
+        return calls(("shell", {"command": "echo in the terminal"}))
     if "book" in text:
         return calls(("look_up", {}))
     return answer(f"You said: {text}", reasoning="Let me think.")
 
 
 clerk = FnCallAgent(llm=ScriptedModel(script), name="clerk", description="Does errands.")
-helper = FnCallAgent([look_up, paint, pay, clerk.as_tool()], llm=ScriptedModel(script), name="helper")
+SHELL = {"name": "shell", "approval": "never", "sandbox": "none"}
+helper = FnCallAgent([look_up, paint, pay, clerk.as_tool(), "read_file", SHELL], llm=ScriptedModel(script), name="helper")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jackfield._editor import CommandEnd, Editor
 from jackfield.request import FunctionSchema
 from jackfield.tools._awaiting import says_if_not_awaited
 from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolResult
@@ -26,8 +27,10 @@ __all__ = [
     "ArgumentChecker",
     "BaseTool",
     "CallPlan",
+    "CommandEnd",
     "Decision",
     "Denial",
+    "Editor",
     "FunctionSchema",
     "FunctionTool",
     "PlannedCall",

@@ -89,7 +89,8 @@ class ToolContext(Generic[Deps]):
         files: The files of the conversation and of the agent, as paths or URLs, as trustworthy as their source.
         lang: The language of the conversation.
         workspace: The folder where files may be written. Use it for names that come from a model.
-        resources: Resources opened here are closed when the run ends.
+        resources: Resources opened here are closed when the run ends. `resources.editor` is the editor of the user, in
+            which files are read and written and commands are run; None if there is none.
         report: Reports the progress of the call to people.
         ask: Asks for approval of something that comes up during the call. The person sees the argument in place of the
             call's arguments. It returns False if nobody can be asked. A question with a `form`, a JSON Schema, may also

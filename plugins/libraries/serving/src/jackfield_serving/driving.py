@@ -12,8 +12,10 @@ from typing import Any
 from jackfield.agents import Agent
 from jackfield.errors import StoreError
 from jackfield.events import RunFailed
+from jackfield.runs import RunResources
 from jackfield.servers import failure_of
 from jackfield.streams import closing
+from jackfield.tools import Editor
 from jackfield_records.pending import append_failure
 from jackfield_records.recording import PendingRun
 from jackfield_serving.agents import ServedAgent
@@ -34,11 +36,13 @@ class Driver:
     Attributes:
         live: The runs that are queued or running, and the latest that have ended, by their ids.
         count: The number of runs that are queued or running.
+        editors: The editors of connected users, by the owners and sessions of their runs.
     """
 
     def __init__(self, store: ServedStore, limits: ServingLimits) -> None:
         self.live: dict[str, LiveRun] = {}
         self.count = 0
+        self.editors: dict[tuple[str, str], Editor] = {}
         self._store, self._limits = store, limits
         self._slots = asyncio.Semaphore(limits.runs)
         self._ended: deque[LiveRun] = deque()
@@ -112,20 +116,23 @@ class Driver:
         if request.client_tools:
             agent = served.with_client_tools(ClientTools(request.client_tools, live.results))
         options: dict[str, Any] = {"output": request.output} if request.output else {}
-        events = agent.astream(
-            (),
-            run_id=live.run_id,
-            resume=(dict(live.answers.approvals) or True) if live.is_resumed else False,
-            session=live.run.session,
-            cancel=live.cancel,
-            ask=live.questions.ask if request.takes_questions else None,
-            deps=live.deps,
-            config=request.config,
-            **options,
-        )
-        async with closing(events):
-            async for event in events:
-                live.publish(event)
+        editor = self.editors.get((live.run.owner, live.run.session)) if live.run.session else None
+        async with RunResources(editor) as resources:
+            events = agent.astream(
+                (),
+                run_id=live.run_id,
+                resume=(dict(live.answers.approvals) or True) if live.is_resumed else False,
+                session=live.run.session,
+                cancel=live.cancel,
+                ask=live.questions.ask if request.takes_questions else None,
+                resources=resources if editor is not None else None,
+                deps=live.deps,
+                config=request.config,
+                **options,
+            )
+            async with closing(events):
+                async for event in events:
+                    live.publish(event)
 
     async def _record_failure(self, served: ServedAgent, live: LiveRun, hold: int, error: Exception) -> None:
         """Record that a run could not begin; the agent has recorded every other failure."""

@@ -19,7 +19,7 @@ from jackfield.request import GenerateOptions, language_of
 from jackfield.runs import open_calls
 from jackfield.stores import RUNNING, Store, load_store
 from jackfield.sync import in_worker
-from jackfield.tools import FunctionSchema
+from jackfield.tools import Editor, FunctionSchema
 from jackfield_records import fork
 from jackfield_records.pending import append_events, record_finished, record_pending
 from jackfield_records.searching import excerpt_of, search_words
@@ -121,6 +121,17 @@ class Serving:
     def agents(self) -> Mapping[str, AgentInfo]:
         """The agents by their names."""
         return AgentInfos(self._agents)
+
+    @contextlib.contextmanager
+    def connect_editor(self, editor: Editor, *, session: str, owner: str = "") -> Iterator[None]:
+        """Let the runs of a session that begin or continue in this process work in the editor of their user."""
+        key = (owner, session)
+        self._driver.editors[key] = editor
+        try:
+            yield
+        finally:
+            if self._driver.editors.get(key) is editor:
+                del self._driver.editors[key]
 
     # --- runs ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from acp.helpers import text_block
 from acp.interfaces import Client
 from acp.schema import (
     AgentCapabilities,
+    ClientCapabilities,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
@@ -35,14 +36,16 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from jackfield.errors import JackfieldError
-from jackfield.events import PluginEvent, RunFailed
-from jackfield.messages import Message
+from jackfield.errors import JackfieldError, ToolServiceError
+from jackfield.events import PluginEvent, RunFailed, ToolStarted
+from jackfield.messages import FunctionCall, Message
 from jackfield.servers import RequestRefusedError, failure_of
 from jackfield.streams import closing
 from jackfield_acp_server.errors import INVALID_PARAMS, errors_of_protocol
 from jackfield_acp_server.prompts import Block, read_prompt
+from jackfield_acp_server.toolcalls import TextBefore, replaced_file
 from jackfield_acp_server.updates import Update, Updates, user_updates
+from jackfield_acp_server.workplace import Workplace
 from jackfield_serving import INPUT, QUESTION, NotWaitingError, RunInfo, Serving, SessionBusyError, WaitingCall
 
 _MOST_RUNS = 1000
@@ -69,6 +72,8 @@ class _Session:
         running: The run of the prompt that is being answered; ''.
         allowed: The tools that the person always allows in it.
         cancelled: The editor has cancelled the prompt.
+        workplace: The files and the terminal of the editor.
+        updates: The updates of the run that is shown; None if there is none.
     """
 
     session_id: str
@@ -78,6 +83,8 @@ class _Session:
     running: str = ""
     allowed: set[str] = field(default_factory=set)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    workplace: Workplace | None = None
+    updates: Updates | None = None
 
 
 class EditorAgent:
@@ -91,13 +98,25 @@ class EditorAgent:
         self._serving = serving
         self._sessions: dict[str, _Session] = {}
         self._editor: Client
+        self._abilities: ClientCapabilities | None = None
+        self._connected = ExitStack()
 
     def on_connect(self, conn: Client) -> None:
         """Take the connection to the editor."""
         self._editor = conn
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:  # noqa: ARG002
+    def close(self) -> None:
+        """Let no further run work in the editor."""
+        self._connected.close()
+
+    async def initialize(
+        self,
+        protocol_version: int,  # noqa: ARG002
+        client_capabilities: ClientCapabilities | None = None,
+        **_: Any,
+    ) -> InitializeResponse:
         """Return the version of the protocol, and the abilities of the agents."""
+        self._abilities = client_capabilities
         agents = self._serving.agents.values()
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -117,8 +136,7 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:  # noqa: ARG002
         """Open a conversation with the first agent."""
-        session = _Session(uuid.uuid4().hex, next(iter(self._serving.agents)))
-        self._sessions[session.session_id] = session
+        session = self._open(uuid.uuid4().hex, next(iter(self._serving.agents)))
         return NewSessionResponse(session_id=session.session_id, modes=self._modes(session))
 
     async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
@@ -127,7 +145,7 @@ class EditorAgent:
             runs = await self._serving.runs(session=session_id, limit=_MOST_RUNS) if session_id else []
             if not runs:
                 raise RequestRefusedError(f"there is no session {session_id!r}: begin a new one", status=404)
-            session = self._sessions.setdefault(session_id, _Session(session_id, runs[0].agent))
+            session = self._sessions.get(session_id) or self._open(session_id, runs[0].agent)
             session.last_run = runs[0].run_id
             if session.agent not in self._serving.agents:
                 session.agent = next(iter(self._serving.agents))
@@ -160,6 +178,19 @@ class EditorAgent:
             raise RequestError(INVALID_PARAMS, f"there is no agent {mode_id!r}: choose one of the modes")
         session.agent = mode_id
         return SetSessionModeResponse()
+
+    def _open(self, session_id: str, agent: str) -> _Session:
+        session = self._sessions[session_id] = _Session(session_id, agent)
+
+        async def show_terminal(key: tuple[str, str], terminal_id: str) -> None:
+            if session.updates is not None:
+                session.updates.terminals[key] = terminal_id
+                for update in session.updates.show_terminal(key):
+                    await self._send(session, update)
+
+        session.workplace = Workplace(self._editor, session_id, self._abilities, show_terminal)
+        self._connected.enter_context(self._serving.connect_editor(session.workplace, session=session_id))
+        return session
 
     def _session(self, session_id: str) -> _Session:
         if session_id not in self._sessions:
@@ -213,7 +244,7 @@ class EditorAgent:
     async def _answer(self, session: _Session, question: Message) -> StopReason:
         run_id = session.running
         number = await self._begin(session, question)
-        updates = Updates(self._workspace(session.agent))
+        updates = session.updates = Updates(self._workspace(session.agent))
         while True:
             if session.cancelled.is_set():
                 await self._cancel(run_id)
@@ -267,6 +298,9 @@ class EditorAgent:
         async with closing(self._serving.attach(session.running, after=after)) as events:
             async for number, event in events:
                 last = number
+                if isinstance(event.event, ToolStarted):
+                    key = (event.run_id, event.event.call_id)
+                    await self._note_text_before(session, updates, key, event.event.call)
                 for update in updates.feed(event):
                     await self._send(session, update)
                 if isinstance(event.event, PluginEvent) and event.event.name == QUESTION:
@@ -296,6 +330,7 @@ class EditorAgent:
         name = call.call.name
         if name in session.allowed and not call.in_doubt and call.kind == "approval":
             return True
+        await self._note_text_before(session, updates, (run_id, call.call_id), call.call)
         call_id, shown = updates.propose(run_id, call.call_id, call.call, call.agent)
         doubt = " (may have been made already)" if call.in_doubt else ""
         update = ToolCallUpdate(
@@ -318,6 +353,17 @@ class EditorAgent:
         if choice == _ALWAYS:
             session.allowed.add(name)
         return choice in (_ALLOW, _ALWAYS)
+
+    async def _note_text_before(
+        self, session: _Session, updates: Updates, key: tuple[str, str], call: FunctionCall
+    ) -> None:
+        """Note the text of the file that a call replaces, as the editor has it, for the change that is shown."""
+        path = replaced_file(call, self._workspace(session.agent))
+        place = session.workplace
+        if path is None or place is None or not place.reads or key in updates.texts_before:
+            return
+        with suppress(ToolServiceError):  # the file on the disk is shown
+            updates.texts_before[key] = TextBefore(await place.read_text(path))
 
     async def _choose(self, session: _Session, update: ToolCallUpdate, options: list[PermissionOption]) -> str:
         """Return the option that the person chooses; '' if there is none, or if the prompt is cancelled before that."""

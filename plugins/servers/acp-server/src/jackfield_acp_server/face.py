@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import StreamReader, StreamWriter
+from contextlib import closing
 from typing import Any, ClassVar, cast
 
 from acp import run_agent
@@ -20,5 +21,6 @@ class AcpServer(StdioServer):
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one editor until it closes its side; the answers that are under way are cancelled then."""
-        agent: Any = EditorAgent(cast(Serving, serving))
-        await run_agent(agent, Lines(reader, writer))
+        agent = EditorAgent(cast(Serving, serving))
+        with closing(agent):
+            await run_agent(cast(Any, agent), Lines(reader, writer))

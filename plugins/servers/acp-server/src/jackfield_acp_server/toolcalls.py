@@ -49,13 +49,21 @@ class ShownCall:
     changes: Sequence[Content]
 
 
-def show_call(call: FunctionCall, workspace: str, *, agent: str = "") -> ShownCall:
+@dataclass(frozen=True, slots=True)
+class TextBefore:
+    """The text that a file has before a call, as an editor has it; None if there is no such file."""
+
+    text: str | None
+
+
+def show_call(call: FunctionCall, workspace: str, *, agent: str = "", before: TextBefore | None = None) -> ShownCall:
     """Return a call as an editor shows it. Changes are read from its arguments, and from the file before the call.
 
     Args:
         call: The call.
         workspace: The folder below which the tools of the agent work.
         agent: The nested agent that makes the call; ''.
+        before: The text of its file; None to read the file.
     """
     try:
         arguments: Any = json.loads(call.arguments)
@@ -72,8 +80,15 @@ def show_call(call: FunctionCall, workspace: str, *, agent: str = "") -> ShownCa
         kind=kind,
         arguments=arguments,
         locations=locations,
-        changes=_changes_of(fields, path) if kind == "edit" and path is not None else [],
+        changes=_changes_of(fields, path, before) if kind == "edit" and path is not None else [],
     )
+
+
+def replaced_file(call: FunctionCall, workspace: str) -> Path | None:
+    """Return the file that a call replaces as a whole; None for other calls."""
+    shown = show_call(call, workspace, before=TextBefore(None))
+    has_text = isinstance(shown.arguments, dict) and isinstance(shown.arguments.get("content"), str)
+    return Path(shown.locations[0].path) if shown.changes and has_text else None
 
 
 def kind_of(name: str) -> ToolKind:
@@ -103,11 +118,12 @@ def _resolve(name: object, workspace: str) -> Path | None:
         return None
 
 
-def _changes_of(fields: Mapping[str, Any], path: Path) -> list[Content]:
+def _changes_of(fields: Mapping[str, Any], path: Path, before: TextBefore | None) -> list[Content]:
     """Return the changes that the arguments of `write_file` and `edit_file`, or of tools like them, describe."""
     match fields:
         case {"content": str(content)}:
-            return [tool_diff_content(str(path), content, _read_text(path))]
+            old = _read_text(path) if before is None else before.text
+            return [tool_diff_content(str(path), content, old)]
         case {"edits": list(edits)}:
             return [
                 tool_diff_content(str(path), edit["new_text"], edit["old_text"])

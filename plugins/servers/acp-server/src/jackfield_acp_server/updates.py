@@ -13,6 +13,7 @@ from acp.helpers import (
     start_tool_call,
     text_block,
     tool_content,
+    tool_terminal_ref,
     update_tool_call,
 )
 from acp.schema import (
@@ -40,7 +41,7 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.results import sources_in
-from jackfield_acp_server.toolcalls import Content, ShownCall, show_call, text_content
+from jackfield_acp_server.toolcalls import Content, ShownCall, TextBefore, show_call, text_content
 from jackfield_serving import WaitingCall
 
 Update: TypeAlias = UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCallStart | ToolCallProgress
@@ -54,16 +55,21 @@ class Updates:
 
     Attributes:
         has_text: A text was shown.
+        texts_before: The texts that files had before calls, as the editor has them, by the ids of run and call.
+        terminals: The terminals of the editor in which calls run, by the same ids.
     """
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
         self.has_text = False
+        self.texts_before: dict[tuple[str, str], TextBefore] = {}
+        self.terminals: dict[tuple[str, str], str] = {}
         self._message_id = ""
         self._shown = ""  # the text of this turn, as the editor has it
         self._repeated: str | None = None  # the text since the turn began again
         self._open: dict[tuple[str, str], str] = {}
         self._changing: set[tuple[str, str]] = set()  # calls that show changes of files
+        self._begun: set[tuple[str, str]] = set()
         self._wanted: dict[tuple[str, str], FunctionCall] = {}
 
     def feed(self, event: RunEvent) -> Iterator[Update]:
@@ -128,7 +134,15 @@ class Updates:
 
     def propose(self, run_id: str, call_id: str, call: FunctionCall, agent: str) -> tuple[str, ShownCall]:
         """Return the id of a call that waits for an approval, and the call as it is shown."""
-        return self._id_of((run_id, call_id)), show_call(call, self._workspace, agent=agent)
+        return self._id_of((run_id, call_id)), self._show((run_id, call_id), call, agent)
+
+    def _show(self, key: tuple[str, str], call: FunctionCall, agent: str) -> ShownCall:
+        return show_call(call, self._workspace, agent=agent, before=self.texts_before.get(key))
+
+    def show_terminal(self, key: tuple[str, str]) -> Iterator[Update]:
+        """Yield the terminal of a call, if the call is shown already; otherwise it is shown with its start."""
+        if key in self._begun:
+            yield update_tool_call(self._id_of(key), content=[tool_terminal_ref(self.terminals[key])])
 
     def settle(self, run_id: str, call: WaitingCall, is_allowed: bool) -> Iterator[Update]:
         """Yield the end of a call whose answer no later event shows: a nested agent's, or a running call's question."""
@@ -137,7 +151,8 @@ class Updates:
 
     def _start(self, key: tuple[str, str], call: FunctionCall, agent: str) -> Update:
         is_known = key in self._open
-        shown = show_call(call, self._workspace, agent=agent)
+        shown = self._show(key, call, agent)
+        self._begun.add(key)
         if shown.changes:
             self._changing.add(key)
         begin = update_tool_call if is_known else start_tool_call
@@ -146,7 +161,7 @@ class Updates:
             title=shown.title,
             kind=shown.kind,
             status="in_progress",
-            content=list(shown.changes),
+            content=[tool_terminal_ref(self.terminals[key])] if key in self.terminals else list(shown.changes),
             locations=list(shown.locations),
             raw_input=shown.arguments,
         )
@@ -161,12 +176,15 @@ class Updates:
             for source in sources_in(finished.metadata)
             if source.location.startswith(("https://", "http://"))
         ]
-        is_change = key in self._changing and not finished.error
+        is_change = (key in self._changing and not finished.error) or key in self.terminals
         self._changing.discard(key)
+        self._begun.discard(key)
+        self.texts_before.pop(key, None)
+        self.terminals.pop(key, None)
         yield update_tool_call(
             self._open.pop(key),
             status="failed" if finished.error else "completed",
-            # The content replaces the earlier one; the changes of files stay to be seen.
+            # The content replaces the earlier one; the changes of files and the terminal stay to be seen.
             content=None if is_change else content,
         )
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import islice
+from pathlib import Path
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import Workspace
@@ -134,6 +135,17 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
             if not status.st_mode & 0o222:
                 raise ToolArgumentError(f"{shown(name)} is read-only")
         yield Target(folder, parts[-1], status)
+
+
+def check_changeable(workspace: Workspace, name: str, *, make_folders: bool = False) -> tuple[Path, bool]:
+    """Return the path of a file that another program is to change, and True if the file does not exist yet.
+
+    Raises:
+        ToolArgumentError: It is not a regular file, is outside of the workspace, or may not be written.
+        ToolServiceError: Another program changes files of its folder.
+    """
+    with changing(workspace, name, make_folders=make_folders) as target:
+        return workspace.resolve(name), target.is_new
 
 
 def entries(

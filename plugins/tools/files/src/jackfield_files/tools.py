@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import Any, cast
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
-from jackfield.tools import BaseTool, ToolContext, Workspace
+from jackfield.sync import in_worker
+from jackfield.tools import BaseTool, Editor, ToolContext, Workspace
 from jackfield_files import folder, search
 from jackfield_files.config import FilesConfig
 from jackfield_files.diffs import unified_diff
-from jackfield_files.edits import Edit, apply_edits
+from jackfield_files.edits import Edit, Replaced, apply_edits
 from jackfield_files.globs import matcher
 from jackfield_files.plugin import tools
 from jackfield_files.reading import Bounds, Part, part_of
@@ -36,16 +41,39 @@ class _FilesTool(BaseTool):
         cls.idempotent = spec.idempotent
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
-        """Do the work and report it. It blocks.
+        """Do the work and report it. It blocks. In a run of an editor, it may return an awaitable of the report.
 
         Raises:
             ToolArgumentError: A path or another argument does not fit, or there is no such file.
             ToolServiceError: It cannot be done now.
         """
-        return self._done(self.parse_arguments(params), context.workspace if context else Workspace())
+        arguments = self.parse_arguments(params)
+        workspace = context.workspace if context else Workspace()
+        editor = context.resources.editor if context else None
+        work = None if editor is None else self._done_in_editor(arguments, workspace, editor)
+        # Only a run has an editor, and it awaits what a tool returns.
+        return self._done(arguments, workspace) if work is None else cast(str, work)
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         raise NotImplementedError
+
+    def _done_in_editor(
+        self,
+        arguments: dict[str, Any],  # noqa: ARG002 - for tools that use the editor
+        workspace: Workspace,  # noqa: ARG002 - as above
+        editor: Editor,  # noqa: ARG002 - as above
+    ) -> Awaitable[str] | None:
+        """Return the work as the editor does it; None if the tool does it itself."""
+        return None
+
+    async def _text_in_editor(self, editor: Editor, path: Path) -> str | None:
+        """Return the text of a file as the editor has it; None if the tool has to read the file itself."""
+        if not await in_worker(_fits, path, self.config.max_file_bytes):
+            return None
+        try:
+            return await editor.read_text(path)
+        except ToolServiceError:  # such as files that are no texts in UTF-8
+            return None
 
     def _current_text(self, workspace: Workspace, path: str) -> tuple[str, str]:
         """Return the text of a file, and its encoding.
@@ -81,7 +109,25 @@ class ReadFile(_FilesTool):
     name = "read_file"
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
-        path, first, last = arguments["path"], arguments.get("start_line", 1), arguments.get("end_line")
+        with folder.reading(workspace, arguments["path"]) as (stream, size):
+            head = stream.peek(HEAD_BYTES)
+            encoding = encoding_of(head, self.config.encodings, is_whole=len(head) == size)
+            if encoding is None:
+                raise _binary(arguments["path"], size)
+            return self._lines_of(stream, encoding, arguments)
+
+    def _done_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> Awaitable[str] | None:
+        return self._read_in_editor(arguments, workspace, editor) if editor.reads else None
+
+    async def _read_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> str:
+        text = await self._text_in_editor(editor, workspace.resolve(arguments["path"]))
+        if text is None:
+            return await in_worker(self._done, arguments, workspace)
+        stream = BufferedReader(cast(Any, BytesIO(text.encode(errors="replace"))))
+        return await in_worker(self._lines_of, stream, "utf-8", arguments)
+
+    def _lines_of(self, stream: BufferedReader, encoding: str, arguments: dict[str, Any]) -> str:
+        first, last = arguments.get("start_line", 1), arguments.get("end_line")
         if last is not None and last < first:
             raise ToolArgumentError(f"end_line {last} is before start_line {first}")
         bounds = Bounds(
@@ -91,13 +137,7 @@ class ReadFile(_FilesTool):
             line_chars=self.config.max_line_chars,
             until=time.monotonic() + self.config.time_limit_s,
         )
-        with folder.reading(workspace, path) as (stream, size):
-            head = stream.peek(HEAD_BYTES)
-            encoding = encoding_of(head, self.config.encodings, is_whole=len(head) == size)
-            if encoding is None:
-                raise _binary(path, size)
-            part = part_of(stream, encoding, first=first, last=last, bounds=bounds)
-        return _number_lines(part, path, first)
+        return _number_lines(part_of(stream, encoding, first=first, last=last, bounds=bounds), arguments["path"], first)
 
 
 def _number_lines(part: Part, path: str, first: int) -> str:
@@ -121,15 +161,27 @@ class WriteFile(_FilesTool):
     name = "write_file"
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
-        path, content = arguments["path"], arguments["content"]
+        data = self._data_of(arguments)
+        with folder.changing(workspace, arguments["path"], make_folders=True) as target:
+            target.put(data)
+            return _report_written(arguments, data, is_new=target.is_new)
+
+    def _done_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> Awaitable[str] | None:
+        return self._write_in_editor(arguments, workspace, editor) if editor.writes else None
+
+    async def _write_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> str:
+        data = self._data_of(arguments)
+        check = partial(folder.check_changeable, workspace, arguments["path"], make_folders=True)
+        path, is_new = await in_worker(check)
+        await editor.write_text(path, arguments["content"])
+        return _report_written(arguments, data, is_new=is_new)
+
+    def _data_of(self, arguments: dict[str, Any]) -> bytes:
+        content: str = arguments["content"]
         check_whole(content, "content")
         data = content.encode()
         self._check_size(data)
-        with folder.changing(workspace, path, make_folders=True) as target:
-            target.put(data)
-            verb = "Made" if target.is_new else "Replaced"
-        lines = content.count("\n") + (content[-1:] not in ("", "\n"))
-        return f"{verb} {folder.shown(path)}: {lines} line{'' if lines == 1 else 's'}, {len(data):,} bytes."
+        return data
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
         """Return the changes as a unified diff; '' if the file cannot be written, or is not a text."""
@@ -140,6 +192,12 @@ class WriteFile(_FilesTool):
         except (ToolServiceError, OSError):
             return ""
         return unified_diff(path, old, arguments["content"])
+
+
+def _report_written(arguments: dict[str, Any], data: bytes, *, is_new: bool) -> str:
+    content, verb = arguments["content"], "Made" if is_new else "Replaced"
+    lines = content.count("\n") + (content[-1:] not in ("", "\n"))
+    return f"{verb} {folder.shown(arguments['path'])}: {lines} line{'' if lines == 1 else 's'}, {len(data):,} bytes."
 
 
 class EditFile(_FilesTool):
@@ -155,9 +213,22 @@ class EditFile(_FilesTool):
             data = encode(changed, encoding)
             self._check_size(data)
             target.put(data)
-        count = sum(one.count for one in done)
-        lines = ", ".join(str(line) for one in done for line in one.lines)
-        return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
+        return _report_edited(path, done)
+
+    def _done_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> Awaitable[str] | None:
+        return self._edit_in_editor(arguments, workspace, editor) if editor.reads and editor.writes else None
+
+    async def _edit_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> str:
+        edits = _edits_in(arguments)
+        path, is_new = await in_worker(folder.check_changeable, workspace, arguments["path"])
+        # An editor may show a file that was never saved. An edit of one needs `write_file` first.
+        text = None if is_new else await self._text_in_editor(editor, path)
+        if text is None:
+            return await in_worker(self._done, arguments, workspace)
+        changed, done = await in_worker(partial(apply_edits, text, edits, most_chars=self.config.max_file_bytes))
+        self._check_size(changed.encode(errors="replace"))
+        await editor.write_text(path, changed)
+        return _report_edited(arguments["path"], done)
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
         """Return the changes as a unified diff; '' if the edits do not fit the file as it is now."""
@@ -168,6 +239,12 @@ class EditFile(_FilesTool):
         except (ToolServiceError, OSError):
             return ""
         return unified_diff(path, old, new)
+
+
+def _report_edited(path: str, done: list[Replaced]) -> str:
+    count = sum(one.count for one in done)
+    lines = ", ".join(str(line) for one in done for line in one.lines)
+    return f"Edited {folder.shown(path)}: {count} replacement{'' if count == 1 else 's'}, at line {lines}."
 
 
 def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
@@ -325,6 +402,17 @@ class _Matches:
         if self.too_large:
             notes.append(f"[{self.too_large} files are too large to be searched]")
         return "\n\n".join([*(self._blocks or ["Nothing was found."]), *notes])
+
+
+def _fits(path: Path, most_bytes: int) -> bool:
+    """Return True if a file is a regular one of moderate size, or only an editor may have it."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= most_bytes
 
 
 def _binary(path: str, size: int) -> ToolServiceError:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+
+from jackfield.tools import Editor, ToolContext
 
 _PIECE_BYTES = 1 << 16
 _END_S = 5.0  # for a sandbox to end what it has started
@@ -79,6 +83,43 @@ async def run(
         reading.cancel()
     code = process.returncode or 0
     return Ended(code if code >= 0 else 128 - code, output, timed_out)
+
+
+async def run_in_editor(
+    editor: Editor,
+    context: ToolContext,
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    folder: str,
+    timeout_s: float,
+    output_bytes: int,
+) -> Ended:
+    """Run a command in the terminal of the user's editor. Cancelling ends it.
+
+    Raises:
+        ToolServiceError: The editor cannot run it.
+    """
+    end = await editor.run_command(
+        [sys.executable, "-I", "-S", "-c", _WITHOUT_OTHER_VARIABLES, json.dumps(sorted(env)), *command],
+        env=env,
+        folder=folder,
+        timeout_s=timeout_s,
+        output_bytes=output_bytes,
+        run_id=context.run_id,
+        call_id=context.call_id,
+    )
+    text = end.output.replace("\r\n", "\n")  # as a terminal has it
+    output = Output(output_bytes)
+    output.add((f"[… the beginning is left out …]\n{text}" if end.is_cut else text).encode(errors="replace"))
+    return Ended(end.exit_code, output, end.timed_out)
+
+
+# A terminal adds variables to those of its editor, such as API keys. The command gets its own only.
+_WITHOUT_OTHER_VARIABLES = (
+    "import json, os, sys; names, command = json.loads(sys.argv[1]), sys.argv[2:]; "
+    "os.execvpe(command[0], command, {name: os.environ[name] for name in names if name in os.environ})"
+)
 
 
 async def _read(stream: asyncio.StreamReader | None, output: Output) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from jackfield_confine.barriers import LANDLOCK, NAMESPACES
 from jackfield_confine.guarding import guarded
 from jackfield_shell.config import ShellConfig
 from jackfield_shell.plugin import MOST_COMMAND, TIMEOUT_S, tools
-from jackfield_shell.running import Ended, run
+from jackfield_shell.running import Ended, run, run_in_editor
 
 _SPEC = tools()[0]
 _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -61,7 +62,11 @@ class Shell(BaseTool):
         program = self._program(command, folder)
         try:
             argv = await sync.in_worker(_command, sandbox, program)
-            ended = await run(
+            editor = context.resources.editor if context else None
+            run_command = run
+            if context and editor and editor.runs_commands:
+                run_command = partial(run_in_editor, editor, context)
+            ended = await run_command(
                 argv,
                 env=program.env,
                 folder=folder,
