@@ -54,4 +54,5 @@ def script(request: ChatRequest) -> Sequence[ModelEvent]:
 
 clerk = FnCallAgent(llm=ScriptedModel(script), name="clerk", description="Does errands.")
 SHELL = {"name": "shell", "approval": "never", "sandbox": "none"}
-helper = FnCallAgent([look_up, paint, pay, clerk.as_tool(), "read_file", SHELL], llm=ScriptedModel(script), name="helper")
+TOOLS = [look_up, paint, pay, clerk.as_tool(), "read_file", SHELL]
+helper = FnCallAgent(TOOLS, llm=ScriptedModel(script), name="helper")
