@@ -40,8 +40,8 @@ class _FilesTool(BaseTool):
         cls.needs_approval, cls.concurrent = spec.needs_approval, spec.concurrent
         cls.idempotent = spec.idempotent
 
-    def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
-        """Do the work and report it. It blocks. In a run of an editor, it may return an awaitable of the report.
+    def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str | Awaitable[str]:
+        """Do the work and report it, which blocks. In a run of an editor, return an awaitable of the report.
 
         Raises:
             ToolArgumentError: A path or another argument does not fit, or there is no such file.
@@ -51,8 +51,7 @@ class _FilesTool(BaseTool):
         workspace = context.workspace if context else Workspace()
         editor = context.resources.editor if context else None
         work = None if editor is None else self._done_in_editor(arguments, workspace, editor)
-        # Only a run has an editor, and it awaits what a tool returns.
-        return self._done(arguments, workspace) if work is None else cast(str, work)
+        return self._done(arguments, workspace) if work is None else work
 
     def _done(self, arguments: dict[str, Any], workspace: Workspace) -> str:
         raise NotImplementedError
