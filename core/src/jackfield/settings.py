@@ -36,6 +36,8 @@ _Value = TypeVar("_Value")
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
 """The kinds of which the best component is picked. Components of foreign packages must be enabled for that."""
+_NAMED_KINDS = ("server", "store")
+"""Kinds that the user names when they are used, and whose settings may be in a file."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -70,7 +72,7 @@ class Settings:
         trace: Print every plugin that is loaded, with its time, to stderr.
         record: Record what is asked on the command line, if a store is installed; a table also has the settings of the
             store, and its name if it is not the default one.
-        options: The settings of enabled components, by their entries in `enabled`.
+        options: The settings of components, by their entries in `enabled`, or by `server.name` and `store.name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether or not it applies; None if there is none.
         unnarrowed: The rules without the project's restrictions; None if there are none. They keep a project from
@@ -140,7 +142,7 @@ class Settings:
         return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, object]:
-        """Return the settings of an enabled component, by its `distribution/name`."""
+        """Return the settings of a component, by its `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
@@ -366,6 +368,19 @@ def enabled_form(name: str) -> str:
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
+def _settings_form(name: str) -> str:
+    """Normalise the name of a table of settings: an entry of `enabled`, or a server or store.
+
+    Raises:
+        ConfigError: Components of the kind have no settings in files.
+    """
+    kind, _, address = name.strip().partition(".")
+    distribution, slash, component = address.rpartition("/")
+    if kind not in _NAMED_KINDS or component in ("", "*"):
+        return enabled_form(name)
+    return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
+
+
 def _forms(names: Iterable[str]) -> list[str]:
     """Return all readings of blocked names. `tool.search` is a component, or the distribution tool-search."""
     forms = []
@@ -379,7 +394,7 @@ _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
     "allow": lambda names: frozenset(normalise(name) for name in names),
     "block": _forms,
     "enabled": lambda names: [enabled_form(name) for name in names],
-    "settings": lambda tables: {enabled_form(name): table for name, table in tables.items()},
+    "settings": lambda tables: {_settings_form(name): table for name, table in tables.items()},
 }
 
 

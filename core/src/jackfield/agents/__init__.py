@@ -8,7 +8,7 @@ from jackfield._runstate import RunState, Spent
 from jackfield.agents._asking import RunOptions
 from jackfield.agents._base import Agent, AgentOptions
 from jackfield.agents._fncall import BasicAgent, FnCallAgent
-from jackfield.agents._missing import NameAllMissing
+from jackfield.agents._missing import NameAllMissing, unset_secrets
 from jackfield.runs._calls import open_calls, with_calls_closed
 from jackfield.runs._run import AgentLike, Event, Handoff, ParentRun, Part, Run, RunConfig, TurnView
 from jackfield.runs._view import Response, RunView
@@ -58,6 +58,7 @@ __all__ = [
     "open_calls",
     "run_as",
     "run_below",
+    "unset_secrets",
     "with_calls_closed",
 ]
 

@@ -56,7 +56,7 @@ def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: 
         case PluginNotFoundError():
             return NameAllMissing(kind or "fncall", {**_options_of(agent), "files": files}, agent.host).complete(error)
         case MissingSecretError(others=()):
-            others = [text for text in _unset_secrets(agent) if error.variable not in text.split()]
+            others = [text for text in unset_secrets(agent) if error.variable not in text.split()]
             if others:
                 complete = MissingSecretError(error.variable, needed_by=error.needed_by, others=others)
                 complete.__cause__ = error
@@ -74,8 +74,11 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
     return {"function_list": [{**tool.cfg, "name": tool.name} for tool in tools]}
 
 
-def _unset_secrets(agent: AgentLike) -> list[str]:
-    """Return the variables of each tool and each provider's model of which none is set, with the name of either."""
+def unset_secrets(agent: AgentLike) -> list[str]:
+    """Return the API keys that an agent needs and that are not set: variables, with the name of the model or tool.
+
+    Agents that it asks or hands over to are included. A model with an address of its own may need no key.
+    """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
     from jackfield.tools._plugin_tool import PluginTool

@@ -35,10 +35,16 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse like `argparse`; the error about an unknown option names the closest known one."""
-        options, unknown = self.parse_known_args(args, namespace)
+        parse = self.parse_known_intermixed_args if self._takes_lists() else self.parse_known_args
+        options, unknown = parse(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_options(unknown)}")
         return options
+
+    def _takes_lists(self) -> bool:
+        """Return True if a list of arguments may have options in between; argparse cannot do this with subcommands."""
+        lengths = {action.nargs for action in self._get_positional_actions()}
+        return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and argparse.PARSER not in lengths
 
     def _suggest_options(self, words: Sequence[str]) -> str:
         from jackfield.suggestions import close_names  # for errors only

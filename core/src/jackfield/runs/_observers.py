@@ -77,6 +77,11 @@ class Observers(StatesSecrets):
     def __bool__(self) -> bool:
         return bool(self._active)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the observers."""
+        return frozenset(observer.name for observer in self._active)
+
     def prepare(self, agent: object) -> None:
         """Prepare all of them for a run of an agent."""
         for observer in self._active:

@@ -23,11 +23,14 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost
-from jackfield.servers import HttpServer, RequestRefusedError
+from jackfield.servers import HttpServer, RequestRefusedError, load_server
+from jackfield.settings import Settings, load_settings
 from jackfield.testing import ScriptedModel, answer
 from jackfield_serve import serving_app
 from jackfield_serve.command import main
 from jackfield_serve.metrics import MetricsPage
+from jackfield_serve.parser import make_parser
+from jackfield_serve.running import warn_of_missing_keys
 from jackfield_serve.tokens import Tokens
 from jackfield_testkit.faces import HttpRequest, ServedFace
 
@@ -271,7 +274,7 @@ def test_metrics_count_the_runs_and_need_the_token_of_the_faces() -> None:
         ]
         assert runs == [1]
         assert [one.value for one in samples if one.name == "jackfield_runs_queued"] == [0]
-    with ServedFace(serving_app({"hello": agent()}, tokens=Tokens([("ada", TOKEN)]))) as served:
+    with ServedFace(serving_app({"hello": counted}, tokens=Tokens([("ada", TOKEN)]))) as served:
         assert served.ask(page).status == 401
         assert served.ask(page, token=TOKEN).status == 200
 
@@ -281,6 +284,38 @@ def test_without_the_observer_there_are_no_metrics() -> None:
     page = MetricsPage(host)
     with pytest.raises(RequestRefusedError, match="pip install jackfield-prometheus"):
         asyncio.run(page.read(queued=0))
+
+
+def test_metrics_that_count_nothing_name_the_next_step() -> None:
+    with ServedFace(serving_app({"hello": agent()})) as served:
+        reply = served.ask(HttpRequest(method="GET", path="/metrics"))
+        assert (reply.status, "jackfield plugins enable observer.jackfield-prometheus" in reply.text) == (404, True)
+
+
+def test_settings_of_a_face_in_the_users_file_apply(tmp_path: Path) -> None:
+    file = tmp_path / "jackfield" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[settings."server.ag-ui"]\non_disconnect = "cancel"\n')
+    host = PluginHost(settings=load_settings({"XDG_CONFIG_HOME": str(tmp_path)}))
+    assert getattr(load_server("ag-ui", host), "config").on_disconnect == "cancel"  # noqa: B009 - a face of its package
+    chosen = load_server({"name": "ag-ui", "on_disconnect": "continue"}, host)
+    assert getattr(chosen, "config").on_disconnect == "continue"  # noqa: B009 - as above
+
+
+def test_options_may_be_between_agents() -> None:
+    options = make_parser().parse_args(["a.yaml", "--port", "0", "b.yaml", "--runs", "2", "c.yaml"])
+    assert (options.agents, options.port, options.runs) == (["a.yaml", "b.yaml", "c.yaml"], 0, 2)
+
+
+def test_keys_that_are_not_set_are_named_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    host = PluginHost(settings=Settings())
+    lone = FnCallAgent(llm="openai:any", name="lone", host=host)
+    own = FnCallAgent(llm={"model": "openai:any", "base_url": "http://127.0.0.1:1/v1"}, name="own", host=host)
+    warn_of_missing_keys({"lone": lone, "own": own, "hello": agent()})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "'lone'" in lines[0]
+    assert "OPENAI_API_KEY" in lines[0]
 
 
 def test_a_path_without_a_face_is_not_found() -> None:

@@ -25,7 +25,7 @@ from jackfield.servers import (
     refusal_of,
 )
 from jackfield_serve.checks import Checks
-from jackfield_serve.metrics import MEDIA_TYPE, MetricsPage
+from jackfield_serve.metrics import MEDIA_TYPE, OBSERVER, MetricsPage
 from jackfield_serve.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def serving_app(
     servers = [load_server(face, plugins) for face in faces]
     serving = Serving(agents, store=store, **({} if limits is None else {"limits": limits}))
     checks = Checks(tokens=tokens, owner=owner, hosts=frozenset(hosts), max_body_bytes=max_body_bytes)
-    return ServingApp(serving, servers, checks, MetricsPage(plugins))
+    return ServingApp(serving, servers, checks, MetricsPage(plugins, is_counted=OBSERVER in serving.observers))
 
 
 class ServingApp:

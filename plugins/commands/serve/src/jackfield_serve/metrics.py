@@ -10,6 +10,7 @@ from jackfield.plugins import Plugins
 from jackfield.servers import RequestRefusedError
 
 OBSERVER = "prometheus"
+_ENABLE = "jackfield plugins enable observer.jackfield-prometheus/prometheus"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -28,10 +29,11 @@ class MetricsPage:
 
     Args:
         host: The host that looks the observer up.
+        is_counted: An observer counts the runs of the server.
     """
 
-    def __init__(self, host: Plugins) -> None:
-        self._host = host
+    def __init__(self, host: Plugins, *, is_counted: bool = True) -> None:
+        self._host, self._is_counted = host, is_counted
         self._lock = threading.Lock()
         self._metrics: Metrics | None = None
 
@@ -42,7 +44,7 @@ class MetricsPage:
             queued: The number of runs that wait for a free place.
 
         Raises:
-            RequestRefusedError: The observer is not installed, or may not load.
+            RequestRefusedError: The observer is not installed, may not load, or counts no runs.
         """
         return await sync.in_worker(self._read, queued)
 
@@ -56,8 +58,12 @@ class MetricsPage:
     def _load(self) -> Metrics:
         if OBSERVER not in self._host.names("observer"):
             raise RequestRefusedError(
-                "this server has no metrics: pip install jackfield-prometheus, and enable its observer",
+                f"this server has no metrics: run `pip install jackfield-prometheus` and `{_ENABLE}`, and start again",
                 status=404,
                 code="not_found",
+            )
+        if not self._is_counted:
+            raise RequestRefusedError(
+                f"no run of this server is counted: run `{_ENABLE}`, and start again", status=404, code="not_found"
             )
         return cast(Metrics, self._host.load_row(self._host.find("observer", OBSERVER))())

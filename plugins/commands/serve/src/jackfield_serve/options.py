@@ -111,15 +111,15 @@ def read_options(
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-def make_app(options: ServeOptions) -> ServingApp:
-    """Return the application with the agents of the options.
+def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -> ServingApp:
+    """Return the application with the agents of the options, or with those that were made of them before.
 
     Raises:
         ConsentNeededError: An agent file has effects that the user has not agreed to.
         ConfigError: An agent cannot be made.
     """
     return serving_app(
-        load_agents(options),
+        load_agents(options) if agents is None else agents,
         faces=options.faces,
         store=options.store,
         limits=ServingLimits(runs=options.runs),

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvicorn
 
-from jackfield.agents import Agent
+from jackfield.agents import Agent, unset_secrets
 from jackfield.cli import escape_line
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
@@ -53,12 +53,15 @@ def run_http(options: ServeOptions) -> int:
     Raises:
         ConfigError: The address cannot be used, or an agent cannot be made.
     """
-    app = make_app(options)  # with several workers as well, so that a mistake is reported once, before they start
+    agents = load_agents(options)
+    # With several workers as well, so that a mistake is reported once, before they start.
+    app = make_app(options, agents)
     host = f"[{options.host}]" if ":" in options.host else options.host
     with _listen(options) as listener:
         port = listener.getsockname()[1]
         paths = [(face.name, path) for path, face in app.paths.items()]
         _describe(options, f"http://{host}:{port}", list(options.agents), paths)
+        warn_of_missing_keys(agents)
         if options.browser:
             _open_browser(f"http://{'localhost' if options.host in _ALL_ADDRESSES else host}:{port}")
         if options.workers > 1:
@@ -113,6 +116,14 @@ def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequ
     sys.stdout.flush()
 
 
+def warn_of_missing_keys(agents: Mapping[str, Agent]) -> None:
+    """Name the API keys that agents need and that are not set: otherwise, the first question would fail."""
+    for name, agent in agents.items():
+        for text in unset_secrets(agent):
+            line = f"! agent {name!r} needs an API key that is not set: {text}. Set it, and start again"
+            sys.stderr.write(f"{escape_line(line)}\n")
+
+
 def run_stdio(options: ServeOptions, name: str) -> int:
     """Serve one client over standard input and output, until it closes its side.
 
@@ -123,6 +134,7 @@ def run_stdio(options: ServeOptions, name: str) -> int:
     if not isinstance(face, StdioServer):
         raise ConfigError(f"the face {name!r} does not speak over standard input: run it with --face {name}")
     agents = load_agents(options)
+    warn_of_missing_keys(agents)
     # Prints of tools and libraries must not get between the messages of the protocol.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jackfield_serving.agents import AgentSource, load_agent
-from jackfield_serving.connections import ClientLeftError, is_public_url, while_connected
+from jackfield_serving.connections import ClientLeftError, is_public_url, read_disconnect, while_connected
 from jackfield_serving.errors import (
     AgentNotFoundError,
     DrainingError,
@@ -61,6 +61,7 @@ __all__ = [
     "WaitingCall",
     "is_public_url",
     "load_agent",
+    "read_disconnect",
     "while_connected",
     "with_heartbeats",
 ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from jackfield.servers import Receive
+from jackfield.servers import Receive, RequestRefusedError
 
 T = TypeVar("T")
 
@@ -45,6 +45,22 @@ async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
         listener.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await listener
+
+
+def read_disconnect(query: Mapping[str, str], *, cancels: bool) -> bool:
+    """Return True if a client that leaves cancels its run.
+
+    Args:
+        query: The parameters of the request's address: `on_disconnect`, `cancel` or `continue`, or none.
+        cancels: The setting of the face, for requests without the parameter.
+
+    Raises:
+        RequestRefusedError: There are other parameters, or the value is another.
+    """
+    value = query.get("on_disconnect", "cancel" if cancels else "continue")
+    if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
+        raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
+    return value == "cancel"
 
 
 def is_public_url(url: str) -> bool:

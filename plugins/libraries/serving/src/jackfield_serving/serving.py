@@ -122,6 +122,12 @@ class Serving:
         """The agents by their names."""
         return AgentInfos(self._agents)
 
+    @property
+    def observers(self) -> frozenset[str]:
+        """The names of the observers that see the runs of at least one agent."""
+        names = [served.agent.observers.names for served in self._agents.values()]
+        return frozenset().union(*names)
+
     @contextlib.contextmanager
     def connect_editor(self, editor: Editor, *, session: str, owner: str = "") -> Iterator[None]:
         """Let the runs of a session that begin or continue in this process work in the editor of their user."""

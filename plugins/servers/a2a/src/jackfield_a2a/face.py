@@ -26,7 +26,7 @@ from jackfield.streams import closing
 from jackfield_a2a.card import PROTOCOL_VERSION, card_of
 from jackfield_a2a.rpc import RpcRequest, Wire, error_of, read_rpc, result_of
 from jackfield_a2a.service import Caller, Tasks, refused_method
-from jackfield_serving import ClientLeftError, Serving, while_connected
+from jackfield_serving import ClientLeftError, Serving, read_disconnect, while_connected
 
 _CARD = ".well-known/agent-card.json"
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -104,7 +104,11 @@ class _Face:
     async def call(self, request: Request) -> Response:
         """Call a method. Errors of JSON-RPC have the status 200: clients read the others as errors of HTTP."""
         agent = self._agent_of(request)
-        caller = Caller(agent=agent, owner=owner_of(request.scope), is_left=self._leaves(request))
+        caller = Caller(
+            agent=agent,
+            owner=owner_of(request.scope),
+            is_left=read_disconnect(request.query_params, cancels=self._is_left),
+        )
         rpc: RpcRequest | None = None
         try:
             rpc = read_rpc(read_object(await request.body()))
@@ -137,14 +141,6 @@ class _Face:
                 f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
             )
         return agent
-
-    def _leaves(self, request: Request) -> bool:
-        """Return True if a client that leaves ends its task."""
-        query = request.query_params
-        value = query.get("on_disconnect", "cancel" if self._is_left else "continue")
-        if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
-            raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
-        return value == "cancel"
 
 
 async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire | None]) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from jackfield_ag_ui.ending import error_event, read_answer
 from jackfield_ag_ui.history import Wire
 from jackfield_ag_ui.request import Question, read_request, read_thread
 from jackfield_ag_ui.stream import EventFold, stable_id
-from jackfield_serving import INPUT, NotWaitingError, RunInfo, Serving, with_heartbeats
+from jackfield_serving import INPUT, NotWaitingError, RunInfo, Serving, read_disconnect, with_heartbeats
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -56,7 +56,7 @@ class Runs:
 
     async def run(self, request: Request) -> Response:
         """Start a run, or continue one with answers, and stream its events."""
-        agent, is_left = self._agent_of(request), self._leaves(request)
+        agent, is_left = self._agent_of(request), read_disconnect(request.query_params, cancels=self._is_left)
         question = read_request(read_object(await request.body()))
         owner = owner_of(request.scope)
         if question.resume:
@@ -280,14 +280,6 @@ class Runs:
                 f"no agent {agent[:60]!r}: this server has {names}", status=404, code="agent_not_found"
             )
         return agent
-
-    def _leaves(self, request: Request) -> bool:
-        """Return True if a client that leaves ends its run."""
-        query = request.query_params
-        value = query.get("on_disconnect", "cancel" if self._is_left else "continue")
-        if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
-            raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
-        return value == "cancel"
 
 
 def _tools_of(info: RunInfo) -> list[str]:
