@@ -643,6 +643,23 @@ Path("tea.rtf").write_bytes(b"{\\\\rtf1 {\\\\listtext 1.}Boil water.\\\\par}")
         + DOCUMENT.format(file="tea.rtf"),
         "1. Boil water.",
     ),
+    "jackfield-ocr": Job(
+        """
+import io
+from pathlib import Path
+from PIL import Image
+from jackfield_ocr.parser import OcrParser
+row = "5,1,1,1,1,1,0,0,9,9,96,Tea".replace(",", chr(92) + "t")
+answer = f"if [ $1 = --list-langs ]; then printf '#{chr(92)}neng'; else printf '{row}'; fi"
+Path("tesseract").write_text(f"#!/bin/sh{chr(10)}{answer}")
+Path("tesseract").chmod(0o755)
+file = io.BytesIO()
+Image.new("L", (90, 30), 255).save(file, "PNG")
+parser = OcrParser({"tesseract": str(Path("tesseract").absolute())})
+print(parser.parse(file.getvalue(), source="tea.png").blocks[-1].text)
+""",
+        "Tea",
+    ),
     "jackfield-mail": Job(
         """
 from pathlib import Path

@@ -218,6 +218,8 @@ class ParserSpec(ComponentSpec):
             parsers whose time and memory stay within a few times the size of a file, whatever its content.
         has_parts: Its documents may have `parts`, files that other parsers read. Documents are read again if the
             installed parsers change.
+        part_extensions: The extensions of the parts, if they are always the same: only a change of the parsers of
+            these extensions makes documents be read again.
     """
 
     extensions: tuple[str, ...] = ()
@@ -225,6 +227,7 @@ class ParserSpec(ComponentSpec):
     magic: tuple[bytes, ...] = ()
     in_process_bytes: int = 0
     has_parts: bool = False
+    part_extensions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,16 +32,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file inside of a file: an attachment of a mail, a member of an archive.
+    """A file inside of a file: an attachment of a mail, a member of an archive, a scanned page.
 
     Attributes:
         name: Its name, with folders if it has any; a text from the file, never a path. '' for the only file in a
             compressed one, whose name is that of the outer file without the last extension.
         data: Its content.
+        page: The page of the outer file that it shows, if it is a page: its blocks replace those of that page.
     """
 
     name: str
     data: bytes
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Document:
         title: Its title; '' if it has none.
         metadata: The file's statements about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
         parts: The files in it that are left to other parsers. `DocumentReader` reads them, each in a process with
-            limits, and adds their blocks below their names. A parser returns them only if its descriptor says so.
+            limits, and adds their blocks below their names, or in place of a page. A parser returns them only if its
+            descriptor says so.
     """
 
     source: str

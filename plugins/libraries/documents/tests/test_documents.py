@@ -361,3 +361,19 @@ def test_a_file_that_becomes_a_pipe_does_not_keep_anybody_waiting(tmp_path: Path
     os.mkfifo(tmp_path / "a.ln")
     with pytest.raises(DocParserError, match="not a regular file"):
         _read_bytes(str(tmp_path / "a.ln"), 1000)
+
+
+def test_a_fingerprint_names_the_parsers_of_parts_with_known_extensions_only(site: Site, write: Write) -> None:
+    """A parser of other files must not make an index read all PDFs again."""
+    path = write("a.pg", b"x")
+
+    def fingerprint() -> str:
+        host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
+        return asyncio.run(DocumentReader(host).fingerprint(path)).parser
+
+    site.install("pages", parser="pages", facts="extensions=('pg',), has_parts=True, part_extensions=('scan',)")
+    alone = fingerprint()
+    site.install("other", parser="other", facts="extensions=('ot',)")
+    assert fingerprint() == alone
+    site.install("scans", parser="scans", facts="extensions=('scan',)")
+    assert fingerprint() != alone

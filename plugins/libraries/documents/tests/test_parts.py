@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from jackfield.errors import DocParserError
@@ -89,3 +91,65 @@ def test_inner_files_spend_the_same_budget(monkeypatch: pytest.MonkeyPatch) -> N
     budget = PartBudget(wall_s=60)
     merge(Part("a", b"text"), budget=budget.deeper())
     assert "a was not read" in texts(merge(Part("a", b"text"), budget=budget))[-1]
+
+
+# --- parts that are pages ---
+
+TEXT = (Block("one", page=1), Block("[note]", page=2), Block("four", page=4))
+
+
+def page(number: int, data: bytes) -> Part:
+    return Part("page.scan", data, page=number)
+
+
+def paged(document: Document) -> list[tuple[int | None, str]]:
+    return [(block.page, block.text) for block in document.blocks]
+
+
+def test_a_part_that_is_a_page_replaces_the_blocks_of_its_page() -> None:
+    document = merge(page(2, b"two"), page(3, b"three"), blocks=TEXT)
+    assert paged(document) == [(1, "one"), (2, "One"), (2, "two"), (3, "One"), (3, "three"), (4, "four")]
+    assert (document.parts, document.metadata) == ((), {})
+
+
+def test_pages_keep_their_order_however_long_each_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    barrier = threading.Barrier(2, timeout=60)
+
+    def slow(part: Part) -> Document:
+        barrier.wait()  # two pages are read at the same time
+        return read(part)
+
+    monkeypatch.setattr(parts, "processes_at_once", lambda: 2)
+    document = with_parts(Document("x.pdf", (), "", parts=(page(1, b"a"), page(2, b"b"))), slow, PartBudget(wall_s=60))
+    assert paged(document) == [(1, "One"), (1, "a"), (2, "One"), (2, "b")]
+
+
+def test_pages_without_a_parser_leave_the_document_as_it_is() -> None:
+    document = merge(page(2, b"unknown"), page(3, b"unknown"), blocks=TEXT)
+    assert (document.blocks, document.parts, document.metadata) == (TEXT, (), {})
+
+
+def test_pages_that_cannot_be_read_are_named_once_for_each_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = merge(page(2, b"damaged"), page(3, b"damaged"), page(5, b"five"), page(6, b"damaged"), blocks=TEXT)
+    reason = "page.scan is damaged"
+    assert paged(document) == [
+        (1, "one"),
+        (2, f"[No text on pages 2-3: {reason}]"),
+        (4, "four"),
+        (5, "One"),
+        (5, "five"),
+        (6, f"[No text on page 6: {reason}]"),
+    ]
+    assert document.metadata == {"unread": ["page 2", "page 3", "page 6"], "unread_pages": [2, 3, 6]}
+    monkeypatch.setattr(parts, "MAX_FILES", 1)
+    assert "[No text on page 3: x.zip was not read: only the first 1 files are read]" in texts(
+        merge(page(2, b"two"), page(3, b"three"), blocks=TEXT)
+    )
+
+
+def test_a_document_of_pages_none_of_which_can_be_read_is_refused() -> None:
+    blocks = (Block("[note]", page=1),)
+    with pytest.raises(DocParserError, match=r"^page.scan is damaged$"):
+        merge(page(1, b"damaged"), page(2, b"damaged"), blocks=blocks)
+    with pytest.raises(DocParserError, match=r"^x.zip has no text layer: 2 pages are pictures, and no parser with OCR"):
+        merge(page(1, b"unknown"), page(2, b"unknown"), blocks=blocks)

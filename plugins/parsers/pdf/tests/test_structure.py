@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pypdfium2
@@ -21,9 +22,12 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
+from jackfield import sync
 from jackfield.errors import DocParserError
+from jackfield.plugins import PluginHost, Settings
 from jackfield.retrieval import Block, Document
-from jackfield_documents import cells_of
+from jackfield_documents import DocumentReader, cells_of
+from jackfield_pdf import scans
 from jackfield_pdf.columns import in_columns
 from jackfield_pdf.parser import PdfParser
 from jackfield_pdf.typeset import Line, Part
@@ -613,11 +617,39 @@ def nothing(canvas: Canvas) -> None:
     canvas.setLineWidth(1)
 
 
-def test_a_scan_is_refused_with_its_pages() -> None:
-    with pytest.raises(DocParserError, match=r"a.pdf has no text layer: pages 1-3 of 3 are pictures. Run OCR"):
-        read(drawn(picture, picture, picture))
-    with pytest.raises(DocParserError, match=r"page 2 of 2 is a picture"):
-        read(drawn(nothing, picture))
+def test_a_scan_is_refused_where_no_parser_has_ocr(tmp_path: Path) -> None:
+    for data, reason in (
+        (drawn(picture, picture, picture), "3 pages are pictures"),
+        (drawn(nothing, picture), "its page is a picture"),
+    ):
+        (tmp_path / "a.pdf").write_bytes(data)
+        reader = DocumentReader(PluginHost(Settings(allow=frozenset({"jackfield-pdf"}))))
+        expected = rf"^a.pdf has no text layer: {reason}, and no parser with OCR is .*pip install jackfield-ocr"
+        with pytest.raises(DocParserError, match=expected):
+            sync.run(reader.read(tmp_path / "a.pdf"))
+
+
+def test_pages_that_are_pictures_are_parts_and_the_same_each_time() -> None:
+    data = drawn(lines("one"), picture, nothing, picture)
+    first = read(data).parts
+    assert [(part.name, part.page) for part in first] == [("page.pdf-scan", 2), ("page.pdf-scan", 4)]
+    assert all(part.data.startswith(b"%PDF-") and part.data.endswith(b"%%EOF\r\n") for part in first)
+    assert read(data).parts == first
+
+
+def test_pages_that_share_a_large_picture_are_not_all_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "_SPARE_BYTES", 0)
+    image = ImageReader(Image.effect_noise((300, 300), 90))
+    data = drawn(*[lambda canvas: canvas.drawImage(image, 0, 0, *A4)] * 9)
+    document = read(data)
+    assert 1 <= len(document.parts) <= 2
+    rest = f"pages {len(document.parts) + 1}-9"
+    assert f"[No text on {rest}, only pictures: install jackfield-ocr to read them]" in [
+        block.text for block in document.blocks
+    ]
+
+
+def test_an_empty_file_is_refused_with_its_pages() -> None:
     with pytest.raises(DocParserError, match="all of its 2 pages are empty"):
         read(drawn(nothing, nothing))
 
@@ -626,9 +658,9 @@ def test_pages_that_are_pictures_are_named_where_they_stand() -> None:
     document = read(drawn(lines("one"), picture, picture, nothing, lines("five"), picture))
     assert [(block.page, block.text) for block in document.blocks] == [
         (1, "one"),
-        (2, "[No text on pages 2-3, only pictures: run OCR on the file to read them]"),
+        (2, "[No text on pages 2-3, only pictures: install jackfield-ocr to read them]"),
         (5, "five"),
-        (6, "[No text on page 6, only pictures: run OCR on the file to read them]"),
+        (6, "[No text on page 6, only pictures: install jackfield-ocr to read them]"),
     ]
     assert document.metadata["scanned_pages"] == [2, 3, 6]
     assert document.metadata["pages_without_text"] == [2, 3, 4, 6]

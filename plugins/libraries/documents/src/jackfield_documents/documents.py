@@ -209,7 +209,10 @@ class DocumentReader:
         parser = [key.row.address, key.row.version, key.suffix, settings]
         if key.codec:
             parser.append(key.codec)
-        if self._plugins.spec_of(key.row, ParserSpec).has_parts:
+        spec = self._plugins.spec_of(key.row, ParserSpec)
+        if spec.part_extensions:
+            parser.append(self._parsers_of(spec.part_extensions))
+        elif spec.has_parts:
             parser.append(self.parsers())
         return Fingerprint(key.content_hash, json.dumps(parser))
 
@@ -219,6 +222,13 @@ class DocumentReader:
         prefer = sorted(self._plugins.settings.prefer.items())
         text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_encode_setting)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def _parsers_of(self, extensions: tuple[str, ...]) -> str:
+        """Return the parsers of these extensions, with a hash of their settings."""
+        specs = self._plugins.specs("parser", ParserSpec)
+        rows = [row for row, spec in specs if not set(extensions).isdisjoint(spec.extensions)]
+        text = json.dumps([(row.address, row.version, self._cfg_of(row)) for row in rows], default=_encode_setting)
+        return hashlib.sha256(text.encode()).hexdigest() if rows else ""
 
     def _read(self, path: str, stop: StopSignal) -> Document:
         key, data = self._identify(path)
@@ -276,9 +286,13 @@ class DocumentReader:
         inner = budget.deeper() if budget else PartBudget(wall_s=self._limits.for_file(len(data)).wall_s)
 
         def read(part: Part) -> Document:
+            is_page = part.page is not None
+            if is_page and not self._has_parser_of(_suffix(part.name)):  # its first bytes lead back to this parser
+                raise NoParserError(self._explain_missing_parser(part.name, self._plugins.specs("parser", ParserSpec)))
             row = self._row_for(part.name, part.data)
             key = _Key(hashlib.sha256(part.data).hexdigest(), row, self._kind(row, part.name))
-            return self._parse_with_parts(key, part.data, _name(part.name), stop, inner)
+            inner_name = name if is_page else _name(part.name)  # errors name the file that has the page
+            return self._parse_with_parts(key, part.data, inner_name, stop, inner)
 
         return replace(with_parts(replace(document, parts=parts), read, inner), content_hash=key.content_hash)
 
@@ -334,9 +348,14 @@ class DocumentReader:
 
     def _kind(self, row: Row, path: str) -> str:
         """Return the kind of a file by its name: its extension, or the whole name for a compressed file."""
-        return _name(path) if self._plugins.spec_of(row, ParserSpec).has_parts else _suffix(path)
+        spec = self._plugins.spec_of(row, ParserSpec)
+        return _name(path) if spec.has_parts and not spec.part_extensions else _suffix(path)
 
     # --- choosing a parser ---
+
+    def _has_parser_of(self, suffix: str) -> bool:
+        specs = self._plugins.specs("parser", ParserSpec)
+        return suffix in self._parser_for or any(suffix in spec.extensions for _, spec in specs)
 
     def _row_for(self, path: str, data: bytes) -> Row:
         specs = self._plugins.specs("parser", ParserSpec)

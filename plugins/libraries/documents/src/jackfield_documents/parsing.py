@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast, get_args
@@ -88,19 +88,19 @@ class ParseJob:
 
 
 class StopSignal:
-    """Ends the process that parses a file when no caller waits for the document any more."""
+    """Ends the processes that parse a file and its parts when no caller waits for the document any more."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_set = False
-        self._kill: Callable[[], None] | None = None
+        self._processes: set[subprocess.Popen[bytes]] = set()
 
     def set(self) -> None:
-        """Kill the process. If none is parsing yet, none begins."""
+        """Kill the processes. No other begins."""
         with self._lock:
             self._is_set = True
-            if self._kill is not None:
-                self._kill()
+            for process in self._processes:
+                process.kill()
 
     @contextmanager
     def kills(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
@@ -112,12 +112,12 @@ class StopSignal:
         with self._lock:
             if self._is_set:
                 raise DocParserError("reading was cancelled")
-            self._kill = process.kill
+            self._processes.add(process)
         try:
             yield
         finally:
             with self._lock:
-                self._kill = None
+                self._processes.discard(process)
 
 
 class ParserUnavailableError(Exception):
@@ -294,8 +294,8 @@ class _Process:
             match json.loads(frame):
                 case {"blocks": list(rows)}:
                     blocks += [_parse_block(*row) for row in rows]
-                case {"part": str(name)}:
-                    parts.append(Part(name, read_frame(self._answers, most=remaining)))
+                case {"part": str(name), "page": int() | None as page}:
+                    parts.append(Part(name, read_frame(self._answers, most=remaining), page))
                     remaining -= len(parts[-1].data)
                 case {"title": str(title), "metadata": dict(metadata)}:
                     return Document(job.source, tuple(blocks), "", title, metadata, tuple(parts))

@@ -127,7 +127,7 @@ def _frames(document: Document) -> Iterator[bytes]:
         rows = [(block.text, block.kind, block.page, block.level) for block in blocks]
         yield json.dumps({"blocks": rows}).encode()
     for part in document.parts:
-        yield json.dumps({"part": part.name}).encode()
+        yield json.dumps({"part": part.name, "page": part.page}).encode()
         yield part.data
     yield json.dumps({"title": document.title, "metadata": dict(document.metadata)}, default=str).encode()
 

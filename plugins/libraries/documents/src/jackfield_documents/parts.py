@@ -1,13 +1,18 @@
-"""Read the files in a file, such as attachments and members of archives, and add them to its document."""
+"""Read the files in a file, such as attachments and scanned pages, and add them to its document."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from jackfield.errors import DocParserError
+from jackfield.messages import basename_of
+from jackfield.plugins import install_hint
 from jackfield.retrieval import Block, Document, Part, shown_path
+from jackfield_documents.parsing import processes_at_once
 
 MAX_DEPTH = 3  # an archive in a mail in an archive
 MAX_FILES = 1000
@@ -26,6 +31,7 @@ class _Use:
 
     files: int = 0
     size_bytes: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,9 @@ class PartBudget:
         Raises:
             DocParserError: A limit is exceeded; the message names the file and the limit.
         """
-        self._use.files += 1
-        self._use.size_bytes += len(part.data)
+        with self._use.lock:
+            self._use.files += 1
+            self._use.size_bytes += len(part.data)
         if self.depth > MAX_DEPTH:
             reason = f"it is nested more than {MAX_DEPTH} levels deep"
         elif self._use.files > MAX_FILES:
@@ -68,7 +75,7 @@ class PartBudget:
 
 
 def with_parts(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
-    """Return a document with the blocks of its parts, each part below a heading with its name.
+    """Return a document with the blocks of its parts, each part below a heading with its name, or in place of its page.
 
     Pages are those of the part; if only some parts have pages, the other ones are one page long. A part that cannot be
     read is named in a block and in `metadata["unread"]`; parts without an installed parser are listed at the end.
@@ -77,7 +84,11 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
         document: The document.
         read: Reads a part.
         budget: Limits the parts.
+
+    Raises:
+        DocParserError: All pages of the document are parts, and none can be read; the message names it.
     """
+    document = _with_pages(document, read, budget)
     blocks = list(document.blocks)
     unread = list(document.metadata.get("unread", ()))
     without_parser: list[str] = []
@@ -104,6 +115,70 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
         blocks = [replace(block, page=1) if block.page is None else block for block in blocks]
     metadata = {**document.metadata, **({"unread": unread} if unread else {})}
     return replace(document, blocks=tuple(blocks), metadata=metadata, parts=())
+
+
+def _with_pages(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
+    """Return a document with the blocks of those parts that are pages; other parts remain."""
+    pages = {part.page: part for part in document.parts if part.page is not None}
+    rest = tuple(part for part in document.parts if part.page is None)
+    if not pages:
+        return document
+    name = shown_path(basename_of(document.source))[:_MAX_NAME_CHARS]
+
+    def attempt(part: Part) -> Document | DocParserError:
+        try:
+            budget.spend(part, name)
+            return read(part)
+        except DocParserError as error:
+            return error
+
+    with ThreadPoolExecutor(processes_at_once()) as threads:
+        results = dict(zip(pages, threads.map(attempt, pages.values()), strict=True))
+    errors = {page: result for page, result in results.items() if isinstance(result, DocParserError)}
+    others = [block for block in document.blocks if block.page not in pages]
+    if len(errors) == len(pages) and not others:
+        raise _no_text_error(name, list(errors.values()))
+    if any(isinstance(error, NoParserError) for error in errors.values()):
+        return replace(document, parts=rest)  # the document has a note about its pages
+    blocks = others + [
+        replace(block, page=page)
+        for page, result in results.items()
+        if isinstance(result, Document)
+        for block in result.blocks
+    ]
+    for pages_alike in _runs([(page, str(error)) for page, error in errors.items()]):
+        blocks.append(Block(f"[No text on {_page_range(pages_alike)}: {errors[pages_alike[0]]}]", page=pages_alike[0]))
+    blocks.sort(key=lambda block: block.page or 0)
+    metadata = dict(document.metadata)
+    if errors:
+        metadata["unread"] = [*metadata.get("unread", ()), *(f"page {page}" for page in errors)]
+        metadata["unread_pages"] = list(errors)
+    return replace(document, blocks=tuple(blocks), metadata=metadata, parts=rest)
+
+
+def _no_text_error(name: str, errors: Sequence[DocParserError]) -> DocParserError:
+    if isinstance(errors[0], NoParserError):
+        count = "its page is a picture" if len(errors) == 1 else f"{len(errors)} pages are pictures"
+        install = install_hint("parser", "ocr")
+        return DocParserError(f"{name} has no text layer: {count}, and no parser with OCR is installed{install}")
+    return errors[0]
+
+
+def _runs(reasons: Sequence[tuple[int, str]]) -> list[list[int]]:
+    """Group consecutive pages that have the same reason."""
+    runs: list[list[int]] = []
+    previous = ""
+    for page, reason in reasons:
+        if runs and runs[-1][-1] == page - 1 and reason == previous:
+            runs[-1].append(page)
+        else:
+            runs.append([page])
+        previous = reason
+    return runs
+
+
+def _page_range(pages: Sequence[int]) -> str:
+    return f"page {pages[0]}" if len(pages) == 1 else f"pages {pages[0]}-{pages[-1]}"
 
 
 def _below(name: str, document: Document) -> Iterator[Block]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from jackfield.errors import DocParserError
 from jackfield_pdf.rules import shows_a_picture
+from jackfield_pdf.scans import copy_pages
 from jackfield_pdf.typeset import Line, lines_of
 
 # PDFium must not be called by two threads at once, whichever documents they read: the lock is the process's, as is
@@ -54,13 +55,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file. `count` is the number of its pages; `unreadable` are the pages that are not in `pages`."""
+    """The content of a file. `count` is the number of its pages; `unreadable` are the pages that are not in `pages`.
+
+    `copies` are pages that are pictures, by number, each as a file of its own.
+    """
 
     title: str
     count: int
     pages: tuple[Page, ...]
     unreadable: tuple[int, ...]
     outline: tuple[Entry, ...]
+    copies: Mapping[int, bytes] = field(default_factory=dict)
 
     @property
     def without_text(self) -> list[int]:
@@ -88,8 +93,11 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
             raise DocParserError(f"{source} has {count} pages: split it, or raise max_pages ({limits.pages})")
         numbers = range(1, count + 1)
         pages = list(_short_enough((_page(document, number) for number in numbers), source, limits.chars))
+        scanned = [page.number for page in pages if page and page.is_picture]
+        with _PDFIUM:
+            copies = copy_pages(document, scanned, len(data)) if scanned else {}
     unreadable = (number for number, page in zip(numbers, pages, strict=True) if page is None)
-    return Reading(title, count, tuple(filter(None, pages)), tuple(unreadable), outline)
+    return Reading(title, count, tuple(filter(None, pages)), tuple(unreadable), outline, copies)
 
 
 def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) -> Iterator[Page | None]:

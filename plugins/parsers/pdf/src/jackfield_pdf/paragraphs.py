@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise, takewhile
@@ -43,7 +43,7 @@ _LETTERS = str.maketrans(
         "\uf0a7": "▪",
     }
 )
-_NOTE = "[No text on {pages}, only pictures: run OCR on the file to read them]"
+_NOTE = "[No text on {pages}, only pictures: install jackfield-ocr to read them]"
 _NEIGHBOURS = 8  # lines before and after one that show how wide its column is
 _NEAREST = 3  # lines before and after one that may be of the same paragraph
 _EDGE = 2.0  # points; the edges of justified lines are nearer to each other
@@ -51,12 +51,13 @@ _MOST_COLUMNS = 50
 _MOST_INDENT = 100  # characters
 
 
-def blocks_of(pages: Sequence[Page], headings: Headings) -> Iterator[Block]:
+def blocks_of(pages: Sequence[Page], headings: Headings, copied: Container[int] = ()) -> Iterator[Block]:
     """Yield the blocks of a document, page by page; no block spans two pages.
 
-    Pages that are pictures without text are named at their place, so that a reader knows of them.
+    Pages that are pictures without text are named at their place, so that a reader knows of them. Those that are
+    `copied` into parts have notes of their own, because OCR may replace these.
     """
-    notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages)}
+    notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages, copied)}
     compounds = _compounds(pages)
     for page in pages:
         if page.number in notes:
@@ -79,9 +80,9 @@ def _compounds(pages: Sequence[Page]) -> set[str]:
     return set(chain.from_iterable(map(_COMPOUND.findall, with_hyphens)))
 
 
-def _pictures(pages: Sequence[Page]) -> Iterator[tuple[int, int]]:
+def _pictures(pages: Sequence[Page], copied: Container[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last page of each row of pages that are pictures."""
-    for is_picture, group in groupby(pages, key=lambda page: page.is_picture):
+    for (is_picture, _), group in groupby(pages, key=lambda page: (page.is_picture, page.number in copied)):
         if is_picture:
             numbers = [page.number for page in group]
             yield numbers[0], numbers[-1]

@@ -9,16 +9,16 @@ from pydantic import Field, SecretStr
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, Document, Parser
+from jackfield.retrieval import Block, Document, Parser, Part
 from jackfield_pdf.headings import headings_of
 from jackfield_pdf.pages import Limits, Reading, read_pages
 from jackfield_pdf.paragraphs import blocks_of, in_ranges
 from jackfield_pdf.running import without_running_lines
+from jackfield_pdf.scans import SCAN
 
 _HEADER_BYTES = 1024  # where readers look for `%PDF-`
 _TRAILER_BYTES = 2048
 _MOST_SHOWN = 20
-_PICTURES = ("is a picture", "are pictures")
 _NO_TITLES = ("", "untitled", "untitled document", "(unspecified)", "(anonymous)", "unknown")
 
 
@@ -32,7 +32,7 @@ class PdfConfig(Config):
 
 
 class PdfParser(Parser):
-    """Reads the text layer of PDF files, page by page.
+    """Reads the text layer of PDF files, page by page; pages that are pictures are parts, for a parser with OCR.
 
     Pages that have no text are named in `metadata["pages_without_text"]`, those of them that show a picture in
     `metadata["scanned_pages"]`, damaged ones in `metadata["unreadable_pages"]` and, for
@@ -48,7 +48,7 @@ class PdfParser(Parser):
         """Turn a PDF into headings, paragraphs, lists, tables and code.
 
         Raises:
-            DocParserError: It is empty, not a PDF, cut off, damaged, encrypted, too long, or a scan without text.
+            DocParserError: It is empty, not a PDF, cut off, damaged, encrypted, too long, or without text and pictures.
         """
         _check_ends(data, source)
         password = self.config.password.get_secret_value() if self.config.password else None
@@ -59,7 +59,7 @@ class PdfParser(Parser):
         pages, running = list(reading.pages), list[str]()
         if not self.config.running_lines:
             pages, running = without_running_lines(pages, headings)
-        blocks = tuple(blocks_of(pages, headings))
+        blocks = tuple(blocks_of(pages, headings, reading.copies))
         return Document(
             source,
             blocks,
@@ -73,6 +73,7 @@ class PdfParser(Parser):
                 "unreadable_pages": list(reading.unreadable),
                 "unread": [in_ranges(reading.unreadable)] if reading.unreadable else [],
             },
+            parts=tuple(Part(SCAN, data, page=number) for number, data in reading.copies.items()),
         )
 
 
@@ -89,15 +90,8 @@ def _check_ends(data: bytes, source: str) -> None:
 def _check_text(reading: Reading, source: str) -> None:
     if not reading.pages:
         raise DocParserError(f"{source} is damaged: none of its {reading.count} pages can be read")
-    if len(reading.without_text) < len(reading.pages):
-        return
-    scanned = reading.scanned
-    if not scanned:
+    if len(reading.without_text) == len(reading.pages) and not reading.scanned:
         raise DocParserError(f"{source} has no text layer: all of its {reading.count} pages are empty or drawn")
-    raise DocParserError(
-        f"{source} has no text layer: {in_ranges(scanned)} of {reading.count} {_PICTURES[len(scanned) > 1]}. "
-        "Run OCR on it first"
-    )
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:

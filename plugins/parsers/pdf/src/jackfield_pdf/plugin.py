@@ -13,9 +13,11 @@ def parsers() -> list[ParserSpec]:
             name="pdf",
             target="jackfield_pdf.parser:PdfParser",
             config="jackfield_pdf.parser:PdfConfig",
-            summary="The text of PDF files by page, with PDFium: paragraphs joined, large type as headings; no OCR.",
+            summary="The text of PDF files by page, with PDFium: paragraphs joined, large type as headings.",
             extensions=("pdf",),
             media_types=("application/pdf", "application/x-pdf"),
             magic=(b"%PDF-",),
+            has_parts=True,
+            part_extensions=("pdf-scan",),
         )
     ]

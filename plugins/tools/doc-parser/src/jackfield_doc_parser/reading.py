@@ -156,7 +156,9 @@ class Documents:
         if cached is not None:
             return cached
         document = await self._reader.read(path)
-        if document.content_hash == fingerprint.content_hash:  # it may have changed in between
+        # The file may have changed in between; pages that OCR could not read may be readable once it is installed.
+        is_complete = document.content_hash == fingerprint.content_hash and not document.metadata.get("unread_pages")
+        if is_complete:
             await in_worker(self._cache.put, fingerprint, replace(document, source=""))
         return document
 

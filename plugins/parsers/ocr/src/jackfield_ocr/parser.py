@@ -1,0 +1,67 @@
+"""Turn scanned pages and pictures into a document."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from jackfield.config import Config, ProgramText
+from jackfield.errors import DocParserError
+from jackfield.retrieval import Block, Document, Parser
+from jackfield_ocr.pictures import Limits, pictures_of
+from jackfield_ocr.tesseract import choose_languages, find_program, recognise
+
+NOTE = "[Read by OCR: letters and numbers may be wrong]"
+
+
+class OcrConfig(Config):
+    """The settings for recognising text."""
+
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Tesseract's names of the languages, the most frequent first: eng, chi_sim; if empty, those of "
+        "eng and chi_sim that are installed",
+    )
+    tesseract: ProgramText = Field(default="", description="The program; looked for on the PATH if it is empty")
+    dpi: int = Field(default=200, ge=72, le=600, description="Resolution at which pages of PDFs are read")
+    max_pixels: int = Field(default=12_000_000, ge=10_000, description="A larger page or picture is scaled down")
+    max_pages: int = Field(default=100, ge=1, description="A picture with more pages (TIFF) is read up to this one")
+    timeout_s: float = Field(default=60.0, gt=0, description="How long reading one page may take")
+    min_confidence: float = Field(
+        default=40.0, ge=0, le=100, description="Paragraphs below this mean confidence are left out, as noise"
+    )
+
+
+class OcrParser(Parser):
+    """Reads scanned pages and pictures with Tesseract, which it starts for each page."""
+
+    name: ClassVar[str] = "ocr"
+    config_class = OcrConfig
+    config: OcrConfig
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        """Turn a picture, or a PDF of scanned pages, into paragraphs below a note that says so.
+
+        Raises:
+            DocParserError: It is empty, damaged, no picture or without text; or Tesseract or a language is missing.
+        """
+        config = self.config
+        pictures = pictures_of(data, source, Limits(config.dpi, config.max_pixels))
+        program = find_program(config.tesseract, source)
+        languages = choose_languages(program, config.languages, source)
+        blocks: list[Block] = []
+        unread: list[str] = []
+        for page, picture in enumerate(pictures, start=1):
+            if page > config.max_pages:
+                unread = [f"the rest after page {config.max_pages}"]
+                break
+            texts = recognise(program, picture, languages, source, timeout_s=config.timeout_s)
+            paragraphs = [text for text, confidence in texts if confidence >= config.min_confidence]
+            if paragraphs:
+                blocks.append(Block(NOTE, page=page))
+            blocks += [Block(text, page=page) for text in paragraphs]
+        if not blocks:
+            raise DocParserError(f"{source} has no text that OCR can read ({'+'.join(languages)})")
+        metadata = {"ocr": "+".join(languages), "unread": unread}
+        return Document(source, tuple(blocks), content_hash="", metadata=metadata)

@@ -1,0 +1,22 @@
+"""The components of this package."""
+
+from __future__ import annotations
+
+from jackfield.plugins import ParserSpec, hook
+
+
+@hook.parsers
+def parsers() -> list[ParserSpec]:
+    """Return the parser for scanned pages and pictures."""
+    return [
+        ParserSpec(
+            name="ocr",
+            target="jackfield_ocr.parser:OcrParser",
+            config="jackfield_ocr.parser:OcrConfig",
+            summary="Scanned pages of PDFs, and pictures, through Tesseract where that is installed.",
+            # The parser of PDF files names its pages without text so.
+            extensions=("pdf-scan", "png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"),
+            media_types=("image/png", "image/jpeg", "image/tiff", "image/bmp", "image/webp"),
+            effects=frozenset({"files", "processes"}),
+        )
+    ]

@@ -1,0 +1,53 @@
+"""Copy pages that are pictures into files of their own, which a parser with OCR reads."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+SCAN = "page.pdf-scan"
+"""The name of such a file. Its extension leads it to a parser with OCR, not back to this one."""
+
+_SPARE_BYTES = 8 * 2**20
+# PDFium writes the time and random numbers, and the same file must always give the same parts.
+_RANDOM = re.compile(rb"(?<=/ID\[<)[0-9A-F]+><[0-9A-F]+(?=>\])|(?<=/CreationDate\(D:)\d+")
+_HEAD_BYTES, _TAIL_BYTES = 1024, 256
+
+
+def copy_pages(document: Any, numbers: Sequence[int], size_bytes: int) -> dict[int, bytes]:
+    """Return pages by their numbers, each as a PDF of one page. The caller holds the lock of PDFium.
+
+    All pages may share one large picture, so the copies end where they are twice as large as the file.
+
+    Args:
+        document: The file.
+        numbers: The pages, from 1.
+        size_bytes: The size of the file.
+    """
+    import pypdfium2
+
+    copies: dict[int, bytes] = {}
+    remaining = 2 * size_bytes + _SPARE_BYTES
+    for number in numbers:
+        copy = pypdfium2.PdfDocument.new()
+        try:
+            copy.import_pages(document, [number - 1])
+            file = io.BytesIO()
+            copy.save(file)
+        except pypdfium2.PdfiumError:
+            continue
+        finally:
+            copy.close()
+        data = file.getvalue()
+        remaining -= len(data)
+        if remaining < 0:
+            break
+        head, rest = data[:_HEAD_BYTES], data[_HEAD_BYTES:]
+        copies[number] = _without_random(head) + rest[:-_TAIL_BYTES] + _without_random(rest[-_TAIL_BYTES:])
+    return copies
+
+
+def _without_random(data: bytes) -> bytes:
+    return _RANDOM.sub(lambda match: re.sub(rb"[0-9A-F]", b"0", match[0]), data)
