@@ -16,7 +16,7 @@ from jackfield.plugins import PluginHost, default_host
 from jackfield.runs import RunResources
 from jackfield.sandboxes import ProgramSandbox, choose_sandbox
 from jackfield.settings import Settings
-from jackfield.tools import ToolContext
+from jackfield.tools import ToolContext, find_tool, run_tool
 from jackfield_code_interpreter import fonts
 from jackfield_code_interpreter.tool import CodeInterpreter
 
@@ -57,6 +57,18 @@ def test_where_no_sandbox_is_installed_no_code_runs() -> None:
     with pytest.raises(ToolServiceError, match=r"No code was run.*sandbox='none'") as caught:
         sync.run(tool.call({"code": "print(1)"}))
     assert caught.value.code == "no_sandbox"
+
+
+@pytest.mark.parametrize("name", ["code_interpreter", "python_executor"])
+def test_a_sandbox_that_the_host_of_an_agent_blocks_is_not_used(name: str) -> None:
+    host = PluginHost(Settings(block=frozenset({"jackfield-bubblewrap", "jackfield-monty"})))
+    with pytest.raises(ToolServiceError, match=r"no sandbox can be used"):
+        sync.run(run_tool(find_tool({"name": name}, host), {"code": "print(1)"}, ToolContext()))
+    for sandbox in ("bubblewrap", "landlock"):
+        tool = find_tool({"name": name, "sandbox": sandbox}, host).load()
+        assert tool.needs_approval
+        with pytest.raises(ToolServiceError, match="bubblewrap"):
+            sync.run(tool.call({"code": "print(1)"}))  # type: ignore[arg-type]
 
 
 def test_a_sandbox_that_nobody_offers_is_an_error_that_names_it() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from typing import NoReturn
 
+import pytest
+
+import jackfield.plugins
 from jackfield.plugins import PluginHost, Settings
 
 
@@ -11,3 +16,16 @@ from jackfield.plugins import PluginHost, Settings
 def plain_host() -> PluginHost:
     """Return a host with the installed plugins; plugins blocked by the developer's settings are included."""
     return PluginHost(Settings())
+
+
+def forbid_default_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let plugins that are loaded fail where they ask for the host of the process."""
+    default_host = jackfield.plugins.default_host
+    monkeypatch.setattr(jackfield.plugins, "default_host", _fail)
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("jackfield.") and vars(module).get("default_host") is default_host:
+            monkeypatch.setattr(module, "default_host", _fail)
+
+
+def _fail() -> NoReturn:
+    raise AssertionError("the component has a host of its own: take plugins, settings and keys from `self.host`")

@@ -87,8 +87,18 @@ class PythonExecutor(BaseTool):
 
     def __init__(self, cfg: PythonExecutorConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
         super().__init__(cfg, **settings)
-        self.needs_approval = needs_approval(self.config.sandbox, Sandbox, host=self.host or default_host())
+        self.host = None
         self._chosen_sandbox: tuple[ProgramSandbox | CodeSandbox, str] | None = None
+
+    @property
+    def host(self) -> Plugins | None:
+        """The host whose sandboxes are used. Approval is needed where the chosen one leaves files open."""
+        return self._host
+
+    @host.setter
+    def host(self, host: Plugins | None) -> None:
+        self._host = host
+        self.needs_approval = needs_approval(self.config.sandbox, Sandbox, host=host or default_host())
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002

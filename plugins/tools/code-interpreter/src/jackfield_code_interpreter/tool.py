@@ -56,14 +56,23 @@ class CodeInterpreter(BaseTool):
         **settings: Any,
     ) -> None:
         super().__init__(cfg, **settings)
-        self._host = host
-        self.needs_approval = needs_approval(self.config.sandbox, ProgramSandbox, host=host or default_host())
+        self.host = host
         if self.config.work_dir is None and os.environ.get(WORK_DIR_VARIABLE):
             self.config = self.config.model_copy(update={"work_dir": os.environ[WORK_DIR_VARIABLE]})
         self._key = f"{NAME}:{uuid4().hex}"  # two tools in one run have two kernels
         self._own: KernelSession | None = None
         self._sandbox: ProgramSandbox | None = None
         self._warm: WarmSessions | None = None
+
+    @property
+    def host(self) -> Plugins | None:
+        """The host whose sandboxes are used. Approval is needed where the chosen one leaves files open."""
+        return self._host
+
+    @host.setter
+    def host(self, host: Plugins | None) -> None:
+        self._host = host
+        self.needs_approval = needs_approval(self.config.sandbox, ProgramSandbox, host=host or default_host())
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult | str:

@@ -45,7 +45,7 @@ from jackfield.tools import (
     run_tool,
 )
 from jackfield_testkit.effects import undeclared, unexpected_reads, unseen, watching
-from jackfield_testkit.installed import plain_host
+from jackfield_testkit.installed import forbid_default_host, plain_host
 from jackfield_testkit.leftovers import left_open
 from jackfield_testkit.loopwatch import check_loop
 from jackfield_testkit.suites.base import Suite
@@ -223,6 +223,16 @@ class ToolSuite(Suite):
             assert error is None or isinstance(error, ToolServiceError), f"without a context it ends in {error!r}"
             if not (self.files or self.urls):  # those of a conversation are not there
                 _expect(output, arguments, expected)
+        finally:
+            sync.run(_aclose(tool.load()))
+
+    def test_it_takes_plugins_and_keys_from_its_host(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        arguments, expected = self._first_example()
+        tool = self.make_tool()
+        tool.load()
+        forbid_default_host(monkeypatch)
+        try:
+            _expect(asyncio.run(_in_a_run_of_its_own(tool, arguments, bench)), arguments, expected)
         finally:
             sync.run(_aclose(tool.load()))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jackfield.errors import ToolServiceError
+from jackfield.plugins import default_host
 from jackfield.tools import BaseTool, ToolContext, ToolResult, Workspace
 
 Params = str | Mapping[str, Any]
@@ -383,6 +384,12 @@ class HoldsUpTheLoop(Honest):
 class ReadsPasswords(Honest):
     def answer(self, text: str, context: ToolContext | None) -> Any:
         Path("/etc/passwd").read_bytes()
+        return super().answer(text, context)
+
+
+class ForgetsItsHost(Honest):
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        default_host()
         return super().answer(text, context)
 
 
