@@ -118,12 +118,25 @@ def test_a_folder_without_a_tokenizer_json_gets_its_tokenizer_from_transformers(
     assert vectors(make(folder)) == pytest.approx(expected, abs=1e-5)
 
 
-def test_code_that_comes_with_a_model_is_not_run(made: Callable[..., Path], make: Make, tmp_path: Path) -> None:
+def test_code_that_comes_with_a_model_is_run_only_if_it_is_trusted(
+    made: Callable[..., Path], make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.syspath_prepend(tmp_path / "modules")
     folder = made("Bert")
+    expected = vectors(make(folder))
     config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "strange", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
+    config |= {"model_type": "strange", "auto_map": {"AutoConfig": "own_code.C", "AutoModel": "own_code.M"}}
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "code.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
-    with pytest.raises(ModelRequestError, match="trust_remote_code"):
-        vectors(make(folder))
+    (folder / "own_code.py").write_text(
+        f"open({str(tmp_path / 'run')!r}, 'w')\n"
+        "from transformers import BertConfig, BertModel\n"
+        "class C(BertConfig):\n    model_type = 'strange'\n"
+        "class M(BertModel):\n    config_class = C\n"
+    )
+    for settings in ({}, {"engine": "torch"}):
+        with pytest.raises(ModelRequestError, match="trust_remote_code"):
+            vectors(make(folder, **settings))
     assert not (tmp_path / "run").exists()
+    assert vectors(make(folder, trust_remote_code=True)) == pytest.approx(expected, abs=1e-5)
+    assert (tmp_path / "run").exists()

@@ -144,6 +144,15 @@ def test_an_image_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tools"]
 
 
+def test_an_image_that_cannot_replace_what_has_its_name_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / save_image(PNG, Workspace(tmp_path), "tools", ending=".png")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ToolServiceError, match="cannot be saved"):
+        save_image(PNG, Workspace(tmp_path), "tools", ending=".png")
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_a_saved_image_may_be_read_by_others_as_the_user_has_set_it(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     name = save_image(PNG, Workspace(tmp_path), "tools", ending=".png")

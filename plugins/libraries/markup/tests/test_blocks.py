@@ -80,6 +80,16 @@ def test_a_table_of_data_is_a_github_table() -> None:
     ]
 
 
+@pytest.mark.parametrize("height", [1, 2, 3, 4])
+def test_a_cell_is_repeated_in_the_rows_that_it_spans_and_no_others(height: int) -> None:
+    rows = "".join(f"<tr><td>b{number}<td>c{number}" for number in range(4 - height))
+    spanned = "".join(f"<tr><td>s{number}" for number in range(1, height))
+    ((_, table),) = read(f"<table><tr><th>h<th>i<tr><td rowspan={height}>a<td>s0{spanned}{rows}</table>")
+    lines = [f"| a | s{number} |" for number in range(height)]
+    lines += [f"| b{number} | c{number} |" for number in range(4 - height)]
+    assert table.splitlines()[2:] == lines
+
+
 @pytest.mark.parametrize("attribute", ["colspan", "rowspan"])
 def test_a_page_of_many_spans_is_no_table_of_millions_of_cells(attribute: str) -> None:
     rows = f"<tr><td {attribute}=1000>a<td>b" * 300

@@ -65,7 +65,8 @@ def test_results_are_documents_if_they_list_some_and_text_otherwise() -> None:
         Passage("one", "b.md", 2),
         Passage("two", "b.md"),
     ]
-    assert passages_in_result(Message("function", "[1, 2]", name="f")) == [Passage("[1, 2]", "f", from_tool=True)]
+    for other in ("[1, 2]", f"{listed[:-1]}, 2]", '[{"url": "a"}]', '[{"text": ["a"]}]', '[{"url": "a", "text": "b"}]'):
+        assert passages_in_result(Message("function", other, name="f")) == [Passage(other, "f", from_tool=True)]
 
 
 def test_no_passage_is_read_twice() -> None:

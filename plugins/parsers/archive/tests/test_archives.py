@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 from jackfield import sync
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
+from jackfield_archive import tars
 from jackfield_archive.tars import TarParser
 from jackfield_archive.zips import ZipParser
 from jackfield_documents import DocumentReader
@@ -23,6 +26,16 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
+    return data.getvalue()
+
+
+def tarred(files: Mapping[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
     return data.getvalue()
 
 
@@ -128,13 +141,8 @@ def test_zeros_in_a_compressed_file_are_no_archive() -> None:
 
 
 def test_the_rest_of_a_damaged_archive_is_named() -> None:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        for name in ("a.txt", "b.txt"):
-            entry = tarfile.TarInfo(name)
-            entry.size = 600
-            archive.addfile(entry, io.BytesIO(b"x" * 600))
-    document = TarParser().parse(data.getvalue()[: 512 + 1024 + 512 + 10], source="x.tar")
+    data = tarred({"a.txt": b"x" * 600, "b.txt": b"x" * 600})
+    document = TarParser().parse(data[: 512 + 1024 + 512 + 10], source="x.tar")
     assert [part.name for part in document.parts] == ["a.txt"]
     assert document.metadata["unread"] in (["b.txt"], ["b.txt", "the rest of the archive"], ["the rest of the archive"])
 
@@ -155,9 +163,35 @@ def test_a_name_in_utf8_without_its_flag_is_read() -> None:
     assert ZipParser().parse(data, source="x.zip").parts[0].name == "größe.txt"
 
 
-def test_hidden_files_are_counted() -> None:
+def test_hidden_files_are_counted_and_not_read() -> None:
     document = ZipParser().parse(zipped({"a.txt": b"a", ".git/b": b"b", "__MACOSX/c": b"c"}), source="x.zip")
     assert texts(document) == ["- a.txt (1 bytes)\n- and 2 hidden files, which are not read"]
+    assert [part.name for part in document.parts] == ["a.txt"]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_file_is_unpacked_up_to_a_size_and_a_ratio(
+    compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = compress(bytes(5000))
+    monkeypatch.setattr(tars, "ALWAYS_ALLOWED_BYTES", 1000)
+    for size, ratio, is_read in ((5000, 5000, True), (4999, 5000, False), (5000, 4999 // len(data), False)):
+        monkeypatch.setattr(tars, "MAX_UNPACKED", size)
+        monkeypatch.setattr(tars, "MAX_RATIO", ratio)
+        if is_read:
+            assert len(TarParser().parse(data, source="x.gz").parts[0].data) == 5000
+        else:
+            with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: unpacked it has more than 0 MiB"):
+                TarParser().parse(data, source="x.gz")
+
+
+def test_an_archive_holds_up_to_so_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tarred({"a.txt": b"a", "b.txt": b"b", "c.txt": b"c"})
+    monkeypatch.setattr(tars, "MAX_ENTRIES", 3)
+    assert len(TarParser().parse(data, source="x.tar").parts) == 3
+    monkeypatch.setattr(tars, "MAX_ENTRIES", 2)
+    with pytest.raises(DocParserError, match="it holds more than 2 files"):
+        TarParser().parse(data, source="x.tar")
 
 
 @pytest.mark.parametrize(

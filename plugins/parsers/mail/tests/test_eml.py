@@ -108,6 +108,28 @@ def test_a_header_is_decoded(header: str, subject: str | None) -> None:
     assert title == subject or subject is None
 
 
+def test_the_first_of_headers_with_one_name_counts() -> None:
+    document = parse(b"Subject: first\nsubject: second\nFrom: a@b\nFROM: c@d\n\ntext")
+    assert texts(document) == ["first", "From: a@b", "text"]
+    assert document.metadata == {"from": "a@b"}
+
+
+@pytest.mark.parametrize(
+    "name", ["../a.md", "/etc/a.md", r"..\a.md", r"C:\Users\x/a.md", r"x\..\a.md ", "x" * 400 + "/a.md"]
+)
+def test_an_attachment_has_the_last_part_of_its_name(name: str) -> None:
+    made = mail()
+    made.add_attachment("text", filename=name)
+    assert [part.name for part in parse(made).parts] == ["a.md"]
+
+
+def test_the_name_of_an_attachment_keeps_its_extension_however_long_it_is() -> None:
+    made = mail()
+    made.add_attachment("text", filename="x" * 500 + ".md")
+    (part,) = parse(made).parts
+    assert (len(part.name), part.name[-4:]) == (200, "x.md")
+
+
 @pytest.mark.parametrize(
     "parameter",
     ["filename*=utf-8''gr%C3%B6%C3%9Fe.md", 'filename="=?utf-8?q?gr=C3=B6=C3=9Fe.md?="', "filename*=x-y''gr%F6%DFe.md"],

@@ -37,6 +37,27 @@ def test_a_message_is_its_subject_its_headers_and_its_text(ole: Any, message: An
     assert document.title == "Tea"
 
 
+@pytest.mark.parametrize(
+    ("values", "date"),
+    [
+        ({}, ""),
+        ({0x0039: 133_485_408_000_000_000, 0x0E06: 133_486_272_000_000_000}, "\nDate: 2024-01-01 00:00 UTC"),
+        ({0x0E06: 133_486_272_000_000_000}, "\nDate: 2024-01-02 00:00 UTC"),
+        ({0x0039: 0, 0x0E06: 2**63}, ""),
+    ],
+)
+def test_a_message_without_a_time_of_submission_has_that_of_delivery(
+    ole: Any, message: Any, values: dict[int, int], date: str
+) -> None:
+    assert texts(parse(ole(message({SUBJECT: "a", TO: "Bo"}, values=values))))[1] == f"To: Bo{date}"
+
+
+def test_attachments_keep_their_order(ole: Any, message: Any) -> None:
+    attachments = [{"__substg1.0_37010102": b"x" * size} for size in range(1, 9)]
+    parts = parse(ole(message({SUBJECT: "a", BODY: "b"}, *attachments))).parts
+    assert [len(part.data) for part in parts] == list(range(1, 9))
+
+
 @pytest.mark.parametrize("html", ["<h1>Größe</h1>", "<h1>Größe</h1>".encode("cp1252")])
 def test_html_comes_before_plain_text(ole: Any, message: Any, html: str | bytes) -> None:
     document = parse(ole(message({SUBJECT: "a", BODY: "plain", HTML: html}, values={0x3FDE: 1252})))

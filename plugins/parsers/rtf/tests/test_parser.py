@@ -97,6 +97,11 @@ def test_links_are_kept() -> None:
     assert blocks(r"{\field{\*\fldinst PAGE}{\fldrslt 7}}") == [("paragraph", "7")]
 
 
+@pytest.mark.parametrize("target", ["#mark", "https://x.org/" + "a" * 300])
+def test_a_link_inside_of_the_file_or_a_long_one_is_its_text(target: str) -> None:
+    assert blocks(rf'a {{\field{{\*\fldinst{{HYPERLINK "{target}"}}}}{{\fldrslt b}}}} c') == [("paragraph", "a b c")]
+
+
 def test_notes_and_comments_are_at_the_end_and_leave_the_paragraph_as_it_was() -> None:
     text = (
         r"\pard\s1 A{\super\chftn}{\footnote\pard\plain{\chftn} one\par two} B\par"

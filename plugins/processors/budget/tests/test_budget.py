@@ -95,6 +95,17 @@ def test_a_price_that_is_not_known_is_refused_where_there_is_a_limit_or_a_wish(
     assert fold(ask(make_budget(limit=1, unknown="say"), question(model="other"), Inner(ANSWER))).usage == USAGE
 
 
+def test_a_model_without_a_price_is_reported_once_for_each_server(
+    make_budget: Make, ask: Ask, question: Question
+) -> None:
+    budget = make_budget()
+    reports = [
+        [event.data["note"] for event in ask(budget, asked, Inner(ANSWER)) if isinstance(event, PluginEvent)]
+        for asked in (question(model=model, server=server) for server in ("s", "t") for model in ("x", "y", "x"))
+    ]
+    assert [len(notes) for notes in reports] == [1, 1, 0, 1, 1, 0]
+
+
 def test_a_price_in_another_currency_than_the_limit_is_refused(make_budget: Make, ask: Ask, question: Question) -> None:
     with pytest.raises(ConfigError, match="m is priced in USD, but the budget is in EUR"):
         ask(make_budget(limit=1, currency="EUR"), question(), Inner(ANSWER))

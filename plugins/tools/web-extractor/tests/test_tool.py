@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
-from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
+from jackfield.errors import ConfigError, DocParserError, ToolArgumentError, ToolServiceError
+from jackfield.retrieval import Document
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_web_extractor.tool import WebExtractor, _parts
+from jackfield_web_extractor.tool import WebExtractor, _parts, _texts
 
 ALLOWED = {"fetch_cfg": {"allow": ["127.0.0.1"]}}
 PAGE = b"<title>Tides</title><main><h2>Sea</h2><p>High <a href='/low?a=1&amp;b=2'>water</a>.</p></main><p>"
@@ -171,6 +172,11 @@ def test_a_page_without_text_and_one_that_nothing_reads(web: Web) -> None:
     for path, says in (("/empty", "has no text"), ("/x.bin", "no parser")):
         with pytest.raises(ToolServiceError, match=says):
             read(web, path)
+
+
+def test_a_page_of_which_a_parser_reads_nothing_is_an_error() -> None:
+    with pytest.raises(DocParserError, match=r"^https://x\.example/ has no text$"):
+        _texts(Document("x", (), content_hash=""), "https://x.example/")
 
 
 def test_settings_are_checked_when_it_is_made() -> None:
