@@ -10,7 +10,7 @@ from pydantic import Field
 
 from jackfield import sync
 from jackfield.config import Config
-from jackfield.errors import SandboxError, ToolArgumentError, ToolServiceError
+from jackfield.errors import PluginError, SandboxError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import Plugins, default_host
 from jackfield.sandboxes import (
     AUTO,
@@ -122,7 +122,7 @@ class PythonExecutor(BaseTool):
                 done = await sandbox.run_code(code, limits=limits)
             else:
                 done = await _run_program(sandbox, code, limits)
-        except SandboxError as error:
+        except (SandboxError, PluginError) as error:
             raise ToolServiceError(f"the code cannot be run: {error}") from error
         report = done.error.strip().rpartition("\n")[2] or _DONE
         return ToolResult(_text(done, self.config.max_output_chars), {"report": report, "sandbox": layer})
