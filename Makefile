@@ -31,7 +31,7 @@ export UV_NATIVE_TLS ?= $(UV_SYSTEM_CERTS)
 unexport PYTHONDONTWRITEBYTECODE
 
 # Debian packages that tests need and that pip cannot bring. Tests that need one are skipped where it cannot be installed.
-SYSTEM_PACKAGES := bubblewrap chromium fish zsh
+SYSTEM_PACKAGES := bubblewrap chromium fish tesseract-ocr zsh
 
 .PHONY: help demo web test nightly check style bench quality attack real-servers mutants format release size \
 	constraints known charts recordings docs clean system
