@@ -231,9 +231,10 @@ def test_the_keys_of_an_agent_that_only_a_function_knows_are_in_no_record() -> N
 
 def test_a_title_has_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", KEYS["usual"])
-    for before in range(60, 110):
+    beginnings = [*("w" * count + " " for count in range(60, 110)), *(" " * count for count in range(370, 400, 4))]
+    for beginning in beginnings:
         store = MemoryStore()
-        FnCallAgent(llm=ScriptedModel([answer("x")]), store=store).ask("w" * before + " " + KEYS["usual"])
+        FnCallAgent(llm=ScriptedModel([answer("x")]), store=store).ask(beginning + KEYS["usual"])
         [kept] = store.kept.values()
         assert KEYS["usual"][:8] not in kept.run.title
         assert len(kept.run.title) <= 100

@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield import FnCallAgent, tool
+from jackfield.config import Limits
 from jackfield.errors import ConfigError, ContextLengthError, RunNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
+    FunctionCallDelta,
     PluginEvent,
     RunFailed,
     RunFinished,
@@ -23,6 +25,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.request import ModelFacts
+from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, Denial, ToolContext, Workspace
 from jackfield_multi_agent.group import GroupChat
@@ -39,9 +42,12 @@ from jackfield_serving import (
     ServingLimits,
     SessionBusyError,
     TooManyRunsError,
+    is_public_url,
 )
+from jackfield_serving.agents import serve_agent
 from jackfield_serving.numbering import STRIDE
 from jackfield_serving.reading import read_run
+from jackfield_serving.recording import ServedStore
 
 
 def agent(*script: Any, tools: Any = (), **options: Any) -> FnCallAgent:
@@ -428,6 +434,93 @@ def test_a_service_in_memory_forgets_the_oldest_runs() -> None:
                 await read(serving, ids[-1])
             assert {run.run_id for run in await serving.runs()} == {*ids[-2:]}
 
+    asyncio.run(main())
+
+
+def test_a_run_that_has_not_ended_is_never_forgotten() -> None:
+    async def main() -> None:
+        store = MemoryStore(max_runs=1)
+        holds = {
+            name: await store.create(StoredRun(run_id=name, agent="a"), ["{}"]) for name in ("one", "two", "three")
+        }
+        assert [run.run_id for run in await store.runs()] == ["three", "two", "one"]
+        await store.append("two", holds["two"], [], state="finished")
+        await store.create(StoredRun(run_id="four", agent="a"), ["{}"])
+        assert [run.run_id for run in await store.runs()] == ["four", "three", "one"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "is_public"),
+    [
+        ("https://example.org/a.png", True),
+        ("HTTP://example.org", True),
+        ("data:image/png;base64,AA==", True),
+        ("/etc/passwd", False),
+        ("etc/passwd", False),
+        ("", False),
+        ("//server/share", False),
+        ("file:///etc/passwd", False),
+        ("C:/users/ada", False),
+        ("http://[", False),
+    ],
+)
+def test_a_public_address_names_no_file_of_the_server(url: str, is_public: bool) -> None:
+    assert is_public_url(url) is is_public
+
+
+@pytest.mark.parametrize(
+    ("of_service", "of_agent", "expected"), [(None, 7, 7), (5, None, 5), (5, 7, 5), (9, 7, 7), (None, None, None)]
+)
+def test_the_shorter_time_limit_of_an_agent_and_its_service_holds(
+    of_service: float | None, of_agent: float | None, expected: float | None
+) -> None:
+    store = ServedStore(MemoryStore(), lambda *_: None)
+    served = serve_agent("a", agent(limits=Limits(seconds=of_agent, turns=3)), store, run_s=of_service)
+    assert (served.agent.limits.seconds, served.agent.limits.turns) == (expected, 3)
+
+
+def test_a_late_answer_does_not_count_for_a_later_call_of_the_same_id() -> None:
+    """Models use ids of calls again: a run may wait for the same id once more before the late answer is recorded."""
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return "paid"
+
+    def call(to: str) -> list[Any]:
+        events = calls(("pay", {"to": to}))
+        return [replace(one, id="call_0") if isinstance(one, FunctionCallDelta) else one for one in events]
+
+    class SlowStore(MemoryStore):
+        """Takes its time for the first answer: another one is recorded, and used, before."""
+
+        is_slow = False
+
+        async def hold(self, run_id: str) -> int:
+            if self.is_slow:
+                self.is_slow = False
+                await serving.answer(run_id, {"call_0": True})
+                await read(serving, run_id)
+            return await super().hold(run_id)
+
+    async def main() -> None:
+        nonlocal serving
+        script = [call("Ada"), call("Bob"), answer("Done.")]
+        async with Serving({"a": agent(*script, tools=[pay])}, store=store) as serving:
+            run_id = await serving.start("a", "Pay.")
+            await read(serving, run_id)
+            store.is_slow = True
+            with pytest.raises(NotWaitingError):
+                await serving.answer(run_id, {"call_0": True})
+            assert paid == ["Ada"]
+            assert [one.call_id for one in (await serving.run(run_id)).waiting] == ["call_0"]
+
+    store = SlowStore()
+    serving: Serving
     asyncio.run(main())
 
 

@@ -21,6 +21,7 @@ from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.work import part_of_run
 from jackfield_otel.observer import OtelObserver
+from jackfield_otel.pauses import Pauses
 
 from .conftest import SDK, ReceivedSpan, Receiver
 
@@ -347,6 +348,15 @@ def test_a_resumed_run_links_to_the_span_that_paused(
     assert after.links == [before.id]
     assert after.trace != before.trace
     assert (after.attributes["jackfield.run.id"] == before.attributes["jackfield.run.id"]) == recorded
+
+
+def test_the_oldest_paused_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_otel.pauses.MAX_REMEMBERED", 2)
+    pauses = Pauses()
+    for number, run_id in enumerate(("one", "two", "one", "three"), start=1):
+        pauses.remember([run_id], trace.SpanContext(trace_id=number, span_id=number, is_remote=False))
+    linked = {name: [link.context.trace_id for link in pauses.links_to(name, [])] for name in ("one", "two", "three")}
+    assert linked == {"one": [3], "two": [], "three": [4]}
 
 
 def test_a_run_that_continues_nothing_has_no_link(sdk: SDK, receiver: Receiver) -> None:

@@ -21,7 +21,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from jackfield import FnCallAgent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ModelRequestError, ModelServiceError
-from jackfield.events import ModelFinished, RunEvent, RunStarted, TextDelta, TurnFinished, TurnStarted, UsageReported
+from jackfield.events import (
+    ModelFinished,
+    RunEvent,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    TurnFinished,
+    TurnStarted,
+    UsageReported,
+)
 from jackfield.messages import Message, Usage
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
@@ -94,6 +103,26 @@ def test_cost_is_counted_by_currency_and_unknown_cost_by_answer(registry: Collec
     assert _value(registry, "jackfield_unpriced_answers_total", model="m") == 1
     assert _value(registry, "jackfield_cached_tokens_total", model="m") == 2
     assert _value(registry, "jackfield_runs_in_progress", agent="a") == 1
+
+
+def test_an_answer_without_a_model_is_not_counted_for_the_model_before(registry: CollectorRegistry) -> None:
+    observer = PrometheusObserver(registry)
+    answers = [(TurnStarted(1), ModelFinished("stop", "m")), (TurnStarted(2),)]
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted((Message("user", "Hi"),))))
+    for number, events in enumerate(answers, start=1):
+        for event in (*events, TurnFinished(number, (), Usage(prompt_tokens=number))):
+            observer.observe(RunEvent("r", 2, "a", 0, event))
+    assert _value(registry, "jackfield_tokens_total", model="m", type="input") == 1
+    assert _value(registry, "jackfield_tokens_total", model="", type="input") == 2
+
+
+def test_a_run_that_begins_again_is_one_run(registry: CollectorRegistry) -> None:
+    """Runs with people do, at each of their turns."""
+    observer = PrometheusObserver(registry)
+    for event in (RunStarted(()), RunStarted(()), RunFinished("finished", (), Usage())):
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+        assert _value(registry, "jackfield_runs_in_progress") == isinstance(event, RunStarted)
+    assert _value(registry, "jackfield_runs_total") == 1
 
 
 def test_every_outcome_is_counted_once(registry: CollectorRegistry) -> None:

@@ -46,7 +46,9 @@ from jackfield.errors import ModelAuthError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, StreamReset, TextDelta
 from jackfield.messages import ContentItem
 from jackfield.request import ChatRequest
+from jackfield.servers import Refusal
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_a2a.rpc import error_of
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import Tokens, serving_app
@@ -181,6 +183,23 @@ def folded(events: Sequence[StreamResponse]) -> Task:
 
 def text_of(task: Task) -> str:
     return get_artifact_text(task.artifacts[0]) if task.artifacts else ""
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (429, "busy", -32603),
+        (503, "unavailable", -32603),
+        (500, "internal", -32603),
+        (401, "unauthorized", -32600),
+        (409, "not_waiting", -32004),
+    ],
+)
+def test_errors_of_the_server_are_no_errors_of_the_request(status: int, code: str, expected: int) -> None:
+    refusal = Refusal(status=status, code=code, message="Wait.", retry_after_s=3.0 if status >= 429 else None)
+    error = error_of(refusal, 7)["error"]
+    assert (error["code"], error["message"]) == (expected, "Wait.")
+    assert error["data"][0]["metadata"].get("retryAfterSeconds") == ("3" if status >= 429 else None)
 
 
 @asynccontextmanager

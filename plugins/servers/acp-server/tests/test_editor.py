@@ -7,6 +7,8 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,13 @@ from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.errors import RateLimitedError
-from jackfield.events import ModelEvent, StreamReset, TextDelta
+from jackfield.events import ModelEvent, RunFinished, StreamReset, TextDelta
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.servers import StdioServer, load_server
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
 from jackfield_multi_agent import GroupChat, UserAgent
-from jackfield_serving import Serving
+from jackfield_serving import RunInfo, Serving
 from jackfield_testkit.installed import plain_host
 
 LIMIT_S = 60
@@ -431,6 +433,14 @@ def test_editing_shows_each_change(tmp_path: Path) -> None:
     assert file.read_text() == "high at seven\n"
 
 
+@pytest.mark.parametrize("content", [b"x" * (1 << 20) + b"x", b"\xff\xfe"])
+def test_a_file_that_is_large_or_no_text_is_not_shown_before_it_is_replaced(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "notes.md").write_bytes(content)
+    editor = Editor("reject")
+    ask("write", editor, workspace=tmp_path)
+    assert editor.asked[0]["content"] == [{"type": "diff", "path": str(tmp_path / "notes.md"), "newText": "new\n"}]
+
+
 def test_a_path_out_of_the_workspace_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside.md").write_text("secret")
     editor = Editor()
@@ -466,6 +476,32 @@ def test_always_lasts_for_the_session_and_the_tool() -> None:
     editor = Editor("always")
     talk(work, editor)
     assert (len(editor.asked), paid) == (2, [3, 3, 3, 3])
+
+
+class DoubtfulServing(Serving):
+    """Serves runs that may have gone on in another process, which ended during their calls."""
+
+    is_in_doubt = False
+
+    async def run(self, run_id: str, *, owner: str = "") -> RunInfo:
+        info = await super().run(run_id, owner=owner)
+        return replace(info, waiting=tuple(replace(call, in_doubt=self.is_in_doubt) for call in info.waiting))
+
+
+def test_a_call_that_may_have_been_made_is_asked_about_also_if_it_is_always_allowed() -> None:
+    serving = DoubtfulServing(make_agents())
+
+    async def work(connection: Any, _: Editor) -> None:
+        session = await connection.new_session(cwd="/", mcp_servers=[])
+        for serving.is_in_doubt in (False, True):
+            await connection.prompt(session_id=session.session_id, prompt=[text_block("pay")])
+
+    paid.clear()
+    editor = Editor("always")
+    talk(work, editor, serving=serving)
+    assert [asked["options"] for asked in editor.asked] == [["allow", "always", "reject"], ["allow", "reject"]]
+    assert editor.asked[1]["title"] == "pay (may have been made already)"
+    assert paid == [3]  # the second answer is no option of its question
 
 
 def test_a_nested_agent_asks_in_its_own_name() -> None:
@@ -569,10 +605,20 @@ def test_an_editor_that_leaves_ends_its_run() -> None:
         assert await asyncio.to_thread(Patient.began.wait, LIMIT_S)
         asking.cancel()
 
+    class Watched(Serving):
+        """Sees the end of its run before it closes, which would end the run as well."""
+
+        async def __aexit__(self, *error: object) -> None:
+            (run,) = await self.runs()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(10):
+                    ends.extend([one.event.event async for one in self.attach(run.run_id)])
+            await super().__aexit__(*error)
+
+    ends: list[Any] = []
     Patient.began.clear()
-    Patient.cancelled.clear()
-    talk(work)
-    assert Patient.cancelled.is_set()
+    talk(work, serving=Watched(make_agents()))
+    assert ends[-1:] == [one for one in ends if isinstance(one, RunFinished) and one.stop_reason == "cancelled"] != []
 
 
 def test_an_editor_starts_the_program() -> None:

@@ -87,6 +87,8 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C
             return calls(("pay", {"amount": 3}))
         case "both":
             return calls(("pay", {"amount": 3}), ("weather", {"city": "Bonn"}))
+        case "errand":
+            return calls(("clerk", {"request": "Hi"}), ("weather", {"city": "Bonn"}))
         case "paint":
             return calls(("paint", {"color": "red"}))
         case "wait":
@@ -444,6 +446,15 @@ def test_the_result_of_a_front_end_tool_continues_the_run(client: Client) -> Non
     assert "TOOL_CALL_RESULT" not in types(events)
     assert [one["id"] for one in client.messages if one["role"] == "tool"] == own
     assert events[-1]["usage"][0]["totalTokens"] == 2  # of this run alone
+
+
+def test_messages_of_nested_agents_do_not_keep_a_run_from_going_on(client: Client) -> None:
+    client.ask("errand please", tools=[TOOL])
+    assert any("subagentRunId" in message for message in client.messages)
+    [pending] = client.outcome["pendingToolCallIds"]
+    client.result(pending, "rain")
+    client.run(tools=[TOOL])
+    assert client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
 
 
 def test_a_new_question_takes_the_place_of_a_front_end_call(client: Client) -> None:

@@ -24,11 +24,12 @@ from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
 from jackfield_multi_agent import GroupChat, UserAgent
 from jackfield_serve import Tokens, serving_app
-from jackfield_serving import ServingLimits
+from jackfield_serving import Serving, ServingLimits
 from jackfield_testkit.faces import ServedFace
 
 ADA, BOB = "ada-0123456789abcdef", "bob-0123456789abcdef"
 LIMIT_S = 60
+SOURCES = ["https://example.org/book", "/srv/secret/notes.pdf", "https://example.org/book"]
 paid: list[int] = []
 
 
@@ -44,7 +45,7 @@ def pay(amount: int) -> str:
 def look_up(context: ToolContext) -> ToolResult:
     """Look something up."""
     context.report("turning pages")
-    return ToolResult("It is in the book.", metadata={"sources": ["https://example.org/book", "/srv/secret/notes.pdf"]})
+    return ToolResult("It is in the book.", metadata={"sources": SOURCES})
 
 
 @tool
@@ -341,7 +342,15 @@ def test_beyond_a_limit_the_error_says_when_to_try_again(mode: Any) -> None:
 # --- clients that leave, and other owners ---
 
 
-def test_a_cancelled_request_cancels_the_run(served: ServedFace, mode: Any) -> None:
+def test_a_cancelled_request_cancels_the_run(served: ServedFace, mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancel = Serving.cancel
+
+    async def cancel_late(self: Serving, run_id: str, **options: Any) -> None:
+        await asyncio.sleep(0.01)  # as for a run of another process
+        await cancel(self, run_id, **options)
+
+    monkeypatch.setattr(Serving, "cancel", cancel_late)
+
     async def work(client: Client) -> None:
         Patient.began.clear()
         Patient.cancelled.clear()

@@ -27,7 +27,7 @@ from jackfield.tools import ToolResult
 from jackfield_openai_server.items import AnswerEnded, Change, ItemFold
 from jackfield_openai_server.response_object import ResponseHead
 from jackfield_openai_server.response_stream import ResponseStream
-from jackfield_serve import serving_app
+from jackfield_serve import Tokens, serving_app
 from jackfield_testkit.faces import ServedFace
 
 OPENAI_RESPONSE: TypeAdapter[Any] = TypeAdapter(Response)
@@ -353,6 +353,28 @@ def test_a_conversation_keeps_its_responses(client: openai.OpenAI) -> None:
     assert list(client.conversations.items.list(conversation.id)) == []
 
 
+def test_a_conversation_of_another_owner_is_like_an_unknown_one() -> None:
+    """Also before its first response, when no run has an owner."""
+    tokens = {name: f"{name}-0123456789abcdef" for name in ("ada", "bob")}
+    app = serving_app(
+        {"helper": FnCallAgent(llm=ScriptedModel(script))}, faces=["openai"], tokens=Tokens(tokens.items())
+    )
+    with ServedFace(app) as face:
+        ada, bob = (openai.OpenAI(base_url=f"{face.url}/v1", api_key=key, max_retries=0) for key in tokens.values())
+        with ada, bob:
+            identity = ada.conversations.create().id
+            assert ada.conversations.retrieve(identity).id == identity
+            for conversation in (identity, identity[:-1] + ("0" if identity[-1] != "0" else "1")):
+                with pytest.raises(openai.NotFoundError):
+                    bob.conversations.retrieve(conversation)
+                with pytest.raises(openai.NotFoundError):
+                    bob.conversations.delete(conversation)
+                with pytest.raises(openai.NotFoundError):
+                    bob.conversations.items.list(conversation)
+                with pytest.raises(openai.NotFoundError):
+                    bob.responses.create(model="helper", input="Hi", conversation=conversation)
+
+
 def test_a_response_in_the_background_goes_on_without_a_client(client: openai.OpenAI) -> None:
     response = client.responses.create(model="helper", input="wait please", background=True)
     assert response.status in ("queued", "in_progress")
@@ -457,6 +479,15 @@ def test_a_page_that_does_not_exist_is_refused(served: ServedFace, query: str) -
     identity = ask(served, input="Hi")["id"]
     reply = HTTP.get(f"{served.url}/v1/responses/{identity}/input_items?{query}")
     assert reply.status_code == 400
+
+
+@pytest.mark.parametrize(("limit", "has_more"), [(2, True), (3, False), (4, False)])
+def test_only_the_last_page_has_no_more(served: ServedFace, limit: int, has_more: bool) -> None:
+    identity = ask(served, input=[{"role": "user", "content": str(number)} for number in range(3)])["id"]
+    page = HTTP.get(f"{served.url}/v1/responses/{identity}/input_items?limit={limit}").json()
+    assert (page["has_more"], len(page["data"])) == (has_more, min(limit, 3))
+    rest = HTTP.get(f"{served.url}/v1/responses/{identity}/input_items?limit={limit}&after={page['last_id']}").json()
+    assert (rest["has_more"], len(rest["data"])) == (False, 3 - min(limit, 3))
 
 
 def test_pages_of_input_items_follow_each_other(served: ServedFace, client: openai.OpenAI) -> None:
