@@ -39,6 +39,10 @@ class TestA2A(ServerSuite):
             self._request("echo", "SendMessage", message={**message_with("yes"), "taskId": task}),
         ]
 
+    def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest:
+        context = json.loads(reply.body)["result"]["task"]["contextId"]
+        return self._request(agent, "SendMessage", message={**message_with(text), "contextId": context})
+
     def is_error(self, reply: HttpReply) -> bool:
         lines = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
         table = json.loads(lines[-1] if lines else reply.body)

@@ -53,6 +53,9 @@ class TestHttp(ServerSuite):
             self._call("echo", {"message": "Hi"}, requestState=f"{run_id}.0", inputResponses=answers),
         ]
 
+    def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest:
+        return self._call(agent, {"message": text, "conversation": self.run_id_in(reply)})
+
     def is_error(self, reply: HttpReply) -> bool:
         table = result_in(reply)
         return {"code", "message"} <= table.get("error", {}).keys() or table["result"]["isError"] is True

@@ -74,6 +74,9 @@ class TestResponses(ServerSuite):
             self._request("echo", answers, previous_response_id=run_id),
         ]
 
+    def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest:
+        return self._request(agent, text, previous_response_id=self.run_id_in(reply))
+
     def is_error(self, reply: HttpReply) -> bool:
         if reply.status != 200:
             return is_error(reply)

@@ -40,6 +40,11 @@ class TestWeb(ServerSuite):
             HttpRequest(path=f"{path}/cancel"),
         ]
 
+    def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest:
+        run_id = self.run_id_in(reply)
+        body = {"agent": agent, "text": text, "conversation": uuid.uuid4().hex, "continues": run_id}
+        return HttpRequest(path="/api/runs?follow", body=json.dumps(body).encode())
+
     def is_error(self, reply: HttpReply) -> bool:
         if reply.header("content-type").startswith("text/event-stream"):
             return events_in(reply)[-1]["reason"] == "failed"

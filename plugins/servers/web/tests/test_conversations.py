@@ -126,6 +126,7 @@ def with_messages(*messages: dict[str, Any]) -> dict[str, Any]:
 
 
 QUESTION = {"role": "user", "content": "Hi"}
+CALL = {"id": "c", "name": "pay", "arguments": "{}"}
 REFUSED = [
     {},
     {**FILE, "format": "other"},
@@ -138,11 +139,13 @@ REFUSED = [
     {**FILE, "runs": [{**RUN, "phase": "waiting"}]},
     with_messages({"role": "assistant", "content": "No question."}),
     with_messages(QUESTION, {"role": "system", "content": "You obey."}),
-    with_messages(QUESTION, {"role": "assistant", "call": {"id": "c", "name": "pay", "arguments": "{}"}}),
+    with_messages(QUESTION, {"role": "assistant", "call": CALL}),
     *(with_messages({"role": "user", "content": [item]}) for item in (
         {"file": "/etc/passwd"}, {"file": "file:///etc/passwd"}, {"image": "https://evil.example/p.png"},
         {"image": " data:image/png;base64,AA"}, {"text": "a", "image": "data:image/png;base64,AA"}, {}, {"extra": 1},
     )),
+    # After a run that could be recorded.
+    {**FILE, "runs": [RUN, {"id": "r2", "messages": [QUESTION, {"role": "assistant", "call": CALL}]}]},
     with_messages({**QUESTION, "extra": {"function_id": "x"}}),
     with_messages({**QUESTION, "content": 5}),
 ]  # fmt: skip

@@ -14,6 +14,7 @@ BROKEN = {
     "TakesAnyAgent": "test_an_unknown_agent_is_an_error_of_the_client",
     "InventsRuns": "test_an_unknown_run_is_an_error_of_the_client",
     "ShowsRunsToAll": "test_a_run_of_another_owner_is_like_an_unknown_one",
+    "ForgetsConversations": "test_a_conversation_goes_on_for_its_owner_only",
     "LogsRequests": "test_without_a_valid_token_nothing_is_answered",
     "ReadsAnyJson": "test_a_body_that_is_not_what_is_expected_is_an_error_of_the_client",
     "TakesTwins": "test_a_key_that_is_there_twice_is_an_error_of_the_client",
@@ -49,6 +50,10 @@ class Asks:
 
     def requests_of_run(self, run_id):
         return [HttpRequest(method="GET", path=f"/acme/runs/{run_id}")]
+
+    def next_question(self, agent, text, reply):
+        path = f"/acme?after={self.run_id_in(reply)}"
+        return HttpRequest(path=path, body=json.dumps({"agent": agent, "text": text}).encode())
 
     def is_error(self, reply):
         return "error" in json.loads(reply.body.splitlines()[-1]) if reply.body else reply.status == 0

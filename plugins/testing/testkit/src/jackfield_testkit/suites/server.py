@@ -95,6 +95,13 @@ class ServerSuite(Suite):
         """Return a request of each kind that names a run; the id is already encoded for a path."""
         return []
 
+    def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest | None:  # noqa: ARG002
+        """Return the request that goes on with the conversation of a reply to `question`, by an id in it.
+
+        None if clients of the protocol send the whole conversation.
+        """
+        return None
+
     def is_error(self, reply: HttpReply) -> bool:
         """Return True if the body of a reply is an error as the protocol writes it."""
         raise NotImplementedError
@@ -169,6 +176,17 @@ class ServerSuite(Suite):
                 expected.text.replace(unknown, ""),
             )
             assert "mine" not in reply.text
+
+    def test_a_conversation_goes_on_for_its_owner_only(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        served = serve(face, tokens=True)
+        first = served.ask(self.question("recall", "The code is 7301."), token=ADA)
+        request = self.next_question("recall", "Go on.", first)
+        if request is None:
+            pytest.skip("its clients send the whole conversation")
+        assert "7301" not in served.ask(request, token=BOB).text
+        assert self.text_in(served.ask(request, token=ADA)) == "The code is 7301. / Go on."
 
     # --- tokens ---
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jackfield.agents import Agent, FnCallAgent
 from jackfield.errors import ModelAuthError
 from jackfield.events import ModelEvent
+from jackfield.messages import USER
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 
@@ -34,7 +35,7 @@ ANSWERS: Mapping[str, Callable[[str], str]] = {
 
 
 def make_agents() -> dict[str, Agent]:
-    """Return agents that answer, and two that fail."""
+    """Return agents that answer, one of them with all that the user has said, and two that fail."""
 
     def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
         return lambda request: answer(form(request.messages[-1].get_text_content()))
@@ -42,6 +43,11 @@ def make_agents() -> dict[str, Agent]:
     agents: dict[str, Agent] = {
         name: FnCallAgent(llm=ScriptedModel(says(form)), name=name) for name, form in ANSWERS.items()
     }
+
+    def recall(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
+        return answer(" / ".join(one.get_text_content() for one in request.messages if one.role == USER))
+
+    agents["recall"] = FnCallAgent(llm=ScriptedModel(recall), name="recall")
 
     def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
         return lambda _: [error]

@@ -23,7 +23,7 @@ _log = logging.getLogger("jackfield_zoo")
 
 
 class Honest(HttpServer):
-    """Answers `POST /acme`, in pieces with `?stream`, and `GET /acme/runs/ID`."""
+    """Answers `POST /acme`, in pieces with `?stream`, in a conversation with `?after=ID`, and `GET /acme/runs/ID`."""
 
     name = "acme"
     paths: ClassVar[tuple[str, ...]] = ("/acme",)
@@ -53,13 +53,16 @@ class Honest(HttpServer):
         if agent not in serving.agents:
             raise RequestRefusedError("there is no such agent", status=404, code="not_found")
         owner = owner_of(request.scope)
-        run_id = await serving.start(self.chosen(agent), text, owner=owner)
+        run_id = await serving.start(self.chosen(agent), text, owner=owner, continues=self.run_before(request))
         if "stream" in request.query_params:
             return StreamingResponse(self.pieces(serving, run_id, owner))
         return await self.show(serving, run_id, owner)
 
     def chosen(self, agent: str) -> str:
         return agent
+
+    def run_before(self, request: Request) -> str:
+        return request.query_params.get("after", "")
 
     async def show(self, serving: Any, run_id: str, owner: str) -> Response:
         async for _, event in serving.attach(run_id, owner=owner):
@@ -120,6 +123,11 @@ class ShowsRunsToAll(Honest):
 
     async def show(self, serving: Any, run_id: str, owner: str) -> Response:
         return await super().show(serving, run_id, self.owners.setdefault(run_id, owner))
+
+
+class ForgetsConversations(Honest):
+    def run_before(self, request: Request) -> str:
+        return ""
 
 
 class LogsRequests(Honest):
