@@ -299,11 +299,14 @@ class HttpServer(Server):
     Attributes:
         paths: The paths below which it answers: `("/v1",)`. Each also covers the path itself. ("/",) covers all that no
             other face covers.
+        one_process: The setting that lets several processes serve the face, if it keeps something in its process now;
+            '' otherwise.
         open_paths: The paths that are answered without a token, such as that of a page: `/` alone, or `/static/*` with
             everything below it. Nothing there may reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
+    one_process: str = ""
     open_paths: tuple[str, ...] = ()
 
     @abstractmethod

@@ -54,6 +54,13 @@ async def confirm(context: ToolContext) -> str:
     return f"confirmed: {await context.ask({'message': 'Go on?'})}"
 
 
+@tool
+async def enrol(context: ToolContext) -> str:
+    """Ask a person for values during the call."""
+    form = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    return f"enrolled: {await context.ask({'message': 'Who?', 'form': form})}"
+
+
 class Patient(ScriptedModel):
     """Sends a word and then waits until it is cancelled."""
 
@@ -93,8 +100,8 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
     return answer(f"You said: {text}")
 
 
-def make_helper() -> FnCallAgent:
-    tools = [pay, look_up, confirm]
+def make_helper(*more: Any) -> FnCallAgent:
+    tools = [pay, look_up, confirm, *more]
     return FnCallAgent(tools, ScriptedModel(script), name="helper", description="Knows the tides and pays.")
 
 
@@ -129,6 +136,8 @@ class Person:
             if len(self.questions) > 1 or not self.allows:
                 return ElicitResult(action="decline")
             return ElicitResult(action="accept", content={"message": "I do."})
+        if "name" in params.requested_schema["properties"]:
+            return ElicitResult(action="accept", content={"name": "Ada"})
         if self.allows is None:
             return ElicitResult(action="cancel")
         return ElicitResult(action="accept", content={"allow": self.allows})
@@ -234,6 +243,64 @@ def test_steps_before_an_approval_are_not_reported_again_after_it(served: Served
 
     ask(served, mode, "pay", Person(), progress_callback=note)
     assert reports == ["helper thinks", "helper calls pay", "helper thinks"]
+
+
+@pytest.fixture(scope="module")
+def direct() -> Iterator[ServedFace]:
+    with ServedFace(serving_app({"helper": make_helper(enrol)}, faces=[{"name": "mcp", "tools": True}])) as face:
+        yield face
+
+
+def call(served: ServedFace, mode: Any, name: str, arguments: Any, person: Person | None = None) -> Any:
+    client = Client(f"{served.url}/mcp", mode=mode, elicitation_callback=person and person.elicit)
+    return talk(client, lambda client: client.call_tool(name, arguments))
+
+
+def test_the_tools_of_agents_are_offered_one_by_one_if_wanted(direct: ServedFace, mode: Any) -> None:
+    tools = talk(Client(f"{direct.url}/mcp", mode=mode), lambda client: client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["helper", "pay", "look_up", "confirm", "enrol"]
+    assert tools[1].input_schema["properties"] == {"amount": {"type": "integer"}}
+    result = call(direct, mode, "look_up", {})
+    assert texts_in(result) == ["It is in the book."]
+    assert [block.uri for block in result.content if isinstance(block, ResourceLink)] == ["https://example.org/book"]
+    assert not result.is_error
+
+
+def test_a_form_of_a_tool_is_filled_in_by_the_person(direct: ServedFace, mode: Any) -> None:
+    person = Person()
+    assert texts_in(call(direct, mode, "enrol", {}, person)) == ["enrolled: {'name': 'Ada'}"]
+    assert person.questions == ["Who?"]
+
+
+def test_a_tool_of_one_of_several_agents_has_its_agent_in_the_name(mode: Any) -> None:
+    agents = {"helper": make_helper(), "other": make_helper()}
+    with ServedFace(serving_app(agents, faces=[{"name": "mcp", "tools": True}])) as served:
+        assert texts_in(call(served, mode, "other__look_up", {})) == ["It is in the book."]
+
+
+@pytest.mark.parametrize("allows", [True, False, None])
+def test_a_tool_that_is_called_alone_waits_for_approval(direct: ServedFace, mode: Any, allows: bool | None) -> None:
+    paid.clear()
+    person = Person(allows)
+    result = call(direct, mode, "pay", {"amount": 7}, person)
+    assert (len(person.questions), "pay" in person.questions[0]) == (1, True)
+    assert (paid, result.is_error) == ([7] if allows else [], not allows)
+    assert texts_in(result)[0].startswith("paid 7" if allows else "The user did not allow")
+    paid.clear()
+    assert call(direct, mode, "pay", {"amount": 7}).is_error
+    assert paid == []
+
+
+def test_the_model_reads_why_a_call_of_a_tool_fails(direct: ServedFace, mode: Any) -> None:
+    result = call(direct, mode, "pay", {"amount": "much"}, Person())
+    assert result.is_error
+    assert "amount" in texts_in(result)[0]
+
+
+def test_a_question_of_a_tool_that_is_called_alone_reaches_the_person(direct: ServedFace, mode: Any) -> None:
+    person = Person()
+    assert texts_in(call(direct, mode, "confirm", {}, person)) == ["confirmed: True"]
+    assert person.questions
 
 
 # --- approvals ---

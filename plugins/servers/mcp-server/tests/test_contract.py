@@ -6,8 +6,14 @@ import json
 from asyncio import StreamReader, StreamWriter
 from typing import Any
 
+import pytest
 from mcp.shared.inbound import encode_header_value
 
+from jackfield import FnCallAgent
+from jackfield.errors import ConfigError
+from jackfield.testing import ScriptedModel
+from jackfield_serve.options import make_app, read_options
+from jackfield_serve.parser import make_parser
 from jackfield_testkit.faces import HttpReply, HttpRequest
 from jackfield_testkit.suites import PluginSuite, ServerSuite, StdioServerSuite
 
@@ -99,3 +105,13 @@ class TestStdioOfOlderVersions(TestStdio):
             if method == "initialize":
                 writer.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
         return str(reply["result"]["content"][0]["text"])
+
+
+def test_several_workers_need_a_face_without_sessions() -> None:
+    agents: Any = {"agent": FnCallAgent(llm=ScriptedModel([]))}
+    sessions = ["module:agent", "--face", "mcp", "--workers", "2", "--store", "sqlite"]
+    with pytest.raises(ConfigError, match="sessions=false"):
+        make_app(read_options(make_parser().parse_args(sessions)), agents)
+    stateless = [*sessions, "--face", '{"name": "mcp", "sessions": false}']
+    del stateless[1:3]
+    assert make_app(read_options(make_parser().parse_args(stateless)), agents).faces

@@ -17,7 +17,7 @@ from jackfield.agents import Agent, create_agent
 from jackfield.cli import with_consent
 from jackfield.errors import ConfigError
 from jackfield.plugins import PluginHost, default_host
-from jackfield.servers import FaceCommand
+from jackfield.servers import FaceCommand, HttpServer, load_server
 from jackfield_agent_files.files import load_agent_config
 from jackfield_serve.app import DEFAULT_FACES, ServingApp, serving_app
 from jackfield_serve.tokens import Tokens
@@ -118,9 +118,16 @@ def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -
         ConsentNeededError: An agent file has effects that the user has not agreed to.
         ConfigError: An agent cannot be made.
     """
+    faces = [load_server(face, default_host()) for face in options.faces]
+    for face in faces:
+        if options.workers > 1 and isinstance(face, HttpServer) and face.one_process:
+            raise ConfigError(
+                f"the face {face.name!r} cannot be served by several workers: set {face.one_process} for it, such as "
+                f'[settings."server.{face.name}"] in config.toml'
+            )
     return serving_app(
         load_agents(options) if agents is None else agents,
-        faces=options.faces,
+        faces=faces,
         store=options.store,
         limits=ServingLimits(runs=options.runs),
         tokens=options.tokens,

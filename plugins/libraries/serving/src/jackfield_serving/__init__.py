@@ -29,6 +29,7 @@ from jackfield_serving.views import (
     RunSummary,
     SearchHit,
     SessionInfo,
+    ToolInfo,
     WaitingCall,
     WaitKind,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "SessionBusyError",
     "SessionInfo",
     "TooManyRunsError",
+    "ToolInfo",
     "WaitKind",
     "WaitingCall",
     "is_public_url",

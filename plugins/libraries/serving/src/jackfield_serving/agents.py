@@ -16,11 +16,12 @@ from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall
 from jackfield.plugins import Plugins
+from jackfield.tools import BaseTool
 from jackfield_records.recording import AgentRecorder, recorder_of
 from jackfield_serving.clienttools import ClientTools
 from jackfield_serving.recording import ServedStore
 from jackfield_serving.requests import Request
-from jackfield_serving.views import AgentInfo
+from jackfield_serving.views import AgentInfo, ToolInfo
 
 AgentSource: TypeAlias = "Agent[Any] | str | PathLike[str]"
 """An agent, the path of an agent file, or `module:name` of an agent in a module."""
@@ -65,6 +66,8 @@ class ServedAgent:
         Raises:
             ConfigError: It takes no client's tools, a schema is not valid, or an option of the model is unknown.
         """
+        if request.call is not None and request.call.name not in self.agent.function_map:
+            raise ConfigError(f"agent {self.name!r} has no tool {request.call.name!r}: choose one of its tools")
         if request.client_tools:
             tools = ClientTools(request.client_tools, {})
             names = [*self.agent.function_map, *tools.names]
@@ -95,6 +98,17 @@ class ServedAgent:
             suggestions=self.agent.suggestions,
             adjustable={name: getattr(self.agent.extra_generate_cfg, name) for name in self.agent.adjustable},
         )
+
+
+def describe_tool(tool: BaseTool) -> ToolInfo:
+    """Return a tool as a service shows it."""
+    schema = tool.schema()
+    return ToolInfo(
+        name=tool.name,
+        description=schema.get("description", ""),
+        parameters=schema.get("parameters", {}),
+        read_only=tool.safety().read_only,
+    )
 
 
 class AgentInfos(Mapping[str, AgentInfo]):

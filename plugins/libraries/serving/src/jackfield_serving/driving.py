@@ -24,6 +24,7 @@ from jackfield_serving.limits import ServingLimits
 from jackfield_serving.live import LiveRun
 from jackfield_serving.memory import MemoryStore
 from jackfield_serving.recording import HeldRun, ServedStore
+from jackfield_serving.toolcalls import agent_of_call
 
 _log = logging.getLogger("jackfield.serving")
 _KEPT = 32
@@ -115,6 +116,8 @@ class Driver:
         agent: Agent[Any] = served.agent
         if request.client_tools:
             agent = served.with_client_tools(ClientTools(request.client_tools, live.results))
+        if request.call is not None:
+            agent = agent_of_call(agent, request.call)
         options: dict[str, Any] = {"output": request.output} if request.output else {}
         editor = self.editors.get((live.run.owner, live.run.session)) if live.run.session else None
         async with RunResources(editor) as resources:

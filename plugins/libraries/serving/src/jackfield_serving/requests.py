@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from jackfield.errors import ConfigError
 from jackfield.events import PluginEvent
-from jackfield.messages import Message
+from jackfield.messages import FunctionCall, Message
 from jackfield.tools import Decision, Denial, FunctionSchema
 
 PREFIX = "jackfield-serving."
@@ -28,6 +28,7 @@ class Request:
         client_tools: The schemas of the tools that the client runs.
         continues: The run whose conversation precedes the messages; ''.
         takes_questions: The client answers questions of running calls.
+        call: The call of a tool that the run makes in place of asking its model; None for a question.
     """
 
     config: Mapping[str, Any] | None = None
@@ -35,6 +36,7 @@ class Request:
     client_tools: Sequence[FunctionSchema] = ()
     continues: str = ""
     takes_questions: bool = False
+    call: FunctionCall | None = None
 
     def as_facts(self) -> dict[str, Any]:
         """Return the request as facts for the record.
@@ -48,6 +50,7 @@ class Request:
             "client_tools": [dict(schema) for schema in self.client_tools],
             "continues": self.continues,
             "takes_questions": self.takes_questions,
+            "call": self.call and {"name": self.call.name, "arguments": self.call.arguments},
         }
         parts = {name: value for name, value in fields.items() if value}
         return _as_json(parts, "config, output and client_tools of a request") if parts else {}
@@ -94,6 +97,7 @@ def request_of(facts: Mapping[str, Any] | None) -> Request | None:
         client_tools=tuple(facts.get("client_tools", ())),
         continues=str(facts.get("continues", "")),
         takes_questions=facts.get("takes_questions") is True,
+        call=None if (call := facts.get("call")) is None else FunctionCall(call["name"], call["arguments"]),
     )
 
 

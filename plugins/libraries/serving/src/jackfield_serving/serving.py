@@ -13,7 +13,7 @@ from typing import Any, Self
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidMessageError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import PluginEvent, RunEvent, RunStarted
-from jackfield.messages import Message, Messages, as_messages, with_system_text, without_system_text
+from jackfield.messages import FunctionCall, Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.runs import open_calls
@@ -23,7 +23,15 @@ from jackfield.tools import Editor, FunctionSchema
 from jackfield_records import fork
 from jackfield_records.pending import append_events, record_finished, record_pending
 from jackfield_records.searching import excerpt_of, search_words
-from jackfield_serving.agents import AgentInfos, AgentSource, ServedAgent, check_names, preview_call, serve_agent
+from jackfield_serving.agents import (
+    AgentInfos,
+    AgentSource,
+    ServedAgent,
+    check_names,
+    describe_tool,
+    preview_call,
+    serve_agent,
+)
 from jackfield_serving.driving import Driver
 from jackfield_serving.errors import (
     AgentNotFoundError,
@@ -44,7 +52,7 @@ from jackfield_serving.reading import RunRecord, read_run, summary_of
 from jackfield_serving.recorded import Reader, RecordedEvents
 from jackfield_serving.recording import HeldRun, ServedStore
 from jackfield_serving.requests import Answer, Request, size_of
-from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SearchHit, SessionInfo
+from jackfield_serving.views import AgentInfo, RunInfo, RunSummary, SearchHit, SessionInfo, ToolInfo
 
 _log = logging.getLogger("jackfield.serving")
 _MOST_LISTED = 10_000
@@ -122,6 +130,14 @@ class Serving:
         """The agents by their names."""
         return AgentInfos(self._agents)
 
+    def tools(self, agent: str) -> list[ToolInfo]:
+        """Return the tools of an agent that clients can call with `start(call=…)`, without those made for each run.
+
+        Raises:
+            AgentNotFoundError: The service has no such agent.
+        """
+        return [describe_tool(tool) for tool in self._agent(agent).agent.function_map.values()]
+
     @property
     def observers(self) -> frozenset[str]:
         """The names of the observers that see the runs of at least one agent."""
@@ -164,6 +180,7 @@ class Serving:
         output: Mapping[str, object] | None = None,
         continues: str = "",
         takes_questions: bool = False,
+        call: FunctionCall | None = None,
         deps: Any = None,
     ) -> str:
         """Begin a run, and return its id. Once this returns, the run is recorded, and ends even if this process does.
@@ -180,6 +197,8 @@ class Serving:
             continues: A run of this owner whose conversation precedes the messages.
             takes_questions: The client answers questions that come up during calls, such as those of MCP servers. They
                 wait for `answer` until the time-out of the call. Otherwise they are declined.
+            call: A call of one of the agent's tools, which the run makes in place of asking the model. The agent's
+                rules and approvals apply. The result is the message of the tool.
             deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
 
         Raises:
@@ -203,6 +222,7 @@ class Serving:
             client_tools=tuple(client_tools),
             continues=continues,
             takes_questions=takes_questions,
+            call=call,
         )
         try:
             served.check(request)

@@ -16,6 +16,22 @@ INPUT = "input"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInfo:
+    """A tool of an agent.
+
+    Attributes:
+        name, description: Its name and purpose, for a model.
+        parameters: The JSON Schema of its arguments.
+        read_only: A call changes nothing.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInfo:
     """An agent of a service.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from mcp.server.lowlevel import Server as ProtocolServer
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -21,7 +21,7 @@ from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, StdioSe
 from jackfield_mcp_server.errors import error_data
 from jackfield_mcp_server.pipes import open_pipes
 from jackfield_mcp_server.requests import CheckedRequests
-from jackfield_mcp_server.tools import AgentTools
+from jackfield_mcp_server.tools import AgentTools, direct_tools
 from jackfield_serving import Serving
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -35,6 +35,11 @@ class McpServerConfig(Config):
         default=True,
         description="Keep the sessions of clients that speak a version before 2026-07-28. They need one to answer "
         "approvals and to cancel calls. Set it to false to serve such clients from several processes",
+    )
+    tools: bool = Field(
+        default=False,
+        description="Offer the tools of the agents one by one as well: as TOOL with one agent, else as AGENT__TOOL. "
+        "Approvals hold for them",
     )
     idle_s: float = Field(
         default=1800.0, gt=0, description="The time after which a session without requests ends, in seconds"
@@ -50,10 +55,14 @@ class McpServer(HttpServer, StdioServer):
     paths = ("/mcp",)
     _manager: StreamableHTTPSessionManager | None = None
 
+    def __init__(self, cfg: Config | Mapping[str, object] | None = None, **settings: Any) -> None:
+        super().__init__(cfg, **settings)
+        self.one_process = "sessions=false" if self.config.sessions else ""
+
     def app(self, serving: ServingLike) -> ASGIApp:
         """Return the application."""
         self._manager = StreamableHTTPSessionManager(
-            _protocol_server(cast(Serving, serving)),
+            _protocol_server(cast(Serving, serving), has_tools=self.config.tools),
             stateless=not self.config.sessions,
             session_idle_timeout=self.config.idle_s,
             max_request_body_size=_MAX_BODY_BYTES,
@@ -75,18 +84,18 @@ class McpServer(HttpServer, StdioServer):
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one client until it closes its side; its calls that are under way are cancelled then."""
-        server = _protocol_server(cast(Serving, serving))
+        server = _protocol_server(cast(Serving, serving), has_tools=self.config.tools)
         async with open_pipes(reader, writer) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _protocol_server(serving: Serving) -> ProtocolServer[None]:
-    for name in serving.agents:
+def _protocol_server(serving: Serving, *, has_tools: bool) -> ProtocolServer[None]:
+    tools = AgentTools(serving, direct_tools(serving) if has_tools else {})
+    for name in tools.names:
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"the agent {name!r} cannot be a tool of MCP: name it with 1 to 128 letters, digits, '_', '-' or '.'"
+                f"{name!r} cannot be the name of a tool of MCP: use 1 to 128 letters, digits, '_', '-' or '.'"
             )
-    tools = AgentTools(serving)
     return ProtocolServer(
         "jackfield",
         version=version("jackfield-mcp-server"),

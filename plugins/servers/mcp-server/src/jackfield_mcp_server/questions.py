@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -14,6 +15,8 @@ from jackfield.cli import escape_line
 from jackfield.messages import FunctionCall
 from jackfield_serving import WaitingCall
 
+PersonsAnswer: TypeAlias = bool | str | dict[str, Any]
+"""An approval, a message, or the values of a form."""
 _ALLOW = "allow"
 _MESSAGE = "message"
 
@@ -32,16 +35,16 @@ class Asker:
         # A client that names no mode has forms.
         self.can_ask = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
-    async def ask(self, waiting: Sequence[WaitingCall]) -> tuple[dict[str, bool | str], list[str]]:
+    async def ask(self, waiting: Sequence[WaitingCall]) -> tuple[dict[str, PersonsAnswer], list[str]]:
         """Return the answers, and a note on each call that is refused because the client cannot ask a person."""
-        answers: dict[str, bool | str] = {}
+        answers: dict[str, PersonsAnswer] = {}
         notes: list[str] = []
         for call in waiting:
             result = await self._elicit(call) if self.can_ask and self._session.can_send_request else None
             if result is None:
                 notes.append(_note_on(call))
                 result = ElicitResult(action="decline")
-            answer = _answer_in(call.kind, result)
+            answer = _answer_in(_kind_of(call), result)
             if answer is not None:
                 answers[call.call_id] = answer
         return answers, notes
@@ -56,12 +59,12 @@ class Asker:
 
 def requests_of(waiting: Sequence[WaitingCall]) -> dict[str, InputRequest]:
     """Return what a run waits for as requests to a client, by the ids of the calls and their kinds."""
-    return {f"{call.kind}:{call.call_id}": ElicitRequest(params=form_of(call)) for call in waiting}
+    return {f"{_kind_of(call)}:{call.call_id}": ElicitRequest(params=form_of(call)) for call in waiting}
 
 
-def read_answers(responses: Mapping[str, InputResponse]) -> dict[str, bool | str]:
+def read_answers(responses: Mapping[str, InputResponse]) -> dict[str, PersonsAnswer]:
     """Return the answers in a client's responses, by the ids of the calls."""
-    answers: dict[str, bool | str] = {}
+    answers: dict[str, PersonsAnswer] = {}
     for key, response in responses.items():
         kind, _, call_id = key.partition(":")
         answer = _answer_in(kind, response) if isinstance(response, ElicitResult) else None
@@ -74,10 +77,32 @@ def form_of(call: WaitingCall) -> ElicitRequestFormParams:
     """Return the form in which a person answers."""
     if call.kind == "input":
         return _form(_MESSAGE, {"type": "string", "title": "Message"}, "The agent waits for your message.")
+    if form := _own_form_of(call):
+        text = _arguments_of(call).get("message")
+        message = escape_line(text) if isinstance(text, str) else f"{call.call.name} asks for these values."
+        return ElicitRequestFormParams(message=message, requested_schema=form)
     field = {"type": "boolean", "title": "Allow", "description": "Allow this call"}
     agent = f"{escape_line(call.agent)} wants to call" if call.agent else "Allow the call"
     doubt = " It may have been made already." if call.in_doubt else ""
     return _form(_ALLOW, field, f"{agent} {_describe(call.call)}?{doubt}")
+
+
+def _kind_of(call: WaitingCall) -> str:
+    return "form" if _own_form_of(call) else call.kind
+
+
+def _own_form_of(call: WaitingCall) -> dict[str, Any] | None:
+    """Return the form that a tool asks a person to fill in; None if it asks for an approval."""
+    form = _arguments_of(call).get("form") if call.kind == "question" else None
+    return form if isinstance(form, dict) else None
+
+
+def _arguments_of(call: WaitingCall) -> dict[str, Any]:
+    try:
+        arguments = json.loads(call.call.arguments)
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _form(name: str, field: Mapping[str, str], message: str) -> ElicitRequestFormParams:
@@ -85,12 +110,14 @@ def _form(name: str, field: Mapping[str, str], message: str) -> ElicitRequestFor
     return ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
-def _answer_in(kind: str, result: ElicitResult) -> bool | str | None:
+def _answer_in(kind: str, result: ElicitResult) -> PersonsAnswer | None:
     """Return a person's answer; None if a person does not write a message."""
     content = result.content if result.action == "accept" and result.content is not None else {}
     if kind == "input":
         message = content.get(_MESSAGE)
         return message if isinstance(message, str) else None
+    if kind == "form":
+        return dict(content) if result.action == "accept" else False
     return content.get(_ALLOW) is True
 
 

@@ -50,6 +50,19 @@ def result_of(run: RunInfo, sources: Sequence[Source], notes: Sequence[str]) -> 
     return CallToolResult(content=content or [_text("")], structured_content=structured)
 
 
+def result_of_call(run: RunInfo, sources: Sequence[Source], notes: Sequence[str], *, is_failed: bool) -> CallToolResult:
+    """Return the result of the one call that a run has made, or the reason why there is none."""
+    results = [message for message in run.response if message.role == "function"]
+    if run.error or not results:
+        return result_of(run, sources, notes)
+    content: list[ContentBlock] = []
+    for item in results[-1].items:
+        block = _text(item.text) if item.text is not None else _block_of(item)
+        content += [] if block is None else [block]
+    content += [*_links_of(sources), *map(_text, notes)]
+    return CallToolResult(content=content or [_text("")], is_error=is_failed)
+
+
 def _media_of(run: RunInfo) -> list[ContentBlock]:
     """Return the images and the audio of the last message."""
     items = run.response[-1].items if run.response and run.response[-1].role == "assistant" else []

@@ -19,21 +19,23 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
     Tool,
+    ToolAnnotations,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from jackfield.errors import JackfieldError
+from jackfield.errors import ConfigError, JackfieldError
 from jackfield.events import PluginEvent, ToolFinished
-from jackfield.messages import Message
+from jackfield.jsontext import dumps
+from jackfield.messages import FunctionCall, Message
 from jackfield.results import Source, sources_in
 from jackfield.servers import owner_of
 from jackfield.streams import closing
 from jackfield_mcp_server.errors import errors_of_protocol
 from jackfield_mcp_server.progress import Progress
-from jackfield_mcp_server.questions import Asker, read_answers, requests_of
-from jackfield_mcp_server.results import OUTPUT_SCHEMA, refused_arguments, result_of
-from jackfield_serving import QUESTION, NotWaitingError, Serving
+from jackfield_mcp_server.questions import Asker, PersonsAnswer, read_answers, requests_of
+from jackfield_mcp_server.results import OUTPUT_SCHEMA, refused_arguments, result_of, result_of_call
+from jackfield_serving import QUESTION, NotWaitingError, Serving, ToolInfo
 
 _Context = ServerRequestContext[Any, Any]
 _INPUT_SCHEMA = {
@@ -62,6 +64,8 @@ class _Call:
         seen: The number of the last event that the client was told of.
         sources: The sources that the agent was shown.
         notes: Remarks for the answer.
+        tool: The tool that the client calls itself; None if it asks the agent.
+        is_failed: The call of this tool has failed.
     """
 
     run_id: str
@@ -72,6 +76,33 @@ class _Call:
     seen: int = 0
     sources: list[Source] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    tool: DirectTool | None = None
+    is_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DirectTool:
+    """A tool of an agent that clients call themselves."""
+
+    agent: str
+    tool: ToolInfo
+
+
+def direct_tools(serving: Serving) -> dict[str, DirectTool]:
+    """Return the tools of all agents, by the names that clients use.
+
+    Raises:
+        ConfigError: A tool has the name of an agent.
+    """
+    is_alone = len(serving.agents) == 1
+    tools = {
+        tool.name if is_alone else f"{agent}__{tool.name}": DirectTool(agent, tool)
+        for agent in serving.agents
+        for tool in serving.tools(agent)
+    }
+    if clash := tools.keys() & serving.agents.keys():
+        raise ConfigError(f"an agent and a tool have the name {min(clash)!r}: give the agent another name")
+    return tools
 
 
 class AgentTools:
@@ -79,13 +110,19 @@ class AgentTools:
 
     Args:
         serving: The agents and their runs.
+        direct: Tools of the agents that are offered one by one, by their names for clients.
     """
 
-    def __init__(self, serving: Serving) -> None:
-        self._serving = serving
+    def __init__(self, serving: Serving, direct: Mapping[str, DirectTool]) -> None:
+        self._serving, self._direct = serving, direct
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tools."""
+        return [*self._serving.agents, *self._direct]
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
-        """Return the agents."""
+        """Return the agents, and the tools that are offered one by one."""
         tools = [
             Tool(
                 name=name,
@@ -95,10 +132,19 @@ class AgentTools:
             )
             for name, agent in self._serving.agents.items()
         ]
+        tools += [
+            Tool(
+                name=name,
+                description=direct.tool.description,
+                input_schema=dict(direct.tool.parameters),
+                annotations=ToolAnnotations(read_only_hint=direct.tool.read_only),
+            )
+            for name, direct in self._direct.items()
+        ]
         return ListToolsResult(tools=tools)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        """Ask an agent. A cancelled request cancels its run.
+        """Ask an agent, or make a call of one of its tools. A cancelled request cancels its run.
 
         In versions of the protocol since 2026-07-28, a call that needs the client's answers ends with its questions.
         The client repeats it with the answers, and the same run continues.
@@ -106,11 +152,13 @@ class AgentTools:
         Raises:
             MCPError: There is no such agent, or the service refuses the run.
         """
-        if params.name not in self._serving.agents:
+        direct = self._direct.get(params.name)
+        if direct is None and params.name not in self._serving.agents:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}: list the tools")
         request = context.request
         owner = owner_of(request.scope) if isinstance(request, Request) else ""
         call = _Call(run_id="", owner=owner, progress=Progress(context.session, params.name), asker=Asker(context))
+        call.tool = direct
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         with errors_of_protocol():
             if params.request_state is not None:
@@ -120,25 +168,36 @@ class AgentTools:
                 async with self._cancelling(call):
                     return await self._follow(call, is_modern=is_modern)
             arguments = params.arguments or {}
-            if reason := refused_arguments(arguments):
+            if direct is None and (reason := refused_arguments(arguments)):
                 return CallToolResult(content=reason, is_error=True)
             call.run_id = uuid.uuid4().hex
             async with self._cancelling(call):
-                await self._serving.start(
-                    params.name,
-                    [Message("user", arguments["message"])],
-                    run_id=call.run_id,
-                    owner=owner,
-                    continues=arguments.get("conversation", ""),
-                    takes_questions=call.asker.can_ask,
-                )
+                await self._start(call, params.name, arguments)
                 return await self._follow(call, is_modern=is_modern)
+
+    async def _start(self, call: _Call, name: str, arguments: Mapping[str, Any]) -> None:
+        if call.tool is None:
+            agent, question, wanted = name, arguments["message"], None
+        else:
+            agent, wanted = call.tool.agent, FunctionCall(call.tool.tool.name, dumps(arguments))
+            question = f"Call {wanted.name} with {wanted.arguments}"
+        await self._serving.start(
+            agent,
+            [Message("user", question)],
+            run_id=call.run_id,
+            owner=call.owner,
+            continues=arguments.get("conversation", "") if wanted is None else "",
+            takes_questions=call.asker.can_ask,
+            call=wanted,
+        )
 
     async def _follow(self, call: _Call, *, is_modern: bool) -> CallToolResult | InputRequiredResult:
         while True:
             await self._read_events(call)
             run = await self._serving.run(call.run_id, owner=call.owner)
             if run.phase == "ended":
+                if call.tool is not None:
+                    return result_of_call(run, call.sources, call.notes, is_failed=call.is_failed)
                 return result_of(run, call.sources, call.notes)
             if not run.waiting:
                 continue  # it was answered elsewhere
@@ -158,6 +217,7 @@ class AgentTools:
                 inner = event.event
                 if isinstance(inner, ToolFinished):
                     call.sources += sources_in(inner.metadata)
+                    call.is_failed = bool(inner.error) if event.depth == 0 else call.is_failed
                 elif isinstance(inner, PluginEvent):
                     call.sources += sources_in(inner.data)
                 if number > call.seen:
@@ -165,7 +225,7 @@ class AgentTools:
                     if isinstance(inner, PluginEvent) and inner.name == QUESTION:
                         return
 
-    async def _answer(self, call: _Call, answers: Mapping[str, bool | str]) -> None:
+    async def _answer(self, call: _Call, answers: Mapping[str, PersonsAnswer]) -> None:
         """Answer what a run waits for. If another client was faster, its answers count; without answers, cancel it."""
         if not answers:
             await self._serving.cancel(call.run_id, owner=call.owner)
