@@ -220,6 +220,7 @@ class ParserSpec(ComponentSpec):
             installed parsers change.
         part_extensions: The extensions of the parts, if they are always the same: only a change of the parsers of
             these extensions makes documents be read again.
+        draws_pages: It can draw the pages of a file; see `Parser.draw_page`.
     """
 
     extensions: tuple[str, ...] = ()
@@ -228,6 +229,7 @@ class ParserSpec(ComponentSpec):
     in_process_bytes: int = 0
     has_parts: bool = False
     part_extensions: tuple[str, ...] = ()
+    draws_pages: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,15 @@
 """Contracts of document parsers, embedders and searchers, and the values that they exchange."""
 
-from jackfield.retrieval._documents import Block, BlockKind, Document, Parser, Part, shown_path, unread_parts
+from jackfield.retrieval._documents import (
+    Block,
+    BlockKind,
+    Document,
+    PageImage,
+    Parser,
+    Part,
+    shown_path,
+    unread_parts,
+)
 from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector
 from jackfield.retrieval._filtering import (
     RESERVED_KEYS,
@@ -25,6 +34,7 @@ __all__ = [
     "Embedder",
     "Hit",
     "MetadataValue",
+    "PageImage",
     "Parser",
     "Part",
     "Purpose",

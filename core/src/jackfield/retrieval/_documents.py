@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jackfield.config import Configured
+from jackfield.errors import DocParserError
 from jackfield.messages import basename_of
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
@@ -69,6 +70,25 @@ class Document:
     parts: tuple[Part, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PageImage:
+    """A page of a document as an image, and where a passage is on it.
+
+    Attributes:
+        page: The number of the page, from 1.
+        png: The image, as a PNG file.
+        width, height: Its size in pixels.
+        boxes: The lines of the passage: left, top, right and bottom as shares of the width and the height, from 0 to 1.
+            Empty if the page has no text to find the passage in.
+    """
+
+    page: int
+    png: bytes
+    width: int
+    height: int
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
+
+
 def unread_parts(document: Document) -> list[str]:
     """Return a line for each part of a document that could not be read, for people and models."""
     parts = document.metadata.get("unread", ())
@@ -89,6 +109,20 @@ class Parser(Configured, ABC):
         Raises:
             DocParserError: The file is empty, encrypted, damaged or of another type; the text names `source`.
         """
+
+    def draw_page(self, data: bytes, *, page: int, passage: str, source: str) -> PageImage:  # noqa: ARG002
+        """Draw the page that shows a passage. Set `ParserSpec.draws_pages` if a parser can do this.
+
+        Args:
+            data: The file.
+            page: The page on which the passage begins, from 1; it may continue on the next ones.
+            passage: A text as `parse` returned it, or a part of it; '' for none.
+            source: The file's name in errors.
+
+        Raises:
+            DocParserError: There is no such page, or it cannot be drawn.
+        """
+        raise DocParserError(f"{source} has no pages that can be drawn")
 
 
 def shown_path(path: str) -> str:

@@ -28,9 +28,22 @@ MIB = 2**20
 PARSER = """
     import os, signal, sys, time
     from jackfield.errors import DocParserError
-    from jackfield.retrieval import Block, Document, Parser
+    from jackfield.retrieval import Block, Document, PageImage, Parser
 
     class Tricky(Parser):
+        def draw_page(self, data, *, page, passage, source):
+            word = data.decode()
+            if word == "crash":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if word == "loop":
+                while True:
+                    pass
+            size, text = {"huge": (20000, 20000), "none": (0, 5), "lies": (3, 5)}.get(word, (2, 5)), b""
+            if word != "html":
+                text = b"\\x89PNG\\r\\n\\x1a\\n" + bytes(8) + size[0].to_bytes(4, "big") + size[1].to_bytes(4, "big")
+            boxes = ((0, "a", 1, 1),) if word == "box" else ((0, 0.5, 1, 1),)
+            return PageImage(page, text, *((2, 5) if word == "lies" else size), boxes)
+
         def parse(self, data, *, source):
             word = data.decode().split()[0]
             if word == "memory":
@@ -71,7 +84,7 @@ PARSER = """
 """
 _SLOW_STEP = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
 ENABLED = ("parser.tricky/tricky",)
-FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',)"
+FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',), draws_pages=True"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +125,20 @@ def test_files_are_parsed_in_another_process_that_stays_for_the_next(read: Read)
     pids = {read(f"file {number}").metadata["pid"] for number in range(5)}
     assert len(pids) == 1
     assert os.getpid() not in pids
+
+
+@pytest.mark.parametrize("word", ["crash", "loop", "huge", "none", "lies", "html", "box"])
+def test_an_image_from_a_hostile_file_is_refused(word: str, site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.trick"
+    reader = DocumentReader(
+        PluginHost(Settings(enabled=ENABLED), paths=[str(site)]), limits=ParserLimits(cpu_s=1, wall_s=20)
+    )
+    path.write_text("fine")
+    image = asyncio.run(reader.draw_page(path, page=3, passage="x"))
+    assert (image.page, image.width, image.height, image.boxes) == (3, 2, 5, ((0.0, 0.5, 1.0, 1.0),))
+    path.write_text(word)
+    with pytest.raises(DocParserError, match=r"^a\.trick cannot be read: "):
+        asyncio.run(reader.draw_page(path, page=3, passage="x"))
 
 
 def test_several_files_at_once_are_parsed_by_few_processes(site: Path, tmp_path: Path) -> None:

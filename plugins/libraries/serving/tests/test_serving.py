@@ -169,19 +169,59 @@ def test_an_approval_continues_the_run(decision: bool | Denial) -> None:
     asyncio.run(main())
 
 
+class Edit(BaseTool):
+    name, description, needs_approval = "edit", "Edit.", True
+    parameters: ClassVar[dict[str, object]] = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+    def call(self, params: Any, *, context: ToolContext | None = None) -> str:
+        return "edited"
+
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
+        if arguments["to"] == "fails":
+            raise RuntimeError("inside")
+        return f"+{arguments['to']} in {workspace.root}"
+
+
+def test_a_pending_call_of_a_nested_agent_shows_the_change_in_the_workspace_of_that_agent() -> None:
+    def editor(folder: str, name: str = "editor") -> FnCallAgent:
+        script = [calls(("edit", {"to": "tea"})), answer("Done.")]
+        return FnCallAgent([Edit()], ScriptedModel(script), name=name, description="Edits.", workspace=folder)
+
+    def asks(nested: BaseTool, name: str, *more: Any, **options: Any) -> FnCallAgent:
+        model = ScriptedModel([calls((nested.name, {"request": "Edit."}))])
+        return FnCallAgent([nested, *more], model, name=name, description="Asks.", workspace="top", **options)
+
+    async def previews_of(source: FnCallAgent) -> list[str]:
+        async with Serving({"a": source}) as serving:
+            run_id = await serving.start("a", "Edit.")
+            await read(serving, run_id)
+            run = await serving.run(run_id)
+            assert [one.call.name for one in run.waiting] == ["edit"]
+            return list((await serving.previews(run)).values())
+
+    async def main() -> None:
+        assert await previews_of(asks(editor("below").as_tool(), "boss", Edit())) == ["+tea in below"]
+        deeper = asks(asks(editor("deep").as_tool(), "middle").as_tool(), "boss", editor("below").as_tool())
+        assert await previews_of(deeper) == ["+tea in deep"]
+
+    asyncio.run(main())
+
+
+def test_a_call_of_which_two_agents_could_be_meant_shows_no_change() -> None:
+    async def main() -> None:
+        other = FnCallAgent([Edit()], ScriptedModel([]), name="other", description="Edits.", workspace="there")
+        source = FnCallAgent(
+            [Edit()], ScriptedModel([calls(("edit", {"to": "tea"}))]), workspace="here", handoffs=[other]
+        )
+        async with Serving({"a": source}) as serving:
+            run_id = await serving.start("a", "Edit.")
+            await read(serving, run_id)
+            assert await serving.previews(await serving.run(run_id)) == {}
+
+    asyncio.run(main())
+
+
 def test_a_pending_call_shows_the_change_that_its_tool_would_make() -> None:
-    class Edit(BaseTool):
-        name, description, needs_approval = "edit", "Edit.", True
-        parameters: ClassVar[dict[str, object]] = {"type": "object", "properties": {"to": {"type": "string"}}}
-
-        def call(self, params: Any, *, context: ToolContext | None = None) -> str:
-            return "edited"
-
-        def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
-            if arguments["to"] == "fails":
-                raise RuntimeError("inside")
-            return f"+{arguments['to']} in {workspace.root}"
-
     async def main() -> None:
         script = [calls(("edit", {"to": "tea\ud800"}), ("edit", {"to": "fails"}))]
         source = FnCallAgent([Edit()], ScriptedModel(script), workspace="here")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +27,8 @@ from jackfield.events import (
 from jackfield.messages import Usage
 from jackfield.request import ChatRequest
 from jackfield.tools import ToolResult
+
+from .conftest import Written
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -139,6 +145,67 @@ def test_a_citation_opens_beside_the_answer_with_its_passage_and_page(
         assert person.page.evaluate("document.activeElement.textContent") == "1", "the focus returns"
         person.page.reload()
         person.wait_for(".sources")
+
+
+def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlighted(
+    serve: Callable[..., str], tab: Callable[..., Any], tmp_path: Path
+) -> None:
+    canvas_of = pytest.importorskip("reportlab.pdfgen.canvas").Canvas
+    (tmp_path / "docs").mkdir()
+    canvas = canvas_of(str(tmp_path / "docs" / "tides.pdf"))
+    for text in ("Bring boots and a lamp to the harbour.", "High water at Dover is at noon on Sunday."):
+        canvas.drawString(72, 700, text)
+        canvas.showPage()
+    canvas.save()
+    (tmp_path / "secret.pdf").write_bytes((tmp_path / "docs" / "tides.pdf").read_bytes())
+    quote = "High water at Dover is at noon on Sunday."
+    cited = {"page": 2, "passage": quote, "end": len(quote), "answer_ranges": ((0, 3),)}
+    citations = [
+        Citation(mark="1", location="tides.pdf", **cited),  # type: ignore[arg-type]
+        Citation(mark="2", location="secret.pdf", **cited),  # type: ignore[arg-type]
+        Citation(mark="3", location="tides.pdf", **{**cited, "passage": "Not in the file."}),  # type: ignore[arg-type]
+    ]
+
+    async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("At noon [1], [2], [3].")
+        yield ModelFinished("stop")
+
+    agent = Citing([], Written(write), name="pilot")
+    agent.files, agent.reads_files = (str(tmp_path / "docs"),), True  # type: ignore[misc]
+    agent.report = {"citations": [one.to_dict() for one in citations]}
+    asked: list[str] = []
+    url = serve(agent)
+    person = tab(url, prepare=lambda page: page.on("request", lambda one: asked.append(one.url)))
+    person.ask("When?")
+    for _ in range(2):  # live, and then from the record
+        person.wait_for(".sources")
+        person.page.click(".answer button.mark >> nth=0")
+        person.wait_for("#source .page rect")
+        picture = person.page.query_selector("#source img")
+        assert picture.get_attribute("alt") == "tides.pdf · page 2"
+        assert person.page.evaluate("document.querySelector('#source img').naturalWidth") > 1000
+        sheet, line = (person.page.query_selector(one).bounding_box() for one in ("#source .sheet", "#source rect"))
+        assert abs((line["y"] - sheet["y"]) / sheet["height"] - (842 - 710) / 842) < 0.01
+        assert person.page.inner_text("#source blockquote") == quote, "the text is there for screen readers"
+        person.take_picture("pdf-page")
+        person.press("Larger")
+        assert picture.bounding_box()["width"] > 1000
+        person.page.keyboard.press("Escape")
+        person.page.reload()
+    person.wait_for(".sources")
+    for place in (1, 2):  # a file that the agent does not have, and a passage that is not in the file
+        with person.page.expect_response(lambda reply: "/citations/" in reply.url) as reply:
+            person.page.click(f".answer button.mark >> nth={place}")
+        assert reply.value.json() == {"image": None}
+        assert person.page.query_selector("#source .page") is None
+        assert person.page.is_visible("#source blockquote")
+    path = next(one for one in asked if "/citations/" in one)
+    other_event, other_run = re.sub(r"/citations/\d+/", "/citations/0/", path), re.sub(r"/runs/\w+/", "/runs/x/", path)
+    for wrong in (path[:-1] + "9", other_event, other_run):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(wrong)
+        with refused.value as reply:
+            assert reply.code in (400, 404)
 
 
 def test_a_source_without_a_citation_shows_the_passages_that_the_tool_found(

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from jackfield.errors import DocParserError, PluginError
 from jackfield.messages import basename_of
 from jackfield.plugins import ParserSpec, Plugins, Row, default_host, install_hint, parser_of_extension
-from jackfield.retrieval import Document, Parser, Part, shown_path
+from jackfield.retrieval import Document, PageImage, Parser, Part, shown_path
 from jackfield.settings import normalise
 from jackfield.sync import in_worker
 from jackfield_documents.encodings import as_marked_utf8
@@ -31,6 +31,7 @@ from jackfield_documents.parsing import (
     ParserUnavailableError,
     StopSignal,
     can_start_processes,
+    draw_in_subprocess,
     parse_in_subprocess,
     processes_at_once,
 )
@@ -148,6 +149,24 @@ class DocumentReader:
             stop.set()
             raise
 
+    async def draw_page(self, path: str | os.PathLike[str], *, page: int, passage: str = "") -> PageImage:
+        """Draw the page of a file that shows a passage, in a process with limits.
+
+        Args:
+            path: The file; not a URL.
+            page: The page on which the passage begins, from 1.
+            passage: The text to find on the page, or on the next ones.
+
+        Raises:
+            DocParserError: The file cannot be read, has no such page, or its parser draws no pages.
+        """
+        stop = StopSignal()
+        try:
+            return await in_worker(self._draw_page, os.fsdecode(path), (page, passage), stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
     async def read_all(
         self,
         paths: Iterable[str | os.PathLike[str]],
@@ -240,6 +259,18 @@ class DocumentReader:
         key = _Key(hashlib.sha256(data).hexdigest(), row, self._kind(row, name))
         document = self._documents.get(key, lambda: self._parse(name, key, data, stop))
         return replace(document, source=name)
+
+    def _draw_page(self, path: str, draw: tuple[int, str], stop: StopSignal) -> PageImage:
+        name, data = _name(path), _read_bytes(path, self._max_bytes)
+        row = self._row_for(path, data)
+        spec = self._plugins.spec_of(row, ParserSpec)
+        if not spec.draws_pages or not can_start_processes():
+            raise DocParserError(f"{name} has no pages that can be drawn")
+        job = ParseJob(_describe(row), spec.target, self._cfg_of(row), spec.secrets, name, draw=draw)
+        try:
+            return draw_in_subprocess(job, data, self._limits, stop)
+        except ParserUnavailableError as error:
+            raise DocParserError(f"{name} cannot be drawn: the parser {_describe(row)} fails ({error})") from error
 
     def _read_page(self, url: str, page: Page, stop: StopSignal) -> Document:
         key = self._key_of_page(page)

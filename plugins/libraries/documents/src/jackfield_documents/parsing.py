@@ -23,13 +23,15 @@ from typing import BinaryIO, cast, get_args
 from pydantic import SecretStr
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, BlockKind, Document, Part
+from jackfield.retrieval import Block, BlockKind, Document, PageImage, Part
 from jackfield_documents.parsing_process import read_frame, write_frame
 
 _MAX_PROCESSES = 32  # started as files wait; each takes 40 to 80 MB once it has read every kind of file
 _FILES_PER_PROCESS = 200  # bounds memory leaks of parsers
 _START_S = 60.0
 _END_S = 5.0  # for a process to exit after closing its output
+_PNG = b"\x89PNG\r\n\x1a\n"
+_MOST_PIXELS = 16_000_000
 _SIGXCPU = 24  # missing from `signal` on Windows
 _KINDS = get_args(BlockKind)
 _LOOKS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -77,6 +79,7 @@ class ParseJob:
             are not passed on.
         source: The file's name in errors.
         codec: The encoding of the text, if a server named one; the subprocess decodes the text first.
+        draw: A page and a passage on it, to draw the page instead of parsing the file.
     """
 
     name: str
@@ -85,6 +88,7 @@ class ParseJob:
     secrets: tuple[str, ...]
     source: str
     codec: str = ""
+    draw: tuple[int, str] | None = None
 
 
 class StopSignal:
@@ -142,9 +146,26 @@ def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: 
         DocParserError: The parser rejects the file, fails, crashes or exceeds a limit; the message names the file.
         ParserUnavailableError: The parser cannot be imported or created there.
     """
+    answer = _pool().parse(job, data, limits, stop or StopSignal())
+    assert isinstance(answer, Document)  # noqa: S101 - the answer to a job without a page to draw
+    return answer
+
+
+def draw_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal | None = None) -> PageImage:
+    """Draw the page that `job.draw` names, like `parse_in_subprocess`.
+
+    Raises:
+        DocParserError: As for `parse_in_subprocess`.
+        ParserUnavailableError: The parser cannot be imported or created there.
+    """
+    answer = _pool().parse(job, data, limits, stop or StopSignal())
+    assert isinstance(answer, PageImage)  # noqa: S101 - the answer to a job with a page to draw
+    return answer
+
+
+def _pool() -> _Pool:
     pid = os.getpid()
-    pool = _pools.get(pid) or _pools.setdefault(pid, _Pool())
-    return pool.parse(job, data, limits, stop or StopSignal())
+    return _pools.get(pid) or _pools.setdefault(pid, _Pool())
 
 
 class _CrashError(DocParserError):
@@ -167,7 +188,7 @@ class _Pool:
         self._all: set[_Process] = set()
         atexit.register(self._end)
 
-    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document:
+    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document | PageImage:
         with self._slots:
             for _ in range(self._processes + 1):  # every idle process may have ended
                 with contextlib.suppress(_IdleExitError), self._process() as process:
@@ -263,7 +284,7 @@ class _Process:
                 if stream:
                     stream.close()
 
-    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document:
+    def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document | PageImage:
         self._files += 1
         limits = limits.for_file(len(data))
         header = _encode_header(job, limits)
@@ -280,11 +301,13 @@ class _Process:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise DocParserError(f"{job.source} cannot be read: the parser's answer is not valid") from error
         self._is_spent = isinstance(answer, _CrashError)
-        if isinstance(answer, Document):
+        if isinstance(answer, Document | PageImage):
             return answer
         raise answer
 
-    def _read_answer(self, job: ParseJob, limits: ParserLimits) -> Document | DocParserError | ParserUnavailableError:
+    def _read_answer(
+        self, job: ParseJob, limits: ParserLimits
+    ) -> Document | PageImage | DocParserError | ParserUnavailableError:
         blocks: list[Block] = []
         parts: list[Part] = []
         remaining = limits.answer_bytes
@@ -297,7 +320,10 @@ class _Process:
                 case {"part": str(name), "page": int() | None as page}:
                     parts.append(Part(name, read_frame(self._answers, most=remaining), page))
                     remaining -= len(parts[-1].data)
-                case {"title": str(title), "metadata": dict(metadata)}:
+                case {"page": int(page), "size": [int(width), int(height)], "boxes": list(boxes)} if job.draw:
+                    png = read_frame(self._answers, most=remaining)
+                    return _check_image(PageImage(page, png, width, height, tuple(map(_parse_box, boxes))))
+                case {"title": str(title), "metadata": dict(metadata)} if not job.draw:
                     return Document(job.source, tuple(blocks), "", title, metadata, tuple(parts))
                 case {"error": str(message)}:
                     return DocParserError(message)
@@ -349,6 +375,7 @@ def _encode_header(job: ParseJob, limits: ParserLimits) -> bytes:
         "settings": job.settings,
         "source": job.source,
         "codec": job.codec,
+        "draw": job.draw,
         "environment": {name: os.environ[name] for name in job.secrets if name in os.environ},
         "memory_bytes": limits.memory_bytes,
         "cpu_s": limits.cpu_s,
@@ -373,6 +400,22 @@ def _parse_block(text: str, kind: BlockKind, page: int | None, level: int) -> Bl
     if types not in ((str, str, int, int), (str, str, type(None), int)) or kind not in _KINDS:
         raise TypeError(kind)
     return Block(text, kind, page, level)
+
+
+def _check_image(image: PageImage) -> PageImage:
+    """Return an image whose size is that of its PNG. A browser decodes the PNG, so its size is limited here as well."""
+    head = image.png[:24]
+    size = (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"))
+    if not head.startswith(_PNG) or size != (image.width, image.height) or not 0 < size[0] * size[1] <= _MOST_PIXELS:
+        raise ValueError(size)
+    return image
+
+
+def _parse_box(box: object) -> tuple[float, float, float, float]:
+    match box:
+        case [int() | float() as left, int() | float() as top, int() | float() as right, int() | float() as bottom]:
+            return float(left), float(top), float(right), float(bottom)
+    raise TypeError(box)
 
 
 def _limit_error(source: str, cause: str) -> DocParserError:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Document, Parser
+from jackfield.retrieval import Document, PageImage, Parser
 from jackfield_documents.encodings import as_marked_utf8
 
 IDLE_S = 60.0
@@ -98,6 +98,11 @@ def _answer(job: Mapping[str, Any], data: bytes, parsers: dict[str, Parser]) -> 
         return
     try:
         with _limits(memory_bytes=job["memory_bytes"], cpu_s=job["cpu_s"]):
+            if job["draw"]:
+                page, passage = job["draw"]
+                image = parser.draw_page(data, page=page, passage=passage, source=job["source"])
+                yield from _image_frames(image)
+                return
             if job["codec"]:
                 data = as_marked_utf8(data, job["codec"])
             yield from list(_frames(parser.parse(data, source=job["source"])))
@@ -130,6 +135,11 @@ def _frames(document: Document) -> Iterator[bytes]:
         yield json.dumps({"part": part.name, "page": part.page}).encode()
         yield part.data
     yield json.dumps({"title": document.title, "metadata": dict(document.metadata)}, default=str).encode()
+
+
+def _image_frames(image: PageImage) -> Iterator[bytes]:
+    yield json.dumps({"page": image.page, "size": [image.width, image.height], "boxes": image.boxes}).encode()
+    yield image.png
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

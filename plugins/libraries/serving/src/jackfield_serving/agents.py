@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeAlias
 
-from jackfield.agents import Agent, create_agent
+from jackfield.agents import Agent, AgentLike, AgentTool, create_agent
 from jackfield.answers import form_of
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
@@ -176,11 +176,59 @@ def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trus
     return create_agent(load_agent_config(text, trust=trust), host=host)
 
 
-def preview_call(agent: Agent[Any], call: FunctionCall) -> str:
-    """Return the changes that a call would make to text files, as a unified diff; '' if there is none to show."""
-    tool = agent.function_map.get(call.name)
-    if tool is None:
-        return ""
+def preview_call(agent: AgentLike, call: FunctionCall, path: str = "") -> str:
+    """Return the changes that a call would make to text files, as a unified diff; '' if there is none to show.
+
+    Args:
+        agent: The agent of the run.
+        call: The call.
+        path: The names of the nested agents down to the one that makes the call, as in `WaitingCall.agent`. If several
+            agents could be meant and their files differ, there is no preview.
+    """
+    able = {id(one): one for one in _agents_at(agent, path) if isinstance(one, Agent) and call.name in one.function_map}
+    previews = {_preview(one, call) for one in able.values()}
+    return previews.pop() if len(previews) == 1 else ""
+
+
+def files_of(agent: AgentLike) -> tuple[str, ...]:
+    """Return the `files` of an agent and of all agents below it: paths, folders and patterns, each once."""
+    reachable = _with_handoffs(agent)
+    for one in reachable:
+        for _, asked in _agents_asked_by(one):
+            reachable += [other for other in _with_handoffs(asked) if not any(other is known for known in reachable)]
+    return tuple(dict.fromkeys(file for one in reachable for file in getattr(one, "files", ())))
+
+
+def _agents_at(agent: AgentLike, path: str) -> Iterator[AgentLike]:
+    """Yield the agents that a path of names may mean; those that an agent hands over to have the path of that agent."""
+    if path:
+        for name, asked in _agents_asked_by(agent):
+            if path == name or path.startswith(f"{name}/"):
+                yield from _agents_at(asked, path[len(name) + 1 :])
+    else:
+        yield from _with_handoffs(agent)
+
+
+def _agents_asked_by(agent: AgentLike) -> Iterator[tuple[str, AgentLike]]:
+    """Yield the agents that an agent can ask, or those that it hands over to, with their names in a path."""
+    for one in _with_handoffs(agent):
+        for tool in getattr(one, "function_map", {}).values():
+            if isinstance(tool, AgentTool):
+                yield tool.name, tool.agent
+        for member in getattr(one, "agents", ()):
+            yield member.name or type(member).__name__, member
+
+
+def _with_handoffs(agent: AgentLike) -> list[AgentLike]:
+    reachable = [agent]
+    for one in reachable:
+        others = (handoff.agent for handoff in getattr(one, "handoffs", ()))
+        reachable += [other for other in others if not any(other is known for known in reachable)]
+    return reachable
+
+
+def _preview(agent: Agent[Any], call: FunctionCall) -> str:
+    tool = agent.function_map[call.name]
     try:
         preview = tool.preview(tool.parse_arguments(call.arguments), workspace=agent.workspace)
     except Exception:  # noqa: BLE001 - a tool of any plugin; without a preview, the arguments are shown

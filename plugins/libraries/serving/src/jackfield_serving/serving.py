@@ -29,6 +29,7 @@ from jackfield_serving.agents import (
     ServedAgent,
     check_names,
     describe_tool,
+    files_of,
     preview_call,
     serve_agent,
 )
@@ -363,15 +364,23 @@ class Serving:
     async def previews(self, run: RunInfo) -> dict[str, str]:
         """Return the changes to text files that a run's waiting calls would make, as unified diffs, by the calls' ids.
 
-        Only tools that offer this have one (`BaseTool.preview`), and only calls of the agent itself, because nested
-        agents may have other workspaces.
+        Only tools that offer this have one (`BaseTool.preview`). The calls of nested agents change files in the
+        workspaces of those agents.
         """
         served = self._agents.get(run.agent)
-        calls = [one for one in run.waiting if one.kind == "approval" and not one.agent]
+        calls = [one for one in run.waiting if one.kind == "approval"]
         if served is None or not calls:
             return {}
-        previews = [await in_worker(preview_call, served.agent, one.call) for one in calls]
+        previews = [await in_worker(preview_call, served.agent, one.call, one.agent) for one in calls]
         return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
+
+    def documents(self, run: RunInfo) -> tuple[str, ...]:
+        """Return the documents of a run's agent and of the agents below it: paths, folders and patterns.
+
+        Faces must not show these names to clients on other machines.
+        """
+        served = self._agents.get(run.agent)
+        return () if served is None else files_of(served.agent)
 
     async def runs(
         self, *, owner: str = "", session: str | None = None, agent: str | None = None, limit: int = 100

@@ -16,7 +16,7 @@ from jackfield_pdf.typeset import Line, lines_of
 
 # PDFium must not be called by two threads at once, whichever documents they read: the lock is the process's, as is
 # the library. It is taken for one page at a time, so that a long document does not keep short ones waiting.
-_PDFIUM = threading.Lock()
+PDFIUM = threading.Lock()
 _PASSWORD_ERROR = 4  # FPDF_ERR_PASSWORD
 _SECURITY_ERROR = 5  # FPDF_ERR_SECURITY
 _MOST_ENTRIES = 20_000  # of an outline
@@ -84,8 +84,8 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
     Raises:
         DocParserError: The file cannot be opened, or exceeds the limits; the message names `source`.
     """
-    with _opened(data, source, password) as document:
-        with _PDFIUM:
+    with open_document(data, source, password) as document:
+        with PDFIUM:
             count = len(document)
             title = _stated(lambda: document.get_metadata_value("Title"))
             outline = tuple(_outline(document))
@@ -94,7 +94,7 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
         numbers = range(1, count + 1)
         pages = list(_short_enough((_page(document, number) for number in numbers), source, limits.chars))
         scanned = [page.number for page in pages if page and page.is_picture]
-        with _PDFIUM:
+        with PDFIUM:
             copies = copy_pages(document, scanned, len(data)) if scanned else {}
     unreadable = (number for number, page in zip(numbers, pages, strict=True) if page is None)
     return Reading(title, count, tuple(filter(None, pages)), tuple(unreadable), outline, copies)
@@ -133,11 +133,16 @@ def _stated(get: Callable[[], str]) -> str:
 
 
 @contextmanager
-def _opened(data: bytes, source: str, password: str | None) -> Iterator[Any]:
+def open_document(data: bytes, source: str, password: str | None) -> Iterator[Any]:
+    """Open a file for the time of the block.
+
+    Raises:
+        DocParserError: It cannot be opened; the message names `source`.
+    """
     import pypdfium2
 
     try:
-        with _PDFIUM:
+        with PDFIUM:
             document = pypdfium2.PdfDocument(data, password=password)
     except pypdfium2.PdfiumError as error:
         raise DocParserError(_why_not(error, source, password)) from error
@@ -145,7 +150,7 @@ def _opened(data: bytes, source: str, password: str | None) -> Iterator[Any]:
         yield document
     finally:
         # Left to the garbage collector, it would be closed by any thread at any time, past the lock.
-        with _PDFIUM:
+        with PDFIUM:
             document.close()
 
 
@@ -166,7 +171,7 @@ def _page(document: Any, number: int) -> Page | None:
     """Return a page; None if it is damaged."""
     import pypdfium2
 
-    with _PDFIUM:
+    with PDFIUM:
         try:
             with closing(document[number - 1]) as page, closing(page.get_textpage()) as text_page:
                 lines = tuple(lines_of(page, text_page))

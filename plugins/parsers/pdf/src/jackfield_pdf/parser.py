@@ -9,9 +9,10 @@ from pydantic import Field, SecretStr
 
 from jackfield.config import Config
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Block, Document, Parser, Part
+from jackfield.retrieval import Block, Document, PageImage, Parser, Part
+from jackfield_pdf.drawing import draw_page
 from jackfield_pdf.headings import headings_of
-from jackfield_pdf.pages import Limits, Reading, read_pages
+from jackfield_pdf.pages import Limits, Reading, open_document, read_pages
 from jackfield_pdf.paragraphs import blocks_of, in_ranges
 from jackfield_pdf.running import without_running_lines
 from jackfield_pdf.scans import SCAN
@@ -75,6 +76,16 @@ class PdfParser(Parser):
             },
             parts=tuple(Part(SCAN, data, page=number) for number, data in reading.copies.items()),
         )
+
+    def draw_page(self, data: bytes, *, page: int, passage: str, source: str) -> PageImage:
+        """Draw the page that shows a passage: at most 1,200 pixels wide, and two million altogether.
+
+        Raises:
+            DocParserError: It cannot be opened, has no such page, or the page is damaged.
+        """
+        password = self.config.password.get_secret_value() if self.config.password else None
+        with open_document(data, source, password) as document:
+            return draw_page(document, page, passage, source)
 
 
 def _check_ends(data: bytes, source: str) -> None:

@@ -19,5 +19,6 @@ def parsers() -> list[ParserSpec]:
             magic=(b"%PDF-",),
             has_parts=True,
             part_extensions=("pdf-scan",),
+            draws_pages=True,
         )
     ]

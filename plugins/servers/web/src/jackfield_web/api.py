@@ -18,6 +18,7 @@ from jackfield.streams import closing
 from jackfield.tools import Denial
 from jackfield_serving import Answer, Numbered, RunInfo, Serving, with_heartbeats
 from jackfield_web.carrying import ExportedConversation, export_conversation, import_conversation
+from jackfield_web.citedpages import draw_citation, read_citation
 from jackfield_web.wire import Wire, question_in, wire_of
 
 _Body = TypeVar("_Body", bound=BaseModel)
@@ -226,6 +227,14 @@ class Api:
         """Return the phase of a run, and the ids of the calls that it waits for."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         return JSONResponse({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
+
+    async def citation_page(self, request: Request) -> Response:
+        """Return the page that a citation refers to as an image; null where the page shows the text instead."""
+        run_id, owner = request.path_params["run_id"], owner_of(request.scope)
+        number, place = request.path_params["number"], request.path_params["place"]
+        citation = await read_citation(self._serving, run_id, number, place, owner=owner)
+        image = await draw_citation(self._serving, await self._serving.run(run_id, owner=owner), citation)
+        return JSONResponse({"image": image}, headers={"cache-control": "no-store"})
 
     async def answer(self, request: Request) -> Response:
         """Answer what a run waits for."""

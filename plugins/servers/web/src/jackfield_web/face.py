@@ -45,6 +45,7 @@ class WebServer(HttpServer):
             Route("/api/runs/{run_id}", api.run),
             Route("/api/runs/{run_id}/record", api.record),
             Route("/api/runs/{run_id}/events", api.events),
+            Route("/api/runs/{run_id}/citations/{number:int}/{place:int}", api.citation_page),
             Route("/api/runs/{run_id}/answers", api.answer, methods=["POST"]),
             Route("/api/runs/{run_id}/cancel", api.cancel, methods=["POST"]),
         ]

@@ -323,8 +323,12 @@ const actions = {
     const text = run.question.map((item) => item.text ?? "").join("\n").trim();
     start(text, files.filter((file) => file.address.startsWith("data:")), run.continues, run.agent);
   },
-  openSource(source) {
+  async openSource(source, run) {
     panel.open(source);
+    if (!source.page || source.event === undefined) return;
+    const path = `api/runs/${encodeURIComponent(run.id)}/citations/${source.event}/${source.place}`;
+    const found = await get(path).catch(() => null); // the text is there already
+    if (found?.image) panel.showPage(source, found.image);
   },
   async inspect(run) {
     const record = await attempt(() => get(`api/runs/${encodeURIComponent(run.id)}/record`));

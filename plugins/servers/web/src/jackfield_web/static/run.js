@@ -240,7 +240,9 @@ export class RunView {
 
   note(event) {
     this.#sources.add(event.sources);
-    if (event.depth === 0) this.#sources.cite(event.citations);
+    if (event.depth === 0 && event.citations) {
+      this.#sources.cite(event.citations.map((one, place) => ({ ...one, event: event.number, place })));
+    }
     if (event.text) this.#level(event).box.append(element("p", { class: "note" }, visible(event.text)));
   }
 
@@ -268,7 +270,7 @@ export class RunView {
     this.state.replaceChildren();
     const reason = reasonOf(event.reason);
     if (reason) this.state.append(element("p", { class: "note" }, t("stopped", { reason })));
-    const sources = this.#sources.list(this.#depths[0]?.answerBox, (source) => this.#actions.openSource(source));
+    const sources = this.#sources.list(this.#depths[0]?.answerBox, (source) => this.#actions.openSource(source, this.#run));
     if (sources) this.body.append(sources);
     this.#sources = new Sources();
     this.#addFoot();

@@ -15,9 +15,9 @@ export class Sources {
     for (const source of sources) this.#named.set(`${source.name} ${source.page ?? ""}`, source);
   }
 
-  /** Take the citations of an answer; those of an earlier answer no longer count. */
+  /** Take the citations of an answer; those of an earlier answer no longer count. `event` and `place` name each one. */
   cite(citations) {
-    if (citations) this.#citations = citations;
+    this.#citations = citations;
   }
 
   /** Take the passages in the result of a search: a list of `{url, text: […]}`. */
@@ -40,7 +40,7 @@ export class Sources {
   list(answer, open) {
     const cited = this.#citations.filter((one) => one.passage || one.name);
     if (cited.length && answer) markIn(answer, new Map(cited.map((one) => [one.mark, one])), open);
-    const rest = [...this.#named.values()].filter((source) => !cited.some((one) => one.name === source.name && (one.page ?? null) === (source.page ?? null)));
+    const rest = [...this.#named.values()].filter((source) => !cited.some((one) => one.name === source.name && (!source.page || one.page === source.page)));
     const entries = [...cited.map((one) => element("li", {}, citedEntry(one, open))), ...rest.map((source) => element("li", {}, this.#entry(source, open)))];
     if (!entries.length) return null;
     return element("details", { class: "sources", open: cited.length > 0 }, element("summary", {}, `${t("sources")} (${entries.length})`), element("ul", {}, ...entries));
@@ -85,6 +85,7 @@ function markIn(answer, citations, open) {
 /** The panel beside the answers, which shows one source. */
 export class SourcePanel {
   #panel;
+  #source = null;
   #opener = null;
 
   constructor(panel) {
@@ -93,6 +94,7 @@ export class SourcePanel {
   }
 
   open(source) {
+    this.#source = source;
     this.#opener = document.activeElement;
     // Positions count characters, and strings count UTF-16 units.
     const characters = [...source.passage];
@@ -104,8 +106,33 @@ export class SourcePanel {
       element("blockquote", { class: "plain", tabindex: "0" }, before, mark, after),
     );
     this.#panel.hidden = false;
+    this.#panel.classList.remove("with-page", "large");
     this.#panel.focus();
     mark?.scrollIntoView({ block: "center" });
+  }
+
+  /** Add the page of the document that shows the passage, unless another source was opened meanwhile. */
+  showPage(source, image) {
+    if (this.#source !== source || this.#panel.hidden) return;
+    const svg = (tag, attributes) => {
+      const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      return made;
+    };
+    const lines = svg("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
+    for (const [left, top, right, bottom] of image.boxes) lines.append(svg("rect", { x: left, y: top, width: right - left, height: bottom - top }));
+    const alt = [visible(source.name), t("page", { n: image.page })].join(" · ");
+    const resize = button(t("larger"), () => {
+      const isLarge = this.#panel.classList.toggle("large");
+      resize.textContent = t(isLarge ? "smaller" : "larger");
+      lines.firstElementChild.scrollIntoView({ block: "center" });
+    }, { class: "quiet" });
+    const sheet = element("div", { class: "sheet" }, element("img", { src: image.address, width: image.width, height: image.height, alt }), lines);
+    const figure = element("figure", { class: "page", tabindex: "0" }, sheet);
+    this.#panel.querySelector(".note").replaceChildren(placeOf({ ...source, name: "", page: image.page }), " ", resize);
+    this.#panel.querySelector("blockquote").before(figure);
+    this.#panel.classList.add("with-page");
+    lines.firstElementChild.scrollIntoView({ block: "center" });
   }
 
   close() {

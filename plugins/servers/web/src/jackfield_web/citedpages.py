@@ -1,0 +1,79 @@
+"""The pages of documents that citations refer to, as images."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from jackfield.citations import Citation, citations_in
+from jackfield.errors import ConfigError, DocParserError
+from jackfield.events import PluginEvent
+from jackfield.messages import basename_of
+from jackfield.retrieval import shown_path
+from jackfield.servers import RequestRefusedError
+from jackfield.streams import closing
+from jackfield.sync import in_worker
+from jackfield_serving import RunInfo, Serving
+
+_WAIT_S = 5.0
+_MOST_CANDIDATES = 3  # files of the same name
+
+
+async def read_citation(serving: Serving, run_id: str, number: int, place: int, *, owner: str) -> Citation:
+    """Return a citation from the record of a run: the one at a place in the event with a number.
+
+    Clients name citations, never files, so that they see only pages that an answer to them refers to.
+
+    Raises:
+        RunNotFoundError: The owner has no such run.
+        RequestRefusedError: The run has no such citation.
+    """
+    try:
+        # A run that goes on would wait for its next event.
+        async with (
+            asyncio.timeout(_WAIT_S),
+            closing(serving.attach(run_id, after=max(0, number - 1), owner=owner)) as events,
+        ):
+            async for found, placed in events:
+                citations = citations_in(placed.event.data) if isinstance(placed.event, PluginEvent) else []
+                if found == number and place < len(citations):
+                    return citations[place]
+                break
+    except TimeoutError:
+        pass
+    raise RequestRefusedError("the run has no such citation: load the page again")
+
+
+async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> dict[str, Any] | None:
+    """Return the page that shows a passage, with the places of its lines; None if there is none with this passage."""
+    if citation.page is None:
+        return None
+    try:
+        from jackfield_documents import DocumentReader
+    except ImportError:
+        return None
+    reader = DocumentReader()
+    for path in await in_worker(_paths_of, serving.documents(run), citation.location):
+        try:
+            image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
+        except DocParserError:
+            continue
+        if image.boxes:  # otherwise the file has changed, or is another one of the same name
+            address = "data:image/png;base64," + base64.b64encode(image.png).decode()
+            size = {"width": image.width, "height": image.height}
+            return {"page": image.page, "address": address, "boxes": image.boxes, **size}
+    return None
+
+
+def _paths_of(names: Sequence[str], location: str) -> list[str]:
+    """Return the files with the name that a citation has; citations have no folders."""
+    from jackfield_documents import expand, is_url
+
+    try:
+        files = expand(names).files
+    except ConfigError:
+        return []
+    paths = (file for file in files if not is_url(file) and shown_path(basename_of(file)) == location)
+    return [path for path, _ in zip(paths, range(_MOST_CANDIDATES), strict=False)]
