@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,14 @@ def cpu_ms(work: Callable[[], object]) -> float:
     started = time.process_time()
     work()
     return (time.process_time() - started) * 1000
+
+
+def children_cpu_ms(work: Callable[[], object]) -> float:
+    """CPU time of the processes that one call starts and waits for, in milliseconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    work()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
 def wall_ms(work: Callable[[], object]) -> float:
@@ -55,16 +64,8 @@ def processes_in_turns(
     """The median CPU of whole processes, in milliseconds."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
-    def once(command: Sequence[str]) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    def once(command: Sequence[str]) -> None:
         subprocess.run(command, check=True, capture_output=True, env={**kept, **(env or {})}, timeout=120)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
-    samples: dict[str, list[float]] = {name: [] for name in commands}
-    for number in range(rounds + 1):
-        for name, command in commands.items():
-            took = once(command)
-            if number:
-                samples[name].append(took)
-    return {name: statistics.median(taken) for name, taken in samples.items()}
+    works = {name: partial(once, command) for name, command in commands.items()}
+    return in_turns(works, rounds=rounds, clock=children_cpu_ms)

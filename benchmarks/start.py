@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urljoin
 
-from benchmarks.measure import Row, processes_in_turns
+from benchmarks.measure import Row, children_cpu_ms, in_turns, processes_in_turns
 from benchmarks.server import Servers
+from benchmarks.streams import OURS
 
 _BUILD = "import jackfield; jackfield.FnCallAgent(function_list=['code_interpreter'])"
 # Not ru_maxrss: a child begins with its parent's.
@@ -89,6 +93,28 @@ def first_answer(servers: Servers) -> list[Row]:
     cpu = processes_in_turns(commands, rounds=11)
     ours, raw = cpu["ours"], cpu["raw"]
     return [Row("1 a program up to its first answer", f"{ours:.0f} ms", f"raw openai {raw:.0f} ms", ours / raw, "0.6")]
+
+
+def serving_start(fastapi_python: str | None) -> list[Row]:
+    """`jackfield serve` until it answers `/readyz`, beside `import fastapi, uvicorn`; CPU with Python's own start."""
+    works: dict[str, Callable[[], object]] = {"ours": _serve_until_ready}
+    if fastapi_python:
+        command = [fastapi_python, "-c", "import fastapi, uvicorn"]
+        works["fastapi"] = lambda: subprocess.run(command, check=True, timeout=120)
+    cpu = in_turns(works, rounds=9, clock=children_cpu_ms)
+    ours, fastapi = cpu["ours"], cpu.get("fastapi")
+    peer = "" if fastapi is None else f"import fastapi, uvicorn {fastapi:.0f} ms"
+    ratio = None if fastapi is None else ours / fastapi
+    return [Row("1 jackfield serve until it is ready", f"{ours:.0f} ms", peer, ratio, "1.2")]
+
+
+def _serve_until_ready() -> None:
+    with subprocess.Popen(OURS.command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = next(words[-1] for line in process.stdout if (words := line.split()) and "http://" in words[-1])
+        with urllib.request.urlopen(urljoin(address, "/readyz"), timeout=120) as reply:
+            reply.read()
+        process.kill()  # its end is not measured
 
 
 def listing_cost() -> list[Row]:

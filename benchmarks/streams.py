@@ -11,8 +11,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Row
@@ -25,7 +26,6 @@ STREAMS = 500
 CHUNKS = 20
 PAUSE_S = 0.1
 ROUNDS = 5
-_APPS = ("ours", "bare")
 _PORT = re.compile(r"http://127\.0\.0\.1:(\d+)")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -63,10 +63,31 @@ def _bare() -> object:
     return Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])
 
 
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """An application that answers a question in 20 pieces.
+
+    Attributes:
+        command: Starts it; it prints its address.
+        path, body, media_type: The request that asks it.
+    """
+
+    command: Sequence[str]
+    path: str = "/v1/chat/completions"
+    body: bytes = b'{"model": "agent", "stream": true, "messages": [{"role": "user", "content": "Tide?"}]}'
+    media_type: str = "application/json"
+
+
+_SERVE = ("-m", "jackfield", "serve", "benchmarks.streams:agent", "--face", "openai", "--port", "0")
+OURS = App(command=(sys.executable, *_SERVE))
+_BARE = App(command=(sys.executable, "-m", "benchmarks.streams"))
+
+
 def streams() -> list[Row]:
     """Time to the first text, streams that are not complete, and the server's CPU time for a stream."""
-    burst, _ = _measure(spread_s=0.0)
-    steady, cpu = _measure(spread_s=CHUNKS * PAUSE_S)
+    apps = {"ours": OURS, "bare": _BARE}
+    burst, _ = measure(apps, count=STREAMS, spread_s=0.0)
+    steady, cpu = measure(apps, count=STREAMS, spread_s=CHUNKS * PAUSE_S)
     return [
         _row(f"{STREAMS} streams at once: first text, p95", burst, "ms"),
         _row(f"{STREAMS} streams one by one: first text, p95", steady, "ms", target="1.5"),
@@ -79,24 +100,32 @@ def _row(title: str, figures: Mapping[str, float], unit: str, *, target: str = "
     return Row(title, f"{ours:.0f} {unit}", f"Starlette alone {bare:.0f} {unit}", ours / bare, target)
 
 
-def _measure(*, spread_s: float) -> tuple[dict[str, float], dict[str, float]]:
+def measure(
+    apps: Mapping[str, App], *, count: int, spread_s: float, rounds: int = ROUNDS
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the 95th percentile of the times to the first text, and the CPU time of a stream, as medians of rounds.
+
+    Args:
+        apps: The applications by name, each started anew in every round.
+        count: How many streams are open at the same time.
+        spread_s: The time in which they begin.
+        rounds: How often each is measured; one more round comes first, and is not counted.
 
     Raises:
         RuntimeError: A stream was not complete.
     """
-    first: dict[str, list[float]] = {name: [] for name in _APPS}
-    cpu: dict[str, list[float]] = {name: [] for name in _APPS}
-    for number in range(ROUNDS + 1):
-        for name in _APPS:
-            with _server(name) as (pid, port):
-                asyncio.run(_ask_all(port, 5, 0.0))  # it is warm
+    first: dict[str, list[float]] = {name: [] for name in apps}
+    cpu: dict[str, list[float]] = {name: [] for name in apps}
+    for number in range(rounds + 1):
+        for name, app in apps.items():
+            with _server(app) as (pid, port):
+                asyncio.run(_ask_all(app, port, 5, 0.0))  # it is warm
                 before = _cpu_s(pid)
-                times = asyncio.run(_ask_all(port, STREAMS, spread_s))
+                times = asyncio.run(_ask_all(app, port, count, spread_s))
                 spent = _cpu_s(pid) - before
             if number:
                 first[name].append(statistics.quantiles(times, n=20)[-1])
-                cpu[name].append(spent / STREAMS * 1e6)
+                cpu[name].append(spent / count * 1e6)
     return _medians(first), _medians(cpu)
 
 
@@ -104,35 +133,32 @@ def _medians(samples: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(taken) for name, taken in samples.items()}
 
 
-async def _ask_all(port: int, count: int, spread_s: float) -> list[float]:
-    return await asyncio.gather(*(_ask(port, spread_s * number / count) for number in range(count)))
+async def _ask_all(app: App, port: int, count: int, spread_s: float) -> list[float]:
+    return await asyncio.gather(*(_ask(app, port, spread_s * number / count) for number in range(count)))
 
 
-async def _ask(port: int, delay_s: float) -> float:
+async def _ask(app: App, port: int, delay_s: float) -> float:
     """Return the milliseconds to the first text."""
     await asyncio.sleep(delay_s)
-    body = json.dumps({"model": "agent", "stream": True, "messages": [{"role": "user", "content": "Tide?"}]}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
+    head = f"POST {app.path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
+    head += f"Content-Type: {app.media_type}\r\nContent-Length: {len(app.body)}\r\n\r\n"
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(head.encode() + app.body)
     received, first = b"", 0.0
     while piece := await reader.read(1 << 16):
         received += piece
         if not first and b'"piece ' in received:
             first = (time.perf_counter() - began) * 1000
     writer.close()
-    if received.count(b'"piece ') != CHUNKS or b"[DONE]" not in received:
+    if received.count(b'"piece "') != CHUNKS:
         raise RuntimeError(f"a stream is not complete: {received[-200:]!r}")
     return first
 
 
 @contextmanager
-def _server(name: str) -> Iterator[tuple[int, int]]:
-    command = ["benchmarks.streams"]
-    if name == "ours":
-        command = ["jackfield", "serve", "benchmarks.streams:agent", "--face", "openai", "--port", "0"]
-    with subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True) as process:
+def _server(app: App) -> Iterator[tuple[int, int]]:
+    with subprocess.Popen(app.command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         printed = ""
         while not (found := _PORT.search(printed)):
