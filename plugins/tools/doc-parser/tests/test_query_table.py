@@ -110,6 +110,13 @@ def test_a_value_without_end_is_refused() -> None:
         run_query([SMALL], "SELECT length(zeroblob(2000000000))", max_rows=10)
 
 
+def test_a_value_has_up_to_a_million_bytes() -> None:
+    sql = "SELECT length(zeroblob({}))"
+    assert run_query([SMALL], sql.format(1_000_000), max_rows=1)["rows"] == [[1_000_000]]
+    with pytest.raises(ToolArgumentError, match="too big"):
+        run_query([SMALL], sql.format(1_000_001), max_rows=1)
+
+
 def test_a_document_without_tables_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tea.txt"
     path.write_text("Green tea.")

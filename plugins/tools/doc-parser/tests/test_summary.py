@@ -83,6 +83,43 @@ def test_a_document_that_is_too_long_is_refused_before_any_request(
     assert reading.prompts == []
 
 
+def test_a_document_may_have_as_many_parts_as_allowed(manual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = Reading()
+    call_alone(manual, reading, monkeypatch)
+    count = sum(prompt.startswith("Below is part") for prompt in reading.prompts)
+    assert f"all {count} parts" in call_alone(manual, Reading(), monkeypatch, max_parts=count)
+    with pytest.raises(ToolArgumentError, match=f"has {count} parts .* at most {count - 1} are read"):
+        call_alone(manual, Reading(), monkeypatch, max_parts=count - 1)
+
+
+def test_notes_that_cannot_be_joined_are_given_as_they_are(manual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for fails_at in ("Below are notes", "notes on the parts of a document, in order. Join them to one summary without"):
+        text = call_alone(manual, Reading(fails_at=fails_at), monkeypatch)
+        assert {f"{n}" for n in range(12)} <= set(text.split())
+        assert "all 12 parts" in text or "Made from all" in text
+        assert "joining them failed: " in text
+        assert "no quota" in text
+
+
+def test_where_one_group_of_notes_cannot_be_joined_it_is_kept(manual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Joins(Reading):
+        joins = 0
+
+        def _step(self, request: ChatRequest) -> Any:
+            prompt = request.messages[-1].get_text_content()
+            if prompt.startswith("Below are notes"):
+                self.joins += 1
+                if self.joins == 1:
+                    return [ModelRequestError("no quota", backend="scripted")]
+                return super()._step(request)
+            number = prompt.partition("Valve ")[2].partition(" ")[0]
+            return answer(f"valve {number} " + "and " * 60)
+
+    text = call_alone(manual, Joins(), monkeypatch)
+    assert {f"{n}" for n in range(12)} <= set(text.split())
+    assert "joining them failed: " in text
+
+
 def test_without_a_model_it_says_what_to_set(manual: str) -> None:
     tool = SummarizeDocument()
     with pytest.raises(ConfigError, match="set llm"):

@@ -80,11 +80,14 @@ class SummarizeDocument(DocumentTool):
             for number, text in enumerate(texts, start=1)
         ]
         notes = await reader.ask_all(prompts, at_once=self.config.at_once)
+        unread = list(reader.failures)
         useful = [note for note in notes if note and not note.strip(" .。").upper().startswith(_NOTHING)]
         summary = await self._joined(useful, reader, scope.lang)
-        missing = f"{len(reader.failures)} parts could not be read: {reader.failures[0]}" if reader.failures else ""
-        note = missing or f"Made from all {len(texts)} parts of the document."
-        parts = [summary or "The document says nothing about this.", note, *readings.problems]
+        missing = f"{len(unread)} parts could not be read: {unread[0]}" if unread else ""
+        remarks = [missing or f"Made from all {len(texts)} parts of the document."]
+        if len(reader.failures) > len(unread):
+            remarks.append(f"These are notes on the parts, because joining them failed: {reader.failures[-1]}")
+        parts = [summary or "The document says nothing about this.", *remarks, *readings.problems]
         return ToolResult("\n\n".join(parts), {**readings.metadata(), "parts": len(texts)})
 
     async def _joined(self, notes: Sequence[str], reader: _Reader, lang: Lang) -> str:
@@ -98,7 +101,11 @@ class SummarizeDocument(DocumentTool):
             if len(groups) == len(notes):  # each is as long as a request may be
                 return "\n\n".join(notes)
             prompts = [_JOIN[lang].format(text="\n\n".join(group)) for group in groups if len(group) > 1]
-            joined = iter(await reader.ask_all(prompts, at_once=self.config.at_once))
+            try:
+                joined = iter(await reader.ask_all(prompts, at_once=self.config.at_once))
+            except ModelServiceError as error:
+                reader.failures.append(str(error))
+                return "\n\n".join(notes)
             notes = [(next(joined) or "\n\n".join(group)) if len(group) > 1 else group[0] for group in groups]
         return notes[0] if notes else ""
 
