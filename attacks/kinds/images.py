@@ -12,7 +12,7 @@ from PIL import Image
 
 from attacks.kind import Attempt, Kind, law
 from jackfield.errors import ToolServiceError
-from jackfield_image_zoom_in.zooming import zoomed
+from jackfield_image_zoom_in.zooming import crop_and_enlarge
 
 MOST_PIXELS = 2_000_000
 TRIES = 40
@@ -70,7 +70,7 @@ def _damage(content: bytearray, dice: random.Random) -> None:
 
 def _look_at(content: bytes, bbox: list[float]) -> None:
     try:
-        part = zoomed(content, bbox, max_pixels=MOST_PIXELS)
+        part = crop_and_enlarge(content, bbox, max_pixels=MOST_PIXELS)
     except ToolServiceError as error:
         law(str(error).strip(), "an error says nothing")
         return

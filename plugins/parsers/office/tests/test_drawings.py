@@ -60,24 +60,37 @@ def test_each_series_of_points_is_a_table(files: Any) -> None:
     assert tables == ["|  | a |\n|---|---|\n| 1 | 2 |", "|  | b |\n|---|---|\n| 3 | 4 |\n| 5 | 6 |"]
 
 
+def with_drawing(files: Any, kind: str, *, mode: str = "") -> bytes:
+    """A presentation of one slide that refers to a drawing of a kind."""
+
+    def write(presentation: Any) -> None:
+        presentation.slides.add_slide(presentation.slide_layouts[5]).shapes.title.text = "Tea"
+
+    part = f'<d xmlns:a="{A}"><a:p><a:r><a:t>Boil</a:t></a:r></a:p><a:p/></d>'.encode()
+    target = "ppt/slides/drawing9.xml" if mode else "drawing9.xml"
+    relation = f'<Relationship Id="rId99" Type="http://x/{kind}" Target="{target}"{mode}/></Relationships>'.encode()
+    return bytes(
+        files.changed(
+            files.slides(write),
+            {
+                "ppt/slides/_rels/slide1.xml.rels": lambda old: old.replace(b"</Relationships>", relation),
+                "ppt/slides/drawing9.xml": lambda _: part,
+            },
+        )
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [("chartEx", "Chart: Boil (its data are of a kind that is not read)"), ("diagramData", "- Boil")],
 )
 def test_other_drawings_are_read_or_named(files: Any, kind: str, text: str) -> None:
-    def write(presentation: Any) -> None:
-        presentation.slides.add_slide(presentation.slide_layouts[5]).shapes.title.text = "Tea"
+    assert texts(PptxParser(), with_drawing(files, kind)) == ["Tea", text]
 
-    part = f'<d xmlns:a="{A}"><a:p><a:r><a:t>Boil</a:t></a:r></a:p><a:p/></d>'.encode()
-    relation = f'<Relationship Id="rId99" Type="http://x/{kind}" Target="drawing9.xml"/></Relationships>'.encode()
-    slides = files.changed(
-        files.slides(write),
-        {
-            "ppt/slides/_rels/slide1.xml.rels": lambda old: old.replace(b"</Relationships>", relation),
-            "ppt/slides/drawing9.xml": lambda _: part,
-        },
-    )
-    assert texts(PptxParser(), slides) == ["Tea", text]
+
+def test_a_drawing_outside_of_the_file_is_left_out_even_if_a_part_has_its_name(files: Any) -> None:
+    slides = with_drawing(files, "diagramData", mode=' TargetMode="External"')
+    assert texts(PptxParser(), slides) == ["Tea"]
 
 
 def test_the_titles_of_its_axes_are_beside_that_of_a_chart(files: Any) -> None:

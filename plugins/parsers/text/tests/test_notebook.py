@@ -80,6 +80,13 @@ def test_a_broken_cell_is_named_and_the_others_are_read(broken: object) -> None:
     assert document.metadata["unread"] == ["cell 2"]
 
 
+def test_a_number_of_any_length_is_no_damage() -> None:
+    for number in ("9" * 5000, "1e99999", "NaN"):
+        data = notebook(code("x")).replace(b'"execution_count": null', f'"execution_count": {number}'.encode())
+        assert number.encode() in data
+        assert blocks(data) == [("code", "x", 1)]
+
+
 def test_title_and_language_come_from_the_metadata() -> None:
     cells = [v4.new_markdown_cell("## Two\n\n# One")]
     assert parse(notebook(*cells)).title == "One"

@@ -24,10 +24,12 @@ from jackfield.errors import (
 from jackfield.events import PreparationProgress
 from jackfield.plugins import default_host
 from jackfield.results import Source, sources_in
+from jackfield.retrieval import Chunk, Hit
 from jackfield.tools import ToolContext, Workspace, find_tool
 from jackfield_documents import DocumentReader, RAGConfig
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_retrieval.plugin import tools
+from jackfield_retrieval.retriever import _merged
 from jackfield_retrieval.tool import RetrievalTool
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.embeddings import embeddings, texts_in
@@ -87,6 +89,24 @@ def test_top_k_and_a_threshold_count_even_where_all_would_fit(library: list[str]
     assert [(entry["url"], len(entry["text"])) for entry in best] == [("lynx.md", 1)]
     none = RetrievalTool({"score_threshold": 1000.0})
     assert passages(ask(none, library, query="Where does the lynx sleep?")) == []
+
+
+def test_a_hit_of_exactly_the_threshold_counts(library: list[str]) -> None:
+    settings = {"chunk_size": 100, "rag_searchers": ["keyword_search"], "top_k": 20}
+    hits = ask(RetrievalTool(settings), library, query="lynx sleeps in the wood").metadata["hits"]
+    scores = [hit["score"] for hit in hits]
+    assert len(set(scores)) > 1
+    for score in set(scores):
+        selected = ask(RetrievalTool({**settings, "score_threshold": score}), library, query="lynx sleeps in the wood")
+        assert [hit["score"] for hit in selected.metadata["hits"]] == [one for one in scores if one >= score]
+
+
+def test_a_chunk_in_several_corpora_counts_once_with_its_best_score() -> None:
+    a, b, c = (Chunk(name, "x.md", name, number, 1) for number, name in enumerate("abc"))
+    rankings = [[Hit(a, 3.0, {"s": 1}), Hit(b, 1.0, {"s": 2})], [Hit(b, 2.5, {"s": 1}), Hit(c, 2.0, {"s": 2})]]
+    for order in (rankings, rankings[::-1]):
+        merged = _merged("s", order)
+        assert [(hit.chunk, hit.score, hit.ranks["s"]) for hit in merged] == [(a, 3.0, 1), (b, 2.5, 2), (c, 2.0, 3)]
 
 
 def test_an_edited_document_is_read_again(library: list[str]) -> None:
@@ -480,9 +500,11 @@ def test_a_filter_selects_in_an_index_and_in_files(years: list[str], tmp_path: P
     index = KnowledgeIndex(str(tmp_path / "index"))
     asyncio.run(index.build(years[:2], reader=RAGConfig().reader(default_host())))
     asyncio.run(index.set_metadata({"team": "sales"}, where={"name": "2023.md"}))
-    tool = RetrievalTool({"max_ref_token": 300, "parser_page_size": 60})
+    own = {"metadata": {"notes/*": {"topic": "otters"}}}  # a key that only the index has, and one that only files have
+    tool = RetrievalTool({"max_ref_token": 300, "parser_page_size": 60, **own})
     known = [f"index:{tmp_path / 'index'}", years[2]]
-    for where, expected in (({"team": "sales"}, "reports of 2023"), ({"path": "notes/*"}, "notes of 2024")):
+    wanted = (({"team": "sales"}, "reports of 2023"), ({"path": "notes/*"}, "notes of 2024"))
+    for where, expected in (*wanted, ({"topic": "otters"}, "notes of 2024")):
         texts = [text for one in passages(ask(tool, known, query="otter", where=where)) for text in one["text"]]
         assert texts
         assert all(expected in text for text in texts)
