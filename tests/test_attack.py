@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from attacks import kinds
+from attacks.worker import kind_named
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = ("faults", "cuts", "tools", "answers", "approval", "projects", "files", "mcp", "trees", "stops", "ownership")
@@ -40,6 +44,14 @@ def run(*words: str, timeout_s: float = 400, **env: str) -> subprocess.Completed
         timeout=timeout_s,
         check=False,
     )
+
+
+@pytest.mark.parametrize("name", kinds.NAMES)
+def test_each_kind_begins_and_is_described_with_its_law(name: str) -> None:
+    kind = kind_named(name)
+    assert next(kind.attempts(random.Random(1))).name
+    page = (ROOT / "docs/robustness.md").read_text()
+    assert [page.count(f"\n| {name} | {text}") for text in (f"{kind.law} |", "")] == [1, 2]
 
 
 @pytest.mark.slow

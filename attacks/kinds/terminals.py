@@ -65,8 +65,18 @@ def check(shown: str, *, line_ends: bool = False, rendered: bool = False) -> Non
     law(not injected, f"{injected} reaches the terminal")
 
 
-def in_terminal(words: Sequence[str], *, timeout_s: float = 50, keys: bytes = b"", **env: str) -> str:
-    """What a command shows on a terminal of its own."""
+def in_terminal(
+    words: Sequence[str], *, timeout_s: float = 50, keys: bytes = b"", answer: bytes = b"", **env: str
+) -> str:
+    """What a command shows on a terminal of its own.
+
+    Args:
+        words: The command.
+        timeout_s: How long it may take.
+        keys: What is typed before it begins.
+        answer: What is typed at each prompt: what was typed ahead answers none.
+        env: Variables of its environment.
+    """
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "jackfield", *words]
     process = subprocess.Popen(
@@ -91,6 +101,8 @@ def in_terminal(words: Sequence[str], *, timeout_s: float = 50, keys: bytes = b"
                     break
                 raise
             shown += data
+            if answer and data.endswith(b": "):
+                os.write(master, answer)
         else:
             law(False, f"it did not end; it showed {shown[-300:]!r}")
     finally:
@@ -145,7 +157,7 @@ def _command(place: str, text: str, more: Sequence[str], how: str) -> None:
 @cache
 def _settled() -> None:
     """The first command on a terminal asks what may load, once for each home."""
-    in_terminal(["plugins", "list"], keys=b"y\r")
+    in_terminal(["plugins", "list"], answer=b"y\r")
 
 
 def _listing(words: Sequence[str], text: str) -> None:
@@ -158,7 +170,7 @@ def _listing(words: Sequence[str], text: str) -> None:
         )
         site.add("acme-more", {f"tool.{readable}": "acme_more"}, modules={"acme_more": "x = 1"})
         path = os.pathsep.join([folder, os.environ["PYTHONPATH"]])
-        shown = in_terminal([*words], PYTHONPATH=path, keys=b"n\rn\rn\rn\r")
+        shown = in_terminal([*words], PYTHONPATH=path, answer=b"n\r")
     law("Traceback" not in shown, "a traceback")
     check(shown)
 
@@ -177,7 +189,7 @@ def _event(text: str, place: int) -> None:
         PluginEvent(text, {"note": text}),
     )
     out = io.StringIO()
-    Renderer(out, out, colour=False).show(RunEvent("r", 1, text, 0, events[place % len(events)]))
+    Renderer(out, out, dim=False).show(RunEvent("r", 1, text, 0, events[place % len(events)]))
     check(out.getvalue(), line_ends=True)
     out.getvalue().encode()
 
