@@ -204,6 +204,7 @@ def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
         workers=options.workers,
         http="h11",  # it limits the size of headers
         h11_max_incomplete_event_size=_HEADER_BYTES,
+        ws_max_size=options.max_body_bytes,
         log_config=None,
         access_log=False,
         server_header=False,

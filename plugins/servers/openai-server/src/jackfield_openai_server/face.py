@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, WebSocketRoute
 
 from jackfield.config import Config
 from jackfield.errors import ConfigError
@@ -16,11 +16,14 @@ from jackfield.plugins import Plugins, default_host
 from jackfield.retrieval import Embedder
 from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, write_json
 from jackfield_openai_server.chat import ChatCompletions
+from jackfield_openai_server.compaction import Compaction
 from jackfield_openai_server.conversations import Conversations
 from jackfield_openai_server.embeddings import Embeddings
 from jackfield_openai_server.errors import ParameterError, error_object
 from jackfield_openai_server.models import Models
 from jackfield_openai_server.responses import Responses
+from jackfield_openai_server.socket import ResponseSocket, refuse_plain_request
+from jackfield_openai_server.unsupported import ITEMS, MODELS, ROUTES, UNSAVED, UPDATE, refuse
 from jackfield_serving import ClientLeftError, Serving
 
 
@@ -56,18 +59,26 @@ class OpenAIServer(HttpServer):
         models, embeddings = Models(service, list(self._embedders)), Embeddings(self._embedders)
         responses = Responses(service, conversations)
         routes = [
-            _route("/v1/chat/completions", POST=chat.create),
-            _route("/v1/responses", POST=responses.create),
+            _route("/v1/chat/completions", POST=chat.create, GET=refuse(UNSAVED)),
+            _route("/v1/responses", POST=responses.create, GET=refuse_plain_request),
+            WebSocketRoute("/v1/responses", ResponseSocket(responses)),
+            _route("/v1/responses/compact", POST=Compaction(responses).create),
+            *(_route(path, **_refusals(reasons)) for path, reasons in ROUTES.items()),
             _route("/v1/responses/{response_id}", GET=responses.retrieve, DELETE=responses.delete),
             _route("/v1/responses/{response_id}/cancel", POST=responses.cancel),
             _route("/v1/responses/{response_id}/input_items", GET=responses.input_items),
             _route("/v1/conversations", POST=conversations.create),
-            _route("/v1/conversations/{conversation_id}", GET=conversations.retrieve, DELETE=conversations.delete),
-            _route("/v1/conversations/{conversation_id}/items", GET=conversations.items),
-            _route("/v1/conversations/{conversation_id}/items/{item_id}", GET=conversations.item),
+            _route(
+                "/v1/conversations/{conversation_id}",
+                GET=conversations.retrieve,
+                DELETE=conversations.delete,
+                POST=refuse(UPDATE),
+            ),
+            _route("/v1/conversations/{conversation_id}/items", GET=conversations.items, POST=refuse(ITEMS)),
+            _route("/v1/conversations/{conversation_id}/items/{item_id}", GET=conversations.item, DELETE=refuse(ITEMS)),
             _route("/v1/embeddings", POST=embeddings.create),
             _route("/v1/models", GET=models.list_all),
-            _route("/v1/models/{name:path}", GET=models.retrieve),
+            _route("/v1/models/{name:path}", GET=models.retrieve, DELETE=refuse(MODELS)),
         ]
         return Router(routes, redirect_slashes=False)
 
@@ -92,6 +103,10 @@ def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, 
 
 
 _Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _refusals(reasons: Mapping[str, str]) -> dict[str, _Handler]:
+    return {method: refuse(reason) for method, reason in reasons.items()}
 
 
 def _route(path: str, **handlers: _Handler) -> Route:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -15,6 +16,9 @@ from jackfield_openai_server.question import Question, read_tool, read_tool_choi
 
 ECHO = "openai_request"
 """The key in `extra` of the first message of a request, under which the run keeps what its response repeats."""
+
+
+_SEAL = "jackfield1."
 
 
 class _Body(BaseModel):
@@ -122,8 +126,15 @@ class _ApprovalItem(_Body):
     reason: None = None
 
 
+class _CompactionItem(_Body):
+    type: Literal["compaction"]
+    encrypted_content: str
+    id: str | None = None
+    created_by: str | None = None
+
+
 _Item = Annotated[
-    _MessageItem | _CallItem | _OutputItem | _ReasoningItem | _ApprovalRequestItem | _ApprovalItem,
+    _MessageItem | _CompactionItem | _CallItem | _OutputItem | _ReasoningItem | _ApprovalRequestItem | _ApprovalItem,
     Field(discriminator="type"),
 ]
 
@@ -302,6 +313,8 @@ def _read_items(items: Sequence[Any]) -> Iterator[Message]:
                 yield Message("user", content if isinstance(content, str) else list(_read_parts(content, param)))
             case _MessageItem():
                 yield Message("system", _text_of(item.content))
+            case _CompactionItem():
+                yield Message("user", f"Summary of the conversation so far:\n{_open_summary(item, param)}")
             case _ReasoningItem():
                 parts = item.content or item.summary
                 yield Message("assistant", "", reasoning_content="\n".join(part.text for part in parts))
@@ -313,6 +326,20 @@ def _read_items(items: Sequence[Any]) -> Iterator[Message]:
                 # Without its call in the input, it answers a call of the previous response.
                 name = tool_names.get(item.call_id, "tool")
                 yield Message("function", _text_of(item.output), name=name, extra={"function_id": item.call_id})
+
+
+def seal_summary(summary: str) -> str:
+    """Return a summary as clients keep it: opaque for them, but not secret, because it is about their conversation."""
+    return _SEAL + base64.b64encode(summary.encode(errors="replace")).decode()
+
+
+def _open_summary(item: _CompactionItem, param: str) -> str:
+    try:
+        if item.encrypted_content.startswith(_SEAL):
+            return base64.b64decode(item.encrypted_content.removeprefix(_SEAL), validate=True).decode()
+    except ValueError:
+        pass
+    raise ParameterError("The item was not made by this server.", param=f"{param}.encrypted_content")
 
 
 def _text_of(content: str | Sequence[BaseModel]) -> str:

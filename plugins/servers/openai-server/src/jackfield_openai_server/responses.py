@@ -75,9 +75,7 @@ class Responses:
 
         async def finish() -> None:
             if not question.store:
-                with suppress(RunNotFoundError, RunBusyError):
-                    if (await self._serving.run(part.info.run_id, owner=owner)).phase == "ended":
-                        await self._serving.delete(part.info.run_id, owner=owner)
+                await self.forget([part.head.id], owner)
 
         if question.stream:
             pieces = self._sent(part, owner, finish)
@@ -91,6 +89,61 @@ class Responses:
             raise
         await finish()
         return _json(final)
+
+    async def follow_new(self, table: dict[str, Any], owner: str, unsaved: list[str]) -> AsyncIterator[dict[str, Any]]:
+        """Begin a response, and yield its events. Leaving it cancels the response.
+
+        Args:
+            table: The request.
+            owner: The owner of the request.
+            unsaved: Gets the id of the response if the request has `store: false`. The caller deletes it; see `forget`.
+
+        Raises:
+            RequestRefusedError: The request cannot be answered.
+        """
+        question = read_response_request(table)
+        check_model(self._serving, question.agent)
+        part = await self._part(await self._begin(question, owner), owner)
+        if not question.store:
+            unsaved.append(part.head.id)
+        is_read = False
+        try:
+            async with closing(self._events(part, owner, None)) as events:
+                async for event in events:
+                    yield event
+            is_read = True
+        finally:
+            if not is_read:
+                await asyncio.shield(self._serving.cancel(part.info.run_id, owner=owner))
+
+    async def forget(self, response_ids: Sequence[str], owner: str) -> None:
+        """Delete the runs of responses, if they have ended."""
+        for response_id in response_ids:
+            run_id = response_id.split("_")[1]
+            with suppress(RunNotFoundError, RunBusyError):
+                if (await self._serving.run(run_id, owner=owner)).phase == "ended":
+                    await self._serving.delete(run_id, owner=owner)
+
+    async def complete(self, question: ResponseQuestion, request: Request) -> dict[str, Any]:
+        """Return the whole response to a question that continues no paused one; its run is deleted.
+
+        Raises:
+            RequestRefusedError: The question cannot be answered, or the previous response waits for answers.
+            ClientLeftError: The client went away.
+        """
+        owner = owner_of(request.scope)
+        check_model(self._serving, question.agent)
+        previous = await self._previous(question, owner)
+        if previous is not None and previous.phase != "ended":
+            raise RequestRefusedError("the previous response has not ended", status=409, code="response_in_progress")
+        part = await self._part(await self._begin(question, owner), owner)
+        try:
+            return await while_connected(request.receive, self._final(part, owner))
+        except BaseException:
+            await asyncio.shield(self._serving.cancel(part.info.run_id, owner=owner))
+            raise
+        finally:
+            await asyncio.shield(self.forget([part.head.id], owner))
 
     async def retrieve(self, request: Request) -> Response:
         """Show a response; with `stream=true`, its events after `starting_after`."""
@@ -239,22 +292,27 @@ class Responses:
         raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
 
     async def _sent(self, part: _Part, owner: str, finish: Any, *, after: int = -1) -> AsyncIterator[bytes]:
+        async with closing(self._events(part, owner, finish, after=after)) as events:
+            async for event in events:
+                yield _sse(event)
+        yield b"data: [DONE]\n\n"
+
+    async def _events(self, part: _Part, owner: str, finish: Any, *, after: int = -1) -> AsyncIterator[dict[str, Any]]:
         stream = ResponseStream(part.head, after=after)
         try:
             for event in stream.begin():
-                yield _sse(event)
+                yield event
             async for change in self._changes(part, owner):
                 for event in stream.feed(change):
-                    yield _sse(event)
+                    yield event
             if finish is not None:
                 await finish()
         except Exception as error:
             # The status is sent: clients read errors from the stream.
             refusal = refusal_of(error)
-            yield _sse(stream.fail(error_object(refusal)))
+            yield stream.fail(error_object(refusal))
             if refusal.code == "internal":
                 raise  # for the log that its text names
-        yield b"data: [DONE]\n\n"
 
     async def _final(self, part: _Part, owner: str) -> dict[str, Any]:
         stream = ResponseStream(part.head)

@@ -1,0 +1,90 @@
+"""The WebSocket of the Responses API: each message of the client begins a response, whose events come back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
+from jackfield_openai_server.errors import ParameterError, error_object, refuse_parameter
+from jackfield_openai_server.responses import Responses
+
+_log = logging.getLogger(__name__)
+_OF_HTTP = ("stream", "stream_options", "background")
+
+
+class ResponseSocket:
+    """Answers clients over WebSockets, one response after the other. A client that leaves cancels its response.
+
+    Args:
+        responses: The Responses API.
+    """
+
+    def __init__(self, responses: Responses) -> None:
+        self._responses = responses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client."""
+        socket = WebSocket(scope, receive, send)
+        await socket.accept()
+        unsaved: list[str] = []  # responses that end with the connection: later ones may continue them
+        following = asyncio.ensure_future(socket.receive())
+        try:
+            while (message := await following)["type"] != "websocket.disconnect":
+                following = asyncio.ensure_future(socket.receive())
+                turn = asyncio.ensure_future(self._answer(socket, message, unsaved))
+                await asyncio.wait([turn, following], return_when=asyncio.FIRST_COMPLETED)
+                if following.done() and following.result()["type"] == "websocket.disconnect":
+                    turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
+        finally:
+            following.cancel()
+            await asyncio.shield(self._responses.forget(unsaved, owner_of(scope)))
+
+    async def _answer(self, socket: WebSocket, message: MutableMapping[str, Any], unsaved: list[str]) -> None:
+        owner = owner_of(socket.scope)
+        try:
+            table = _read_event(message)
+            async for event in self._responses.follow_new(table, owner, unsaved):
+                await socket.send_text(write_json(event).decode())
+        except Exception as error:  # noqa: BLE001 - the client gets it
+            refusal = refusal_of(error)
+            if refusal.code == "internal":
+                _log.exception("a response over a WebSocket failed")
+            param = error.param if isinstance(error, ParameterError) else None
+            envelope = {"type": "error", "status": refusal.status, "error": error_object(refusal, param)}
+            await socket.send_text(write_json(envelope).decode())
+
+
+async def refuse_plain_request(_: Request) -> Response:
+    """Refuse a request for a WebSocket that came without one, or to a server that has none."""
+    raise RequestRefusedError(
+        "responses are not listed: GET /v1/responses opens a WebSocket. If this was one, the server lacks it: "
+        "pip install 'jackfield-openai-server[websocket]'",
+        status=404,
+        code="unsupported_endpoint",
+    )
+
+
+def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Return the request in a message.
+
+    Raises:
+        RequestRefusedError: It is not JSON.
+        ParameterError: It is another event, or has a parameter of requests over HTTP.
+    """
+    text = message.get("text")
+    table = read_object(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else message.get("bytes") or b"")
+    if table.pop("type", None) != "response.create":
+        raise ParameterError("The type of an event must be 'response.create'.", param="type")
+    for name in _OF_HTTP:
+        if name in table:
+            refuse_parameter(name, "leave it out over a WebSocket, where all events are sent")
+    return table
