@@ -133,3 +133,13 @@ def test_the_hub_is_asked_only_if_that_is_allowed_and_for_what_is_needed(hub: Hu
     (kept,) = asked(hub, tmp_path, {"model": "org/tiny"})
     assert kept == folder
     assert hub.asked == []
+
+
+def test_a_named_onnx_file_is_fetched_and_the_weights_are_not(hub: Hub, tmp_path: Path) -> None:
+    settings = {"model": "org/tiny", "onnx_file": "onnx/model.onnx"}
+    missing, fetched = asked(hub, tmp_path, settings, {**settings, "download": True})
+    assert "set download to true" in missing[1]
+    assert "cannot be loaded by ONNX Runtime" in fetched[1]  # it is no model, but it was fetched
+    paths = [path.partition(COMMIT)[2] for path in hub.asked if "/resolve/" in path]
+    assert "/onnx/model.onnx" in paths
+    assert not [path for path in paths if path.endswith((".safetensors", ".bin"))]

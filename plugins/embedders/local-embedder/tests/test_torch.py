@@ -1,4 +1,4 @@
-"""With torch: numpy computes what transformers does, and what numpy cannot compute works, too."""
+"""With torch: numpy and ONNX Runtime compute what transformers does, and what numpy cannot compute works, too."""
 
 from __future__ import annotations
 
@@ -71,13 +71,14 @@ def vectors(embedder: Embedder) -> Any:
     ],
     ids=str,
 )
-def test_numpy_computes_what_transformers_does(
+def test_numpy_and_onnxruntime_compute_what_transformers_does(
     made: Callable[..., Path], make: Make, architecture: str, changes: dict[str, Any]
 ) -> None:
     folder = made(architecture, **changes)
-    ours, theirs = (vectors(make(folder, engine=engine)) for engine in ("numpy", "torch"))
+    ours, graph, theirs = (vectors(make(folder, engine=engine)) for engine in ("numpy", "onnx", "torch"))
     assert np.abs(theirs).max() > 0.1
     assert ours == pytest.approx(theirs, abs=2e-4)
+    assert graph == pytest.approx(theirs, abs=2e-4)
     assert len(np.unique(ours.round(3), axis=0)) == len(TEXTS)
 
 

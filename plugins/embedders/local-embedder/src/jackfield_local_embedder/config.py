@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 
 from jackfield.config import Config
 
@@ -30,8 +30,19 @@ class TransformersEmbedderConfig(Config):
     tokens_at_once: int = Field(
         default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"
     )
-    engine: Literal["auto", "numpy", "torch"] = Field(
-        default="auto", description="What computes; auto: numpy for models that it can run, otherwise torch"
+    engine: Literal["auto", "numpy", "onnx", "torch"] = Field(
+        default="auto",
+        description="What computes; auto: ONNX Runtime if it is installed, else numpy, for models that they can run, "
+        "otherwise torch",
+    )
+    precision: Literal["full", "int8"] = Field(
+        default="full",
+        description="int8: multiply in 8 bits, with ONNX Runtime; faster, the ranking stays, vectors differ a little",
+    )
+    onnx_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="An ONNX file of the model, such as onnx/model_quint8_avx2.onnx, instead of its safetensors",
     )
     device: str = Field(
         default="auto",
@@ -44,3 +55,16 @@ class TransformersEmbedderConfig(Config):
     trust_remote_code: bool = Field(
         default=False, description="With torch: run the Python code that comes with the model, with all your rights"
     )
+
+    @model_validator(mode="after")
+    def _check_engine(self) -> Self:
+        if self.engine not in ("auto", "onnx"):
+            if self.onnx_file is not None:
+                raise ValueError("onnx_file needs the engine 'onnx': leave `engine` out")
+            if self.precision == "int8":
+                raise ValueError("precision 'int8' needs the engine 'onnx': leave `engine` out")
+        if self.onnx_file is not None and self.precision == "int8":
+            raise ValueError("precision is for models in safetensors: name an ONNX file of 8 bits in onnx_file instead")
+        if self.device not in ("auto", "cpu") and (self.engine == "onnx" or self.onnx_file or self.precision == "int8"):
+            raise ValueError("ONNX Runtime computes on the processor here: leave `device` out, or set engine to torch")
+        return self

@@ -68,6 +68,7 @@ class TransformersEmbedder(Embedder):
             config.dimension or "",
             config.max_tokens or "",
             "" if config.document_prefix is None else repr(config.document_prefix),
+            config.onnx_file or ("int8" if config.precision == "int8" else ""),
         ]
         return ":".join(str(part) for part in parts).rstrip(":")
 

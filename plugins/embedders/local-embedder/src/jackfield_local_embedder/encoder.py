@@ -107,7 +107,8 @@ class NumpyEncoder:
         layers, heads, activation = self._family.sizes
         self._heads = _positive(config, heads, name)
         self._layers = _positive(config, layers, name, least=0)
-        self._activation = ACTIVATIONS[config.get(activation, "gelu")]()
+        self._activation_name = str(config.get(activation, "gelu"))
+        self._activation = ACTIVATIONS[self._activation_name]()
         self._epsilon = float(config.get("layer_norm_eps", 1e-12))
         self._weights = read_weights(folder, name, self._family.prefixes, "embeddings.word_embeddings.weight")
         self._check(name)
@@ -133,16 +134,20 @@ class NumpyEncoder:
         lengths = [len(row) for row in rows]
         longest = max(lengths)
         ids = np.full((len(rows), longest), self._padding, np.intp)
-        allowed = np.zeros((len(rows), 1, 1, longest), np.float32)
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row
-            allowed[number, ..., len(row) :] = _FORBIDDEN
-        hidden = self._embed(ids)
+        hidden = self._compute_layers(self._embed(ids), lengths, longest).reshape(len(rows), longest, -1)
+        return [hidden[number, :length] for number, length in enumerate(lengths)]
+
+    def _compute_layers(self, hidden: Floats, lengths: Sequence[int], longest: int) -> Floats:
+        """Return the vectors of tokens after all layers; `hidden` has a line for each token, with padding."""
+        allowed = np.zeros((len(lengths), 1, 1, longest), np.float32)
+        for number, length in enumerate(lengths):
+            allowed[number, ..., length:] = _FORBIDDEN
         bias = allowed + self._relative_bias(longest)
         for number in range(self._layers):
-            hidden = self._layer(hidden, bias, self._family.layer.format(number), len(rows))
-        hidden = hidden.reshape(len(rows), longest, -1)
-        return [hidden[number, :length] for number, length in enumerate(lengths)]
+            hidden = self._layer(hidden, bias, self._family.layer.format(number), len(lengths))
+        return hidden
 
     def _embed(self, ids: np.ndarray[Any, Any]) -> Floats:
         weights = self._weights

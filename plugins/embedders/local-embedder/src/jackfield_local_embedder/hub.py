@@ -12,7 +12,8 @@ from jackfield_local_embedder.recipe import BACKEND
 
 _MOST_SHOWN = 300
 # Neither copies of the weights in formats of other engines, nor pickled weights, which can run code.
-_WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
+_SETTINGS = ("*.json", "*.txt", "*.model")
+_WANTED = (*_SETTINGS, "*.safetensors")
 _OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
@@ -27,6 +28,8 @@ def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
     if folder.is_dir():
         return folder
     try:
+        if config.onnx_file:
+            return _fetch(config, key, (*_SETTINGS, config.onnx_file, f"{config.onnx_file}_data"), ())
         fetched = _fetch(config, key, _WANTED)
         if config.download and not any(fetched.rglob("*.safetensors")):
             fetched = _fetch(config, key, _PICKLED)
@@ -35,7 +38,9 @@ def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
     return fetched
 
 
-def _fetch(config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...]) -> Path:
+def _fetch(
+    config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...], ignored: tuple[str, ...] = _OF_OTHERS
+) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(
@@ -45,7 +50,7 @@ def _fetch(config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ..
             local_files_only=not config.download,
             token=key or None,
             allow_patterns=list(patterns),
-            ignore_patterns=list(_OF_OTHERS),
+            ignore_patterns=list(ignored),
         )
     )
 

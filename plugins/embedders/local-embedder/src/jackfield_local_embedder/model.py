@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 from jackfield_local_embedder.encoder import NumpyEncoder, why_not_numpy
+from jackfield_local_embedder.onnx_encoder import GraphEncoder, OnnxFileEncoder, has_onnx_file, has_onnxruntime
 from jackfield_local_embedder.pooling import Pooler
 from jackfield_local_embedder.recipe import Recipe, read_json, read_recipe, unusable
 from jackfield_local_embedder.torch_encoder import TorchEncoder, tokenizer_by_transformers
@@ -41,7 +42,7 @@ class SentenceModel:
 
     def __init__(self, root: Path, config: TransformersEmbedderConfig) -> None:
         self.recipe = read_recipe(root, config.model)
-        self._encoder = _encoder(self.recipe, config)
+        self._encoder = _encoder(root, self.recipe, config)
         self._pooler = Pooler(self.recipe, config.model, dimension=config.dimension)
         self._tokenizer = _tokenizer(self.recipe.folder, config)
         limits = [config.max_tokens or self.recipe.max_tokens, self._encoder.longest]
@@ -77,21 +78,34 @@ def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[l
         yield batch
 
 
-def _encoder(recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
-    """Return the engine: numpy if it can compute the model and the settings do not ask for torch."""
-    wants_device = config.device not in ("auto", "cpu")
-    if config.engine == "torch" or (config.engine == "auto" and wants_device):
-        return TorchEncoder(recipe.folder, config)
-    why_not = _why_not_numpy(recipe.folder, config.model)
+def _encoder(root: Path, recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
+    """Return the engine: ONNX Runtime or numpy if they can compute the model and the settings do not ask for torch."""
+    engine, folder, name = config.engine, recipe.folder, config.model
+    if engine == "torch" or (engine == "auto" and config.device not in ("auto", "cpu")):
+        return TorchEncoder(folder, config)
+    if config.onnx_file:
+        return OnnxFileEncoder(root, config.onnx_file, name)
+    why_not = _why_not_numpy(folder, name)
+    int8 = config.precision == "int8"
     if not why_not:
-        return NumpyEncoder(recipe.folder, config.model)
-    if config.engine == "numpy":
-        raise unusable(config.model, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
-    return TorchEncoder(recipe.folder, config)
+        if engine == "onnx" or int8 or (engine == "auto" and has_onnxruntime()):
+            return GraphEncoder(folder, name, int8=int8)
+        return NumpyEncoder(folder, name)
+    if int8:
+        raise unusable(name, f"cannot be computed in 8 bits, because {why_not}: set precision to full")
+    if engine == "numpy":
+        raise unusable(name, f"cannot be computed by numpy, because {why_not}: set engine to auto or torch")
+    if has_onnx_file(root):
+        return OnnxFileEncoder(root, "", name)
+    if engine == "onnx":
+        raise unusable(name, f"cannot be computed by ONNX Runtime, because {why_not}, and it has no ONNX file")
+    return TorchEncoder(folder, config)
 
 
 def _why_not_numpy(folder: Path, name: str) -> str:
     """Return the reason why numpy cannot compute the model of a folder; '' if it can."""
+    if not (folder / "config.json").is_file() and has_onnx_file(folder):
+        return "it has no config.json"
     why_not = why_not_numpy(read_json(folder / "config.json", name))
     return why_not or ("" if has_weights(folder) else "it has no model.safetensors")
 
