@@ -8,7 +8,8 @@ from typing import Any
 
 from jackfield.retrieval import RESERVED_KEYS, Document, MetadataValue, Selection, Where, document_values
 
-_YEAR = re.compile(r"(?:D:)?((?:19|20)\d\d)(?!\d{3})")
+# After D:, as in PDF, all digits of a date and a time follow each other.
+_YEAR = re.compile(r"D:(?P<of_pdf>(?:19|20)\d\d)|(?P<year>(?:19|20)\d\d)(?!\d{3})")
 _DATES = ("date", "published", "created", "modified")
 _MOST_CHARS = 1000  # of a text, which each chunk of the document has
 
@@ -27,7 +28,7 @@ def stated_metadata(document: Document) -> dict[str, MetadataValue]:
     for key in RESERVED_KEYS:
         stated.pop(key, None)
     year = next((match for key in _DATES if (match := _YEAR.match(str(stated.get(key, ""))))), None)
-    return {**({"year": int(year[1])} if year and "year" not in stated else {}), **stated}
+    return {**({"year": int(year["of_pdf"] or year["year"])} if year and "year" not in stated else {}), **stated}
 
 
 def with_rules(

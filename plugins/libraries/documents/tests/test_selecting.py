@@ -1,0 +1,72 @@
+"""A document is filtered by what it states, by rules, and never by what it claims about its own place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jackfield.retrieval import RESERVED_KEYS, Block, Document, Where
+from jackfield_documents.selecting import metadata_of, stated_metadata
+
+
+def stating(metadata: Mapping[str, Any]) -> Document:
+    return Document("/a/reports/x.pdf", (Block("text"),), content_hash="", metadata=metadata)
+
+
+@pytest.mark.parametrize("key", RESERVED_KEYS)
+def test_a_file_never_states_what_each_document_has(key: str) -> None:
+    assert stated_metadata(stating({key: "elsewhere", "author": "Ada"})) == {"author": "Ada"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "year"),
+    [
+        ({"created": "2024-05-06"}, 2024),
+        ({"created": "D:20240506120000"}, 2024),
+        ({"modified": "2025-01-01", "created": "2024-01-01"}, 2024),
+        ({"created": "2024-01-01", "date": "2023-01-01"}, 2023),
+        ({"created": "2024-01-01", "year": 1999}, 1999),
+        ({"created": "1899-01-01"}, None),
+        ({"created": "20245 pages"}, 2024),
+        ({"created": "2024567"}, None),
+        ({"created": "in 2024"}, None),
+    ],
+)
+def test_the_year_is_that_of_the_first_date(metadata: dict[str, Any], year: int | None) -> None:
+    assert stated_metadata(stating(metadata)).get("year") == year
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("", None),
+        ("x" * 2000, "x" * 1000),
+        (["a", "b" * 2000], ("a", "b" * 1000)),
+        (["a", 1], None),
+        ([], None),
+        ({"a": 1}, None),
+        (None, None),
+        (False, False),
+        (2.5, 2.5),
+    ],
+)
+def test_only_plain_values_are_kept_and_long_texts_are_cut(value: object, kept: object) -> None:
+    assert stated_metadata(stating({"key": value})) == ({} if kept is None else {"key": kept})
+
+
+def test_rules_replace_what_a_file_states_and_see_what_earlier_ones_have_added() -> None:
+    rules = [
+        (Where.parse({"path": "reports/*"}), {"team": "sales", "author": "Bo"}),
+        (Where.parse({"team": "sales"}), {"level": 1}),
+        (Where.parse({"path": "notes/*"}), {"level": 2}),
+    ]
+    assert metadata_of(stating({"author": "Ada"}), rules) == {"author": "Bo", "team": "sales", "level": 1}
+
+
+@given(st.dictionaries(st.sampled_from([*RESERVED_KEYS, "date", "a"]), st.one_of(st.text(), st.integers(), st.none())))
+def test_no_metadata_of_a_file_is_an_error(metadata: dict[str, Any]) -> None:
+    assert not set(stated_metadata(stating(metadata))) & set(RESERVED_KEYS)
