@@ -85,7 +85,8 @@ def test_a_mark_names_a_passage(text: str, marks: list[str]) -> None:
         ("“收到商品后三十天内提出申请” [2]", [("2", "收到商品后三十天内\n提出申请")], []),
         ("It says “A panel has 64 sockets” [1].", [], ["1"]),
         ("“each socket takes one plug” [2]", [], ["2"]),
-        ("“one plug takes … a panel has” [1]", [], ["1"]),
+        ("“each socket takes … A panel has” [1]", [], ["1"]),
+        ("“A panel has … A panel has” [1]", [], ["1"]),
         ("“请在九十天内提出退货申请” [2]", [], ["2"]),
         ("A so-called “mega panel” [1].", [("1", "")], []),
         ("“Refunds take a week” [1][2]", [("1", ""), ("2", "Refunds take a week")], []),
@@ -152,6 +153,15 @@ def test_each_chunk_has_a_number_and_a_quotation_may_go_on_in_the_next_one() -> 
     else:
         pytest.fail("no quotation crosses the end of a chunk")
     assert check_marks(f"“{quote}” [{one.mark}]", numbered).citations[0].quote == quote.rstrip(".")
+
+
+def test_no_quotation_goes_on_in_a_chunk_that_is_not_the_next_one() -> None:
+    sentences = [f"The harbour number {number} has a crane of {number} tons." for number in range(60)]
+    chunks = chunk_document(Document("/srv/harbour.txt", (Block(" ".join(sentences)),), "x"), size_tokens=60)
+    other = chunk_document(Document("/srv/ships.txt", (Block(" ".join(sentences)),), "x"), size_tokens=60)
+    for shown in ([chunks[0], chunks[2], chunks[4]], [chunks[0], other[1], chunks[2]]):
+        assert [one.joined for one in number_chunks(shown)[1]] == ["", "", ""]
+    assert all(one.joined for one in number_chunks(chunks[:3])[1])
 
 
 def test_marks_differ_from_the_references_of_a_paper() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -77,8 +78,8 @@ def test_equal_weights_are_no_weights(given_rankings: dict[str, list[Hit]], weig
 
 
 def test_the_places_that_a_searcher_tells_of_others_hide_none_that_they_have_here() -> None:
-    reranked = [Hit(chunk(1), 0.9, {"keyword": 7, "deep": 3, "reranked": 1})]
-    for one, two in (("keyword", "reranked"), ("reranked", "keyword")):
+    for inner, (one, two) in product((1, 7), (("keyword", "reranked"), ("reranked", "keyword"))):
+        reranked = [Hit(chunk(1), 0.9, {"keyword": inner, "deep": 3, "reranked": 1})]
         given_rankings = {name: {"keyword": ranking(2, 1), "reranked": reranked}[name] for name in (one, two)}
         found = {hit.chunk.index: dict(hit.ranks) for hit in fuse(given_rankings)}
         assert found == {1: {"keyword": 2, "reranked": 1, "deep": 3}, 2: {"keyword": 1}}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,13 +40,29 @@ def write(name: str, text: str) -> None:
     path.write_text(text)
 
 
-def follow(*steps: Callable[[], object], fails: int = 0) -> tuple[list[list[str]], list[float]]:
-    """Take one step in each pause of a watch; return the documents after each build, and the pauses."""
-    index, builds, pauses, remaining = KnowledgeIndex("notes"), list[list[str]](), list[float](), list(steps)
+def follow(
+    *steps: Callable[[], object], failing: Collection[int] = (), look_s: float = 0.0
+) -> tuple[list[list[str]], list[float]]:
+    """Take one step in each pause of a watch; return the documents after each build, and the pauses.
+
+    Args:
+        steps: The steps.
+        failing: The builds that fail, by their numbers from 0.
+        look_s: The time that a look at the files takes.
+    """
+    builds, pauses, remaining = list[list[str]](), list[float](), list(steps)
     now = 0.0
 
+    class Index(KnowledgeIndex):
+        def fingerprint(self, *arguments: Any) -> str:
+            nonlocal now
+            now += look_s
+            return super().fingerprint(*arguments)
+
+    index = Index("notes")
+
     async def build() -> bool:
-        if len(builds) < fails:
+        if len(builds) in failing:
             builds.append(["failed"])
             return False
         await index.build(reader=READER)
@@ -93,9 +110,33 @@ def test_files_that_never_stop_changing_are_built_at_intervals() -> None:
 
 
 def test_a_failed_build_is_tried_again_after_growing_pauses() -> None:
-    builds, pauses = follow(*[rest] * 5, fails=3)
+    builds, pauses = follow(*[rest] * 5, failing=range(3))
     assert builds == [["failed"]] * 3 + [["a"]]
     assert pauses == [2.0, 4.0, 8.0, 16.0, 2.0, 2.0]
+
+
+def test_after_a_build_that_succeeds_pauses_grow_from_the_start_again() -> None:
+    builds, pauses = follow(rest, rest, rest, lambda: write("b", "two"), rest, rest, rest, failing=(0, 1, 3))
+    assert builds == [["failed"], ["failed"], ["a"], ["failed"], ["a", "b"]]
+    assert pauses == [2.0, 4.0, 8.0, 2.0, 2.0, 4.0, 2.0, 2.0]
+
+
+def test_a_pause_after_failures_is_five_minutes_at_most() -> None:
+    _, pauses = follow(*[rest] * 12, failing=range(12))
+    assert pauses[6:] == [128.0, 256.0, 300.0, 300.0, 300.0, 300.0, 300.0]
+
+
+def test_looks_that_take_long_are_rare() -> None:
+    _, pauses = follow(rest, rest, rest, look_s=3.0)
+    assert set(pauses) == {60.0}
+    assert set(follow(rest, rest, look_s=0.05)[1]) == {2.0}
+
+
+def test_a_change_that_was_taken_back_does_not_hasten_the_next() -> None:
+    debounce = Debounce(10.0, built="a")
+    assert [debounce.is_due(*look) for look in (("b", 0), ("a", 5), ("c", 20), ("d", 25), ("e", 31))] == [
+        False, False, False, False, True,
+    ]  # fmt: skip
 
 
 def test_an_index_that_is_gone_ends_the_watch() -> None:
