@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def stub(folder: Path, *, script: str = "", table: str = TABLE, languages: str =
     return str(program)
 
 
+@cache
 def picture_of(*lines: str, kind: str = "PNG", size: tuple[int, int] = (900, 300)) -> bytes:
     image = Image.new("L", size, "white")
     for number, line in enumerate(lines):
