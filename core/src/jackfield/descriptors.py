@@ -221,6 +221,8 @@ class ParserSpec(ComponentSpec):
         part_extensions: The extensions of the parts, if they are always the same: only a change of the parsers of
             these extensions makes documents be read again.
         draws_pages: It can draw the pages of a file; see `Parser.draw_page`.
+        pictures: A parser, as `target`, whose documents have the pictures in a file as `parts`, for models that
+            describe them. It runs only where descriptions are wanted.
     """
 
     extensions: tuple[str, ...] = ()
@@ -230,6 +232,7 @@ class ParserSpec(ComponentSpec):
     has_parts: bool = False
     part_extensions: tuple[str, ...] = ()
     draws_pages: bool = False
+    pictures: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

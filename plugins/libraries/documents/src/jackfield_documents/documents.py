@@ -167,6 +167,21 @@ class DocumentReader:
             stop.set()
             raise
 
+    async def pictures(self, path: str | os.PathLike[str], *, most: int) -> tuple[Part, ...]:
+        """Return the pictures in a file, in their order, each with its page if the format has pages.
+
+        Raises:
+            DocParserError: The file cannot be read.
+        """
+        name = os.fsdecode(path)
+        page = await self._pages.get(name) if is_url(name) else None
+        stop = StopSignal()
+        try:
+            return await in_worker(self._read_pictures, name, page, most, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
     async def read_all(
         self,
         paths: Iterable[str | os.PathLike[str]],
@@ -276,6 +291,19 @@ class DocumentReader:
         key = self._key_of_page(page)
         document = self._documents.get(key, lambda: self._parse(page.name, key, page.data, stop))
         return replace(document, source=url)
+
+    def _read_pictures(self, path: str, page: Page | None, most: int, stop: StopSignal) -> tuple[Part, ...]:
+        name, data = (_name(path), _read_bytes(path, self._max_bytes)) if page is None else (page.name, page.data)
+        row = self._row_for(name, data)
+        target = self._plugins.spec_of(row, ParserSpec).pictures
+        if not target or not can_start_processes():
+            return ()
+        settings = {**(self._cfg_of(row) or {}), "max_pictures": most}
+        try:
+            job = ParseJob(_describe(row), target, settings, (), name)
+            return parse_in_subprocess(job, data, self._limits, stop).parts[:most]
+        except ParserUnavailableError as error:
+            raise DocParserError(f"{name} cannot be read: its pictures cannot be loaded ({error})") from error
 
     def _key_of_page(self, page: Page) -> _Key:
         head = page.data[:_HEAD_BYTES]

@@ -16,6 +16,7 @@ def parsers() -> list[ParserSpec]:
             target="jackfield_office.word:DocxParser",
             summary="Word files: headings, paragraphs, lists, tables and notes, in their order.",
             extensions=("docx", "docm", "dotx"),
+            pictures="jackfield_office.pictures:DocxPictures",
             media_types=(f"{_OPEN_XML}.wordprocessingml.document",),
         ),
         ParserSpec(
@@ -23,6 +24,7 @@ def parsers() -> list[ParserSpec]:
             target="jackfield_office.slides:PptxParser",
             summary="PowerPoint files by slide: titles as headings, text, lists, tables and the speaker's notes.",
             extensions=("pptx", "pptm", "ppsx"),
+            pictures="jackfield_office.pictures:PptxPictures",
             media_types=(f"{_OPEN_XML}.presentationml.presentation",),
         ),
         ParserSpec(

@@ -20,5 +20,6 @@ def parsers() -> list[ParserSpec]:
             has_parts=True,
             part_extensions=("pdf-scan",),
             draws_pages=True,
+            pictures="jackfield_pdf.pictures:PdfPictures",
         )
     ]

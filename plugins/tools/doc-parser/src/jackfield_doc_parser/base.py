@@ -46,7 +46,7 @@ class DocumentTool(BaseTool):
             ConfigError: There are too many.
             DocParserError: None could be read, but there are some.
         """
-        return await self._documents.read(names, report=lambda _: None)
+        return await self._documents.read(names)
 
     @property
     def _documents(self) -> Documents:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import glob
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jackfield.agents import BasicAgent
 from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
@@ -16,12 +17,15 @@ from jackfield.results import WARNINGS
 from jackfield.retrieval import Document, shown_path, unread_parts
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext
+from jackfield_doc_parser.asking import agent_for
 from jackfield_doc_parser.cache import DocumentCache, default_folder
+from jackfield_doc_parser.describing import DESCRIBER, describe_pictures, fits_a_request
 from jackfield_doc_parser.settings import ReadingConfig
-from jackfield_documents import DocumentReader, Expanded, expand, file_meant, why_nothing_reads
+from jackfield_documents import DocumentReader, Expanded, Fingerprint, expand, file_meant, why_nothing_reads
 
 _AT_ONCE = 4
 _INDEX = "index:"
+_NO_MODEL = "describe_images needs the model of an agent: add the tool to an agent, or set describe_images to False"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Documents:
 
     def __init__(self, config: ReadingConfig, host: Plugins) -> None:
         self._host = host
+        self._config = config
         self._reader = DocumentReader(host, fetch_cfg=config.fetch_cfg)
         self._cache: DocumentCache | None = None
         if config.cache_max_bytes:
@@ -88,9 +93,8 @@ class Documents:
             DocParserError: No document could be read.
         """
         if not names:
-            return await self.read(
-                [name for name in context.files if not name.startswith(_INDEX)], report=context.report
-            )
+            own = [name for name in context.files if not name.startswith(_INDEX)]
+            return await self._read_expanded(await self._expanded(own), context)
         found = Expanded()
         for name in names:
             # Only a name of the conversation may mean several files; a model's name is taken literally.
@@ -99,16 +103,16 @@ class Documents:
             else:
                 more = Expanded(tuple(_meant(name, await self._known(context), context)))
             found = Expanded(found.files + more.files, found.skipped + more.skipped, found.missing + more.missing)
-        return await self._read_expanded(found, context.report)
+        return await self._read_expanded(found, context)
 
-    async def read(self, names: Iterable[str], *, report: Callable[[str], None]) -> Readings:
-        """Read the documents of files, folders and patterns, from any source.
+    async def read(self, names: Iterable[str]) -> Readings:
+        """Read the documents of files, folders and patterns, from any source. Pictures are not described.
 
         Raises:
             ConfigError: There are too many.
             DocParserError: None could be read, but there are some.
         """
-        return await self._read_expanded(await self._expanded(names), report)
+        return await self._read_expanded(await self._expanded(names), None)
 
     async def _expanded(self, names: Iterable[str]) -> Expanded:
         return await in_worker(expand, list(names), why_not=why_nothing_reads(self._host))
@@ -118,8 +122,8 @@ class Documents:
         found = await self._expanded(context.files)
         return [name for name in (*found.files, *found.missing) if not name.startswith(_INDEX)]
 
-    async def _read_expanded(self, found: Expanded, report: Callable[[str], None]) -> Readings:
-        results = await self._read_all(list(dict.fromkeys((*found.files, *found.missing))), report)
+    async def _read_expanded(self, found: Expanded, context: ToolContext | None) -> Readings:
+        results = await self._read_all(list(dict.fromkeys((*found.files, *found.missing))), context)
         readings = Readings(
             tuple(result for result in results if isinstance(result, Document)),
             tuple(result for result in results if isinstance(result, DocParserError)),
@@ -130,7 +134,7 @@ class Documents:
             raise DocParserError("no document could be read: " + "; ".join(reasons))
         return readings
 
-    async def _read_all(self, paths: Sequence[str], report: Callable[[str], None]) -> list[Document | DocParserError]:
+    async def _read_all(self, paths: Sequence[str], context: ToolContext | None) -> list[Document | DocParserError]:
         turn = asyncio.Semaphore(_AT_ONCE)
         done = 0
 
@@ -139,28 +143,51 @@ class Documents:
             async with turn:
                 result: Document | DocParserError
                 try:
-                    result = await self._read(path)
+                    result = await self._read(path, context)
                 except DocParserError as error:
                     result = error
             done += 1
-            report(f"{done} of {len(paths)}: {shown_name(path)}")
+            if context is not None:
+                context.report(f"{done} of {len(paths)}: {shown_name(path)}")
             return result
 
         return await asyncio.gather(*(attempt(path) for path in paths))
 
-    async def _read(self, path: str) -> Document:
-        if self._cache is None:
+    async def _read(self, path: str, context: ToolContext | None) -> Document:
+        if self._cache is None and not self._config.describe_images:
             return await self._reader.read(path)
         fingerprint = await self._reader.fingerprint(path)
-        cached = await in_worker(self._cache.get, fingerprint, source=path)
-        if cached is not None:
-            return cached
-        document = await self._reader.read(path)
+        document = await self._cached(fingerprint, path)
+        if document is None:
+            document = await self._reader.read(path)
+            await self._keep(fingerprint, document)
+        if not self._config.describe_images or context is None:
+            return document
+        agent = agent_for(None, context, self._host, name=DESCRIBER, what=_NO_MODEL)
+        parser = (
+            f"{fingerprint.parser} described in {context.lang} by {agent.model.address!r}, {self._config.max_images}"
+        )
+        described = replace(fingerprint, parser=parser)
+        return await self._cached(described, path) or await self._describe(document, described, path, agent, context)
+
+    async def _describe(
+        self, document: Document, fingerprint: Fingerprint, path: str, agent: BasicAgent, context: ToolContext
+    ) -> Document:
+        pictures = await self._reader.pictures(path, most=self._config.max_images)
+        pictures = tuple(picture for picture in pictures if fits_a_request(picture))
+        described = await describe_pictures(document, pictures, agent, context) if pictures else document
+        if described.metadata.get("described_pictures", 0) == len(pictures):
+            await self._keep(fingerprint, described)
+        return described
+
+    async def _cached(self, fingerprint: Fingerprint, path: str) -> Document | None:
+        return None if self._cache is None else await in_worker(self._cache.get, fingerprint, source=path)
+
+    async def _keep(self, fingerprint: Fingerprint, document: Document) -> None:
         # The file may have changed in between; pages that OCR could not read may be readable once it is installed.
         is_complete = document.content_hash == fingerprint.content_hash and not document.metadata.get("unread_pages")
-        if is_complete:
+        if self._cache is not None and is_complete:
             await in_worker(self._cache.put, fingerprint, replace(document, source=""))
-        return document
 
 
 def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[str]:

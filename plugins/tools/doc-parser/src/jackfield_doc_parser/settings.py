@@ -22,6 +22,11 @@ class ReadingConfig(Config):
         ge=0,
         description="The most bytes of parsed documents; the least recently used are deleted first; 0: none are kept",
     )
+    describe_images: bool = Field(
+        default=False,
+        description="Describe the pictures in documents with the model of the agent, a request for each",
+    )
+    max_images: int = Field(default=10, ge=1, le=100, description="The most pictures described in one document")
     fetch_cfg: ComponentSettings = Field(
         default_factory=dict, description="How URLs are fetched; the settings of jackfield-fetch, such as `allow`"
     )

@@ -6,16 +6,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jackfield.agents import BasicAgent, ParentRun, run_below
+from jackfield.agents import BasicAgent
 from jackfield.config import Lang
-from jackfield.errors import ConfigError, ModelServiceError, ToolArgumentError
-from jackfield.messages import USER, Message
+from jackfield.errors import ModelServiceError, ToolArgumentError
 from jackfield.plugins import default_host
-from jackfield.results import ResultFold
-from jackfield.streams import closing
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
 from jackfield_counting.estimating import estimate_tokens
+from jackfield_doc_parser.asking import agent_for, ask_model
 from jackfield_doc_parser.base import DocumentTool
 from jackfield_doc_parser.plugin import tools
 from jackfield_doc_parser.settings import SummaryConfig
@@ -110,16 +108,9 @@ class SummarizeDocument(DocumentTool):
         return notes[0] if notes else ""
 
     def _agent(self, context: ToolContext) -> BasicAgent:
+        missing = f"{self.name} needs a model: set llm, as in {{'name': {self.name!r}, 'llm': 'backend:model'}}"
         host = self.host or default_host()
-        if self.config.llm:
-            return BasicAgent(llm=self.config.llm, name="summarizer", host=host)
-        agent = context.run.run.agent if isinstance(context.run, ParentRun) else None
-        llm = getattr(agent, "llm", None)
-        if llm is None:
-            raise ConfigError(
-                f"{self.name} needs a model: set llm, as in {{'name': {self.name!r}, 'llm': 'backend:model'}}"
-            )
-        return BasicAgent(llm=llm, name="summarizer", host=host)
+        return agent_for(self.config.llm, context, host, name="summarizer", what=missing)
 
 
 class _Reader:
@@ -147,7 +138,7 @@ class _Reader:
         async def ask(number: int, prompt: str) -> str:
             async with slots:
                 try:
-                    text = await self._ask(prompt, f"part {self._done + number}")
+                    text = await ask_model(self._agent, prompt, self._context, part=f"part {self._done + number}")
                 except ModelServiceError as error:
                     errors.append(error)
                     return ""
@@ -166,16 +157,3 @@ class _Reader:
             raise errors[0]
         self.failures += map(str, errors)
         return answers
-
-    async def _ask(self, prompt: str, place: str) -> str:
-        question = (Message(USER, prompt),)
-        fold = ResultFold(question)
-        run = self._context.run
-        parent = run.at(place) if isinstance(run, ParentRun) else None
-        async with closing(run_below(self._agent, question, parent)) as events:
-            emit = parent.pass_up() if parent else None
-            async for event in events:
-                if emit:
-                    emit(event)
-                fold.feed(event)
-        return fold.result(str).text

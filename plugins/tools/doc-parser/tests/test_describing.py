@@ -1,0 +1,157 @@
+"""Pictures in documents are described by the agent's model, where that is wanted."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docx
+import pptx
+import pytest
+from PIL import Image
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen.canvas import Canvas
+
+from jackfield import FnCallAgent, RunResult
+from jackfield_testkit.requests import RecordedRequest
+from jackfield_testkit.server import FakeOpenAI, Reply, error, text, tool_call
+
+QUESTION = "Read it."
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+
+
+def picture(colour: tuple[int, int, int]) -> io.BytesIO:
+    """A picture in one colour, with a corner of noise, which makes it large enough to be described."""
+    image = Image.new("RGB", (200, 150), colour)
+    image.paste(Image.effect_noise((60, 60), 90), (0, 0))
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    file.seek(0)
+    return file
+
+
+def write_pdf(path: Path, *colours: tuple[int, int, int]) -> None:
+    canvas = Canvas(str(path), pagesize=A4, invariant=True)
+    for number, colour in enumerate(colours, start=1):
+        canvas.drawString(72, 760, f"Text of page {number}.")
+        canvas.drawImage(ImageReader(picture(colour)), 72, 300, 200, 150)
+        canvas.drawImage(ImageReader(picture(colour)), 5, 5, 20, 20)  # a logo
+        canvas.showPage()
+    canvas.save()
+
+
+def write_pptx(path: Path, *colours: tuple[int, int, int]) -> None:
+    presentation = pptx.Presentation()
+    for number, colour in enumerate(colours, start=1):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+        slide.shapes.title.text = f"Text of page {number}."
+        slide.shapes.add_picture(picture(colour), 0, 0)
+    presentation.save(str(path))
+
+
+def write_docx(path: Path, *colours: tuple[int, int, int]) -> None:
+    document = docx.Document()
+    for number, colour in enumerate(colours, start=1):
+        document.add_paragraph(f"Text of page {number}.")
+        document.add_picture(picture(colour))
+    document.save(str(path))
+
+
+WRITERS = {"pdf": write_pdf, "pptx": write_pptx, "docx": write_docx}
+
+
+def colour_of(address: str) -> str:
+    """The colour in the middle of a picture that a request has."""
+    head, _, data = address.partition(",")
+    assert head == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+        return {RED: "red", BLUE: "blue"}[image.convert("RGB").getpixel((image.width // 2, image.height // 2))]  # type: ignore[index]
+
+
+class Model:
+    """A model on a server: it calls the tool, says the colour of pictures, and repeats what the tool returned."""
+
+    def __init__(self, server: FakeOpenAI) -> None:
+        self.server = server
+        self.described: list[str] = []
+        self.fails_at = ""
+        self.file = ""
+        server.respond(self._answer)
+
+    def _answer(self, request: RecordedRequest) -> Reply:
+        last: Any = request.json["messages"][-1]  # type: ignore[index]
+        if last["role"] == "tool":
+            return text(last["content"])
+        if isinstance(last["content"], list):
+            prompt, image = last["content"]
+            assert prompt["text"].startswith("Describe this picture")
+            self.described.append(colour_of(image["image_url"]["url"]))
+            if self.described[-1] == self.fails_at:
+                return error(400)
+            return text(f"A {self.described[-1]}\nrectangle.")
+        return tool_call("simple_doc_parser", {"url": self.file})
+
+    def ask(self, path: Path, **settings: Any) -> RunResult[str]:
+        self.file = path.name
+        llm = {"model": "m", "model_type": "openai", "base_url": self.server.url, "api_key": "sk-test"}
+        tool = {"name": "simple_doc_parser", "path": str(path.parent / "cache"), **settings}
+        return FnCallAgent([tool], llm, files=[str(path)]).ask(QUESTION)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with FakeOpenAI() as server:
+        yield Model(server)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_pictures_are_described_at_their_places_and_marked(kind: str, model: Model, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{kind}"
+    WRITERS[kind](path, RED, BLUE)
+    result = model.ask(path, describe_images=True)
+    expected = ["page 1", "A red rectangle", "page 2", "A blue rectangle"]
+    if kind == "docx":  # it has no pages
+        expected = ["page 1", "page 2", "A red rectangle", "A blue rectangle"]
+    places = [result.text.find(part) for part in expected]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "[Picture, described by a model: A red rectangle.]" in result.text
+    assert sorted(model.described) == ["blue", "red"]
+    asked = len(model.server.requests)
+    assert asked == 4  # the call, two pictures, the answer
+    assert result.usage.prompt_tokens % asked == 0, "each request counts in the run"
+    assert result.usage.prompt_tokens > 0
+
+
+def test_no_picture_is_sent_unless_that_is_wanted(model: Model, tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", RED)
+    assert "Picture" not in model.ask(tmp_path / "a.pdf").text
+    assert model.described == []
+
+
+def test_descriptions_are_kept_with_the_document(model: Model, tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", RED)
+    first = model.ask(tmp_path / "a.pdf", describe_images=True).text
+    assert model.ask(tmp_path / "a.pdf", describe_images=True).text == first
+    assert model.described == ["red"]
+    assert "Picture" not in model.ask(tmp_path / "a.pdf").text, "the document without descriptions is another"
+
+
+def test_a_limited_number_of_pictures_is_described(model: Model, tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", RED, BLUE, BLUE)
+    model.ask(tmp_path / "a.pdf", describe_images=True, max_images=1)
+    assert model.described == ["red"]
+
+
+def test_a_picture_that_cannot_be_described_is_named_and_tried_again(model: Model, tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", RED, BLUE)
+    model.fails_at = "blue"
+    result = model.ask(tmp_path / "a.pdf", describe_images=True)
+    assert "A red rectangle" in result.text
+    assert "a.pdf: picture 2 on page 2 could not be read" in result.text
+    model.fails_at = ""
+    assert "A blue rectangle" in model.ask(tmp_path / "a.pdf", describe_images=True).text
