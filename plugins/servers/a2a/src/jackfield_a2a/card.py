@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from jackfield.servers import RequestRefusedError
 from jackfield_a2a.rpc import Wire
 from jackfield_serving import AgentInfo
 
@@ -28,7 +29,10 @@ def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
         # Of A2A 0.3: some directories and linters look for these.
         "url": url,
         "protocolVersion": PROTOCOL_VERSION,
-        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": PROTOCOL_VERSION}],
+        "supportedInterfaces": [
+            {"url": url, "protocolBinding": binding, "protocolVersion": PROTOCOL_VERSION}
+            for binding in ("JSONRPC", "HTTP+JSON")
+        ],
         "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
         "defaultInputModes": [
             "text/plain",
@@ -43,3 +47,16 @@ def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
         card["securitySchemes"] = {"token": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
         card["securityRequirements"] = [{"schemes": {"token": {"list": []}}}]
     return card
+
+
+def check_version(header: str | None) -> None:
+    """Refuse other versions of the protocol. A request without one has version 0.3, as A2A says.
+
+    Raises:
+        RequestRefusedError: It is another version.
+    """
+    asked = header or "0.3"
+    if asked.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:
+        raise RequestRefusedError(
+            f"A2A {asked[:20]} is not supported: send the header A2A-Version: {PROTOCOL_VERSION}", code="version"
+        )

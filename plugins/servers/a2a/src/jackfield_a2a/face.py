@@ -23,7 +23,8 @@ from jackfield.servers import (
     write_json,
 )
 from jackfield.streams import closing
-from jackfield_a2a.card import PROTOCOL_VERSION, card_of
+from jackfield_a2a.card import card_of, check_version
+from jackfield_a2a.rest import RestCalls
 from jackfield_a2a.rpc import RpcRequest, Wire, error_of, read_rpc, result_of
 from jackfield_a2a.service import Caller, Tasks, refused_method
 from jackfield_serving import ClientLeftError, Serving, read_disconnect, while_connected
@@ -58,6 +59,7 @@ class A2AServer(HttpServer):
         routes = [
             Route(f"/{_CARD}", face.only_card, methods=["GET"]),
             Route(f"/a2a/{{agent:path}}/{_CARD}", face.card, methods=["GET"]),
+            *face.rest.routes(),
             Route("/a2a/{agent:path}", face.call, methods=["POST"]),
         ]
         return Router(routes, redirect_slashes=False)
@@ -73,12 +75,16 @@ class _Face:
     Args:
         serving: The agents and their runs.
         is_left: A client that leaves ends its task, unless the request says otherwise.
+
+    Attributes:
+        rest: The same in HTTP+JSON.
     """
 
     def __init__(self, serving: Serving, *, is_left: bool) -> None:
         self._serving = serving
         self._is_left = is_left
         tasks = Tasks(serving)
+        self.rest = RestCalls(tasks, self._agent_of, is_left=is_left)
         self._one: Mapping[str, _One] = {
             "SendMessage": tasks.send,
             "GetTask": tasks.get,
@@ -112,7 +118,7 @@ class _Face:
         rpc: RpcRequest | None = None
         try:
             rpc = read_rpc(read_object(await request.body()))
-            _check_version(request)
+            check_version(request.headers.get("a2a-version"))
             if rpc.method in self._many:
                 updates = await self._many[rpc.method](rpc, caller)
                 return StreamingResponse(_sent(rpc, updates), media_type="text/event-stream", headers=_HEADERS)
@@ -154,15 +160,6 @@ async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire | None]) -> AsyncIt
         yield b"event: error\ndata: " + write_json(error_of(refusal, rpc.id)) + b"\n\n"
         if refusal.code == "internal":
             raise  # for the log that its text names
-
-
-def _check_version(request: Request) -> None:
-    """Refuse other versions of the protocol. A request without one has version 0.3, as A2A says."""
-    version = request.headers.get("a2a-version") or "0.3"
-    if version.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:
-        raise RequestRefusedError(
-            f"A2A {version[:20]} is not supported: send the header A2A-Version: {PROTOCOL_VERSION}", code="version"
-        )
 
 
 def _json(value: Wire) -> Response:
