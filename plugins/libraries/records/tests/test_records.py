@@ -401,6 +401,14 @@ def test_a_fork_goes_its_own_way_from_any_entry() -> None:
         sync.run(fork(store, whole.run_id, at=99))
 
 
+def test_a_record_without_content_is_not_forked() -> None:
+    world, store = World(), MemoryStore(content=False)
+    whole = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them.")
+    with pytest.raises(StoreError, match="content"):
+        sync.run(fork(store, whole.run_id))
+    assert list(store.kept) == [whole.run_id]
+
+
 def test_no_secret_is_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", 'sk-"acme"-é1234')
     world, store = World(), MemoryStore()

@@ -521,6 +521,24 @@ def test_the_shorter_time_limit_of_an_agent_and_its_service_holds(
     assert (served.agent.limits.seconds, served.agent.limits.turns) == (expected, 3)
 
 
+def test_a_run_that_cannot_begin_ends_for_its_readers() -> None:
+    class Unready(FnCallAgent):
+        """Fails before it records anything."""
+
+        def astream(self, *_: Any, **__: Any) -> Any:
+            raise ConfigError("the agent is not ready")
+
+    async def main() -> None:
+        async with Serving({"a": Unready(llm=ScriptedModel([]), name="a")}) as serving, asyncio.timeout(20):
+            run_id = await serving.start("a", "Tide?")
+            events = await read(serving, run_id)
+            assert isinstance(events[-1].event.event, RunFailed)
+            info = await serving.run(run_id)
+            assert (info.phase, info.stop_reason, info.error_kind) == ("ended", "failed", "ConfigError")
+
+    asyncio.run(main())
+
+
 def test_a_late_answer_does_not_count_for_a_later_call_of_the_same_id() -> None:
     """Models use ids of calls again: a run may wait for the same id once more before the late answer is recorded."""
     paid: list[str] = []

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -26,6 +27,7 @@ from jackfield.events import (
     RunEvent,
     RunFinished,
     RunStarted,
+    StreamReset,
     TextDelta,
     TurnFinished,
     TurnStarted,
@@ -114,6 +116,27 @@ def test_an_answer_without_a_model_is_not_counted_for_the_model_before(registry:
             observer.observe(RunEvent("r", 2, "a", 0, event))
     assert _value(registry, "jackfield_tokens_total", model="m", type="input") == 1
     assert _value(registry, "jackfield_tokens_total", model="", type="input") == 2
+
+
+def test_the_first_token_is_that_of_the_answer_that_counts(
+    registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(100))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
+    observer = PrometheusObserver(registry)
+    withdrawn = (TextDelta("Oa"), StreamReset("broken"))
+    for event in (
+        RunStarted(()),
+        TurnStarted(1),
+        *withdrawn,
+        TextDelta("An "),
+        TextDelta("oak."),
+        TurnFinished(1, (), Usage()),
+    ):
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+    # Asked at 1, withdrawn at 2, the first piece at 3, the end at 4.
+    assert _value(registry, "jackfield_time_to_first_token_seconds_sum") == 2
+    assert _value(registry, "jackfield_answer_duration_seconds_sum") == 3
 
 
 def test_a_run_that_begins_again_is_one_run(registry: CollectorRegistry) -> None:

@@ -44,14 +44,16 @@ from google.protobuf.json_format import ParseDict
 from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.errors import ModelAuthError
 from jackfield.events import MediaDelta, ModelEvent, ModelFinished, StreamReset, TextDelta
-from jackfield.messages import ContentItem
+from jackfield.messages import ContentItem, FunctionCall
 from jackfield.request import ChatRequest
 from jackfield.servers import Refusal
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_a2a.messages import question_of
 from jackfield_a2a.rpc import error_of
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import Tokens, serving_app
+from jackfield_serving import RunInfo, WaitingCall
 from jackfield_testkit.faces import ServedFace
 
 GATE = threading.Event()
@@ -183,6 +185,13 @@ def folded(events: Sequence[StreamResponse]) -> Task:
 
 def text_of(task: Task) -> str:
     return get_artifact_text(task.artifacts[0]) if task.artifacts else ""
+
+
+@pytest.mark.parametrize("in_doubt", [True, False])
+def test_the_question_says_that_a_call_may_have_been_made(in_doubt: bool) -> None:
+    call = WaitingCall(call_id="c1", call=FunctionCall("pay", '{"amount": 3}'), in_doubt=in_doubt)
+    text, data = question_of(RunInfo(run_id="r", agent="helper", waiting=(call,)))["parts"]
+    assert ("may have been made already" in text["text"], data["data"]["approval"]["inDoubt"]) == (in_doubt, in_doubt)
 
 
 @pytest.mark.parametrize(
@@ -446,6 +455,7 @@ def test_tasks_are_listed_by_pages(served: ServedFace) -> None:
             seen += [task.id for task in page.tasks]
             assert page.total_size == 5
             assert not any(task.artifacts or task.history for task in page.tasks)
+            assert bool(page.next_page_token) == (len(seen) < 5)
             if not page.next_page_token:
                 break
             request.page_token = page.next_page_token

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jackfield.events import (
     AgentEvent,
+    ApprovalNeeded,
     FunctionCallDelta,
     ModelEvent,
     ReasoningDelta,
@@ -26,6 +27,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import FunctionCall, Message, Usage
+from jackfield_ag_ui.ending import waiting_calls
 from jackfield_ag_ui.stream import EventFold
 
 Wire = dict[str, Any]
@@ -154,3 +156,12 @@ def apply(made: dict[str, Any], event: Wire) -> None:
                     if message["role"] in ("assistant", "reasoning")
                 }
             )
+
+
+def test_an_interrupt_says_that_its_call_may_have_been_made() -> None:
+    both = (FunctionCall("pay", "{}"), FunctionCall("pay", "{}"))
+    needed = ApprovalNeeded(both, ("c1", "c2"), in_doubt=frozenset({"c2"}))
+    certain, doubtful = waiting_calls(needed, lambda call_id, _: (call_id, ""), (), "1.r").values()
+    for waiting, in_doubt in ((certain, False), (doubtful, True)):
+        assert ("may have been made already" in waiting.interrupt["message"]) == in_doubt
+        assert waiting.interrupt["metadata"]["jackfield"]["inDoubt"] == in_doubt

@@ -19,12 +19,14 @@ from mcp_types import ElicitResult, ResourceLink, TextContent
 from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.errors import RateLimitedError
 from jackfield.events import ModelEvent, TextDelta
+from jackfield.messages import FunctionCall
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_mcp_server.questions import form_of
 from jackfield_multi_agent import GroupChat, UserAgent
 from jackfield_serve import Tokens, serving_app
-from jackfield_serving import Serving, ServingLimits
+from jackfield_serving import Serving, ServingLimits, WaitingCall
 from jackfield_testkit.faces import ServedFace
 
 ADA, BOB = "ada-0123456789abcdef", "bob-0123456789abcdef"
@@ -315,6 +317,12 @@ def test_a_call_waits_for_the_persons_approval(served: ServedFace, mode: Any) ->
         assert paid == expected
         assert texts_in(result)[0].startswith("It says: paid 3" if expected else "It says: ")
         assert len(texts_in(result)) == 1
+
+
+@pytest.mark.parametrize("in_doubt", [True, False])
+def test_the_form_says_that_a_call_may_have_been_made(in_doubt: bool) -> None:
+    call = WaitingCall(call_id="c1", call=FunctionCall("pay", '{"amount": 3}'), in_doubt=in_doubt)
+    assert ("may have been made already" in form_of(call).message) == in_doubt
 
 
 def test_without_a_person_the_call_is_refused_and_the_result_says_so(served: ServedFace, mode: Any) -> None:
