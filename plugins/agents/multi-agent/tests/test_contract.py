@@ -27,7 +27,7 @@ class TestRouter(AgentSuite):
 
     def make_agent(self, script: Script, tools: Sequence[BaseTool] = (), **options: Any) -> Agent:
         model = ScriptedModel(script, processors=[])
-        other = FnCallAgent(llm=ScriptedModel([]), **OTHER)
+        other = FnCallAgent(llm=ScriptedModel([]), host=plain_host(), **OTHER)
         return Router(list(tools), model, agents=[other], host=plain_host(), **options)
 
 
@@ -38,7 +38,7 @@ class TestGroupChat(AgentSuite):
 
     def make_agent(self, script: Script, tools: Sequence[BaseTool] = (), **options: Any) -> Agent:
         model = ScriptedModel(script, processors=[])
-        member = FnCallAgent(list(tools), model, name="member")
+        member = FnCallAgent(list(tools), model, name="member", host=plain_host())
         return GroupChat([member], "round_robin", model, max_round=1, host=plain_host(), **options)
 
 

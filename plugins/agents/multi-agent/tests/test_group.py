@@ -100,6 +100,10 @@ def test_a_mention_is_a_whole_name(text: str, names: list[str]) -> None:
     assert mentioned(text, ["al", "alice", "小塘"]) == names
 
 
+def test_of_two_names_that_fit_the_longer_is_mentioned() -> None:
+    assert mentioned("@Bo Li, then @Bo", ["Bo", "Bo Li"]) == ["Bo Li", "Bo"]
+
+
 def test_a_name_in_an_answer_is_a_whole_one() -> None:
     assert named(" '小塘'。", ["al", "小塘"]) == "小塘"
     assert named("小塘应该发言", ["al", "小塘"]) == "小塘"

@@ -13,7 +13,9 @@ from jackfield.errors import ConfigError, ModelRequestError
 from jackfield.events import HandedOff, ModelEvent, RunFinished, TextDelta
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
+from jackfield_testkit.installed import plain_host
 from jackfield_testkit.records import MemoryStore, interrupted
+from jackfield_testkit.suites.agent_parts import agents_in
 from jackfield_writing import (
     ArticleAgent,
     ContinueWriting,
@@ -44,6 +46,11 @@ def system_of(agent: Any, number: int = 0) -> str:
         ("- Tea\n  - Green\n- Coffee", ["Tea", "Coffee"]),
         ("引言\n正文", ["引言", "正文"]),
         ("```\nI. Tea\n```", ["I. Tea"]),
+        ("第一章 茶\n一、绿茶\n第二章 咖啡", ["第一章 茶", "第二章 咖啡"]),
+        ("引言\n　　背景\n正文", ["引言", "正文"]),
+        ("Tea\n\t\tGreen\n  Black\nCoffee", ["Tea", "Coffee"]),
+        ("**Tea**\nCoffee", ["Tea", "Coffee"]),
+        ("# Tea\nA leaf.", ["Tea"]),
         ("# Drinks\n\n## Tea\n- Green\n- Black\n## Coffee\n### Beans", ["Tea", "Coffee"]),
         ("# Tea\nA leaf.\n# Coffee", ["Tea", "Coffee"]),
         ("**Tea**\n- Green\n**Coffee**\n- Beans", ["Tea", "Coffee"]),
@@ -57,6 +64,13 @@ def system_of(agent: Any, number: int = 0) -> str:
 )
 def test_the_sections_of_an_outline_are_found(outline: str, sections: list[str]) -> None:
     assert sections_of(outline) == sections
+
+
+def test_the_agents_of_an_article_find_the_plugins_that_it_finds() -> None:
+    agent = ArticleAgent(llm=ScriptedModel([]), host=plain_host())
+    made = list(agents_in(vars(agent)))
+    assert len(made) >= 3
+    assert all(one.host is agent.host for one in made)
 
 
 def test_a_whole_text_is_its_outline_and_each_section() -> None:

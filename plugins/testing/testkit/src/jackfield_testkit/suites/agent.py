@@ -41,6 +41,7 @@ from jackfield_testkit.suites.agent_parts import (
     Meeting,
     NeverReady,
     Waiting,
+    agents_in,
     assert_calls_are_answered,
     assert_numbered,
     dumped,
@@ -82,6 +83,12 @@ class AnswerSuite(AnswerTreeTests):
             return gathered(self.make_agent(lambda _: answer("Twice.")).astream([QUESTION]))
 
         check_loop(run)
+
+    def test_agents_that_it_makes_find_the_plugins_that_it_finds(self) -> None:
+        agent = self.make_agent([])
+        passed_in = {id(one) for one in agents_in(self.config)}
+        others = [one for one in agents_in(vars(agent)) if id(one) not in passed_in]
+        assert [type(one).__name__ for one in others if one.host is not agent.host] == [], "pass host=self.host"
 
     def test_it_answers_and_comes_to_an_end(self) -> None:
         events = self._events(self.make_agent([answer("Twice.")]))

@@ -52,6 +52,20 @@ class AgentTests(Suite):
         return sync.run(within(self.patience_s, gathered(agent.astream(messages, **options))))
 
 
+def agents_in(value: object) -> Iterator[Agent]:
+    """Yield the agents in a value: itself, the parts of a container, and the agents that such an agent has."""
+    match value:
+        case Agent():
+            yield value
+            yield from agents_in(vars(value))
+        case Mapping():
+            for part in value.values():
+                yield from agents_in(part)
+        case list() | tuple():
+            for part in value:
+                yield from agents_in(part)
+
+
 # --- tools ---
 
 

@@ -37,6 +37,12 @@ class Honest(FnCallAgent):
         return [event]
 
 
+class FindsOtherPlugins(Honest):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.helpers = [FnCallAgent(llm=self.llm)]
+
+
 class SaysNothing(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         return [replace(event, messages=())] if isinstance(event, RunFinished) else [event]
