@@ -420,3 +420,16 @@ def test_runs_are_measured(sdk: SDK, receiver: Receiver) -> None:
     assert tools == {"plain": "", "burn": "RuntimeError"}
     runs = {its["jackfield.run.stop_reason"]: count for its, count, _ in metrics["gen_ai.invoke_agent.duration"]}
     assert runs == {"finished": 1, "failed": 1}
+
+
+def test_the_time_between_pieces_is_measured_if_wanted(sdk: SDK, receiver: Receiver) -> None:
+    def ask(**settings: Any) -> None:
+        observer = OtelObserver(tracer_provider=sdk.tracers, meter_provider=sdk.meters, **settings)
+        FnCallAgent(llm=ScriptedModel([answer("a" * 7 * 5)]), name="a", observers=[observer]).ask("Hi")
+
+    name = "gen_ai.client.operation.time_per_output_chunk"
+    ask()
+    assert name not in receiver.metrics()
+    ask(chunk_times=True)
+    ((_, count, _),) = receiver.metrics()[name]
+    assert count == 4

@@ -21,3 +21,6 @@ class OtelConfig(Config):
         f"variable {CONTENT_VARIABLE} says, and nowhere without it",
     )
     propagate: bool = Field(default=True, description="Send `traceparent` with the requests to models and services")
+    chunk_times: bool = Field(
+        default=False, description="Measure the time between the pieces of answers; it costs a measurement for each"
+    )

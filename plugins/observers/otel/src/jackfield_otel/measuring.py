@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from opentelemetry.metrics import Histogram, MeterProvider, get_meter
@@ -28,6 +28,7 @@ class Instruments:
         self._tokens = histogram(names.TOKEN_USAGE, "{token}", "Tokens of a request and its answer", _TOKENS)
         self._operation = histogram(names.OPERATION_DURATION, "s", "Time of a request to a model", _SECONDS)
         self._first = histogram(names.FIRST_CHUNK_METRIC, "s", "Time to the first piece of an answer", _FIRST_CHUNK)
+        self._chunk = histogram(names.EACH_CHUNK_METRIC, "s", "Time between two pieces of an answer", _FIRST_CHUNK)
         self._tool = histogram(names.TOOL_DURATION, "s", "Time of a tool call", _SECONDS)
         self._agent = histogram(names.AGENT_DURATION, "s", "Time of a run of an agent", _SECONDS)
 
@@ -39,6 +40,11 @@ class Instruments:
         for kind, tokens in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
             if tokens:
                 self._tokens.record(tokens, {**attributes, names.TOKEN_TYPE: kind})
+
+    def record_chunks(self, attributes: Attributes, seconds: Sequence[float]) -> None:
+        """Record the times between the pieces of an answer."""
+        for one in seconds:
+            self._chunk.record(one, attributes)
 
     def record_search(self, attributes: Attributes, seconds: float) -> None:
         """Record a search in documents."""

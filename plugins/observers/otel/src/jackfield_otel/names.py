@@ -71,6 +71,7 @@ APPROVAL_EVENT, TRIMMED_EVENT = "jackfield.approval", "jackfield.history_trimmed
 TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105 - of a model
 OPERATION_DURATION = "gen_ai.client.operation.duration"
 FIRST_CHUNK_METRIC = "gen_ai.client.operation.time_to_first_chunk"
+EACH_CHUNK_METRIC = "gen_ai.client.operation.time_per_output_chunk"
 TOOL_DURATION = "gen_ai.execute_tool.duration"
 AGENT_DURATION = "gen_ai.invoke_agent.duration"
 

@@ -59,6 +59,7 @@ class OtelObserver(Observer):
     Args:
         content: True to write texts of runs; as the environment says if None.
         propagate: Send `traceparent` with the requests to models and services.
+        chunk_times: Measure the time between the pieces of answers.
         tracer_provider, meter_provider, logger_provider: The receivers; the global ones if None.
     """
 
@@ -68,6 +69,7 @@ class OtelObserver(Observer):
         self,
         content: ContentMode | None = None,
         propagate: bool = True,
+        chunk_times: bool = False,
         *,
         tracer_provider: trace.TracerProvider | None = None,
         meter_provider: metrics.MeterProvider | None = None,
@@ -81,6 +83,7 @@ class OtelObserver(Observer):
             logs.get_logger(names.SCOPE, logger_provider=logger_provider),
             Content(content_mode(content)),
             _pauses(),
+            chunk_times=chunk_times,
         )
         self._runs: dict[str, RunTrace] = {}
         self._starting = threading.local()

@@ -33,6 +33,7 @@ class Telemetry:
     logger: logs.Logger
     content: Content
     pauses: Pauses
+    chunk_times: bool = False
 
 
 class Inside:
@@ -211,13 +212,20 @@ class RunTrace:
     def see_piece(self) -> None:
         """Note the arrival of a piece of the answer."""
         chat = self._chat
-        if chat is not None and chat.first is None:
-            chat.first = time.perf_counter()
+        if chat is None:
+            return
+        if chat.first is None:
+            chat.first = chat.last = time.perf_counter()
+        elif self._to.chunk_times:
+            now = time.perf_counter()
+            chat.gaps.append(now - chat.last)
+            chat.last = now
 
     def reset_answer(self) -> None:
         """Forget the pieces so far, because the answer starts again."""
         if self._chat is not None:
             self._chat.first = None
+            self._chat.gaps.clear()
         self.note(names.RESET_EVENT)
 
     def see_finish(self, finished: ModelFinished) -> None:
@@ -249,6 +257,7 @@ class RunTrace:
         if error:
             labels[names.ERROR_TYPE] = error
         self._to.instruments.record_answer(labels, time.perf_counter() - chat.started, chat.seconds_to_first(), usage)
+        self._to.instruments.record_chunks(labels, chat.gaps)
 
     def _write_chat(self, chat: _Chat, turn: TurnFinished | None, facts: dict[str, Any]) -> None:
         """Write the texts of a request and its answer where they are wanted."""
@@ -389,12 +398,15 @@ class _Chat:
     provider: str
     server: dict[str, Any]
     first: float | None
+    last: float
+    gaps: list[float]
     finished: ModelFinished | None
     request: ChatRequest | None
 
     def __init__(self, span: Span, started: float, *, model: str, provider: str) -> None:
         self.span, self.started, self.model, self.provider = span, started, model, provider
         self.server, self.first, self.finished, self.request = {}, None, None, None
+        self.last, self.gaps = 0.0, []
 
     def seconds_to_first(self) -> float | None:
         return None if self.first is None else self.first - self.started
