@@ -1,16 +1,18 @@
-"""The quick test of a value accepts nothing that the library would refuse, and spares it the values that fit."""
+"""The quick tests of values and schemas accept nothing that the library would refuse, and spare it what fits."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from jackfield import jsonschemas
-from jackfield.jsonschemas import SchemaChecker, _compile_test
+from jackfield.jsonschemas import SchemaChecker, _compile_test, _is_surely_valid, fault_of_schema
+from jackfield_testkit.forks import Forks
 
 SMALL = st.integers(-2, 3)
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -116,3 +118,80 @@ def test_a_pattern_takes_its_steps_from_the_same_bound() -> None:
     checker = SchemaChecker({"items": {"type": "string", "pattern": "(a?b?){500}$"}})
     with pytest.raises(jsonschemas.UncheckableError, match="too many steps"):
         checker.misfits(["a" * 10_000] * 10_000)
+
+
+RARE = ["contains", "if", "$id", "multipleOf", "dependentRequired", "x-ours"]
+KEYWORDS = st.sampled_from([*jsonschemas._VALID_VALUES, *RARE])
+ODD_SCHEMAS = st.recursive(
+    SCALARS | TYPES | st.lists(TYPES | NAMES, max_size=3),
+    lambda inner: (
+        st.dictionaries(KEYWORDS, inner, max_size=3)
+        | st.dictionaries(NAMES, inner, max_size=2)
+        | st.lists(inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=10 * settings().max_examples)
+@given(ODD_SCHEMAS)
+@example({"required": "ab"})
+@example({"required": ["a", "a"]})
+@example({"type": []})
+@example({"type": ["null", "null"]})
+@example({"anyOf": []})
+@example({"anyOf": {"a": True}})
+@example({"minLength": -1})
+@example({"minLength": True})
+@example({"minimum": False})
+@example({"enum": "ab"})
+@example({"properties": {"a": 1}})
+@example({"properties": [True]})
+@example({"title": None})
+def test_a_schema_that_looks_valid_is_valid(schema: Any) -> None:
+    assert not _is_surely_valid(schema) or Draft202012Validator(Draft202012Validator.META_SCHEMA).is_valid(schema)
+
+
+@given(SCHEMAS)
+def test_schemas_of_common_keywords_look_valid(schema: Any) -> None:
+    assert _is_surely_valid(schema)
+
+
+def test_each_value_that_the_library_refuses_for_a_keyword_does_not_look_valid() -> None:
+    values: list[Any] = [None, True, -1, 1, 1.5, "", "null", "a", [], ["a"], ["a", "a"], ["null", "null"], [1], [True]]
+    values += [{}, {"a": 1}, {"a": True}, [{}], [{"type": 1}], {"a": {"type": 1}}, {"type": 1}, [[]], [None]]
+    library = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    for keyword in jsonschemas._VALID_VALUES:
+        for value in values:
+            assert not _is_surely_valid({keyword: value}) or library.is_valid({keyword: value}), (keyword, value)
+
+
+def test_a_pattern_is_checked_in_a_schema_that_looks_valid() -> None:
+    schema = {"properties": {"a": {"type": "string", "pattern": "("}}}
+    assert _is_surely_valid(schema)
+    assert fault_of_schema(schema)
+
+
+def test_an_agent_with_tools_answers_without_the_library(tmp_path: Path) -> None:
+    program = """
+import sys
+from pydantic import BaseModel
+from jackfield import FnCallAgent, tool
+from jackfield.testing import ScriptedModel, answer, calls
+
+class Place(BaseModel):
+    street: str
+    number: int | None = None
+
+@tool
+def add(a: int, b: int | None = 3, where: list[Place] | None = None) -> int:
+    "Add two numbers."
+    return a + (b or 0)
+
+agent = FnCallAgent([add], ScriptedModel([calls(("add", {"a": 1, "b": 2})), answer("It is 3.")]))
+assert agent.ask("go").text == "It is 3."
+print([name for name in ("jsonschema", "referencing", "attr", "jackfield.patterns") if name in sys.modules])
+"""
+    with Forks("import sys") as forks:
+        done = forks.run(program, cwd=tmp_path, env={"HOME": str(tmp_path)})
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -15,8 +15,6 @@ from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jackfield.patterns import PatternError, compile_pattern
-
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
@@ -70,28 +68,31 @@ class SchemaChecker:
             UncheckableError: The schema refers to something outside of it, takes too many steps, or has a
                 reference or a pattern that cannot be used.
         """
-        from referencing.exceptions import Unresolvable
-
         try:
             if self._fits is not None and _surely_fits(self._fits, value):
                 return []
-            if self._validator is None:
-                self._validator = _make_validator(self.schema)
-            errors = _errors(self._validator, value)
-        except Unresolvable as error:
-            raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
+            errors = self._find_errors(value)
         except RecursionError:
             return ["the value or its schema is nested too deeply to be checked"]
         except OverflowError:  # division of a number with thousands of digits
             return ["a number is too large to be checked"]
-        except PatternError as error:
-            raise UncheckableError(str(error)) from error
         except UncheckableError:
             raise
         except ValueError as error:  # of the library that reads URLs
             raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
+
+    def _find_errors(self, value: object) -> list[ValidationError]:
+        from referencing.exceptions import Unresolvable
+
+        try:
+            if self._validator is None:
+                self._validator = _make_validator(self.schema)
+            with _steps_for(value):
+                return list(islice(self._validator.iter_errors(value), _MAX_ERRORS))
+        except Unresolvable as error:
+            raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
 
 
 def _make_validator(schema: Schema) -> Draft202012Validator:
@@ -103,11 +104,6 @@ def _make_validator(schema: Schema) -> Draft202012Validator:
     # anchor reads the whole schema.
     registry = Registry().with_resource(resource.id() or "", resource).crawl()
     return _validator_class()(schema, registry=registry)
-
-
-def _errors(validator: Draft202012Validator, value: object) -> list[ValidationError]:
-    with _steps_for(value):
-        return list(islice(validator.iter_errors(value), _MAX_ERRORS))
 
 
 @contextmanager
@@ -319,7 +315,12 @@ def _spend(steps: int) -> None:
 
 
 def _occurs(pattern: str, text: str) -> bool:
-    compiled = compile_pattern(pattern)
+    from jackfield.patterns import PatternError, compile_pattern  # most schemas have no pattern
+
+    try:
+        compiled = compile_pattern(pattern)
+    except PatternError as error:
+        raise UncheckableError(str(error)) from error
     _spend(compiled.size * len(text) // _PATTERN_STEPS_PER_STEP)
     return compiled.occurs_in(text)
 
@@ -491,14 +492,15 @@ def _fault_of_content(content: bytes, ignore_patterns: bool) -> str:
 
 
 def _fault_of_schema(schema: Schema, ignore_patterns: bool) -> str:
-    from jsonschema import Draft202012Validator
-
     if fault := _fault_of_shape(schema):
         return fault
     try:
-        checker = _validator_class()(Draft202012Validator.META_SCHEMA)
-        for error in checker.iter_errors(schema):
-            return str(error.message)
+        if not _is_surely_valid(schema):
+            from jsonschema import Draft202012Validator
+
+            checker = _validator_class()(Draft202012Validator.META_SCHEMA)
+            for error in checker.iter_errors(schema):
+                return str(error.message)
         return "" if ignore_patterns else _fault_of_patterns(schema)
     except RecursionError:
         return _TOO_DEEP
@@ -526,8 +528,58 @@ def _entries(value: object) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
+# Most tools have a schema with the usual keywords only. A look at each of them saves the import of the library, which
+# takes an eighth of the start of a program. The library judges any other schema, and words the fault.
+
+
+def _is_surely_valid(schema: object) -> bool:
+    """Return True if a schema has common keywords only, each with a value that JSON Schema allows."""
+    if not isinstance(schema, dict):
+        return isinstance(schema, bool)
+    return all(keyword in _VALID_VALUES and _VALID_VALUES[keyword](value) for keyword, value in schema.items())
+
+
+def _are_surely_valid(schemas: object) -> bool:
+    return isinstance(schemas, list) and schemas != [] and all(map(_is_surely_valid, schemas))
+
+
+def _are_surely_valid_by_name(schemas: object) -> bool:
+    return isinstance(schemas, dict) and all(map(_is_surely_valid, schemas.values()))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_unique_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value) and len(set(value)) == len(value)
+
+
+def _are_types(value: object) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return _are_unique_texts(names) and names != [] and _TYPES.keys() >= set(names)  # type: ignore[call-overload]
+
+
+_VALID_VALUES: Mapping[str, Test] = {
+    **dict.fromkeys(("$comment", "$ref", "$schema", "description", "format", "pattern", "title"), _TYPES["string"]),
+    **dict.fromkeys(("deprecated", "readOnly", "writeOnly"), _TYPES["boolean"]),
+    **dict.fromkeys(("enum", "examples"), _TYPES["array"]),
+    **dict.fromkeys(("const", "default"), lambda _: True),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _TYPES["number"]),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
+    **dict.fromkeys(("items", "additionalProperties", "not"), _is_surely_valid),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _are_surely_valid),
+    **dict.fromkeys(("$defs", "patternProperties", "properties"), _are_surely_valid_by_name),
+    "required": _are_unique_texts,
+    "type": _are_types,
+    "uniqueItems": _TYPES["boolean"],
+}
+
+
 def _fault_of_patterns(schema: Schema) -> str:
     """Return the reason why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
+    from jackfield.patterns import PatternError, compile_pattern
+
     for inner in schemas_in(schema):
         patterns = [*inner.get("patternProperties", ())]
         if inner.get("pattern"):
