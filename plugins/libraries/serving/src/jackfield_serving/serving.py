@@ -18,6 +18,7 @@ from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.runs import open_calls
 from jackfield.stores import RUNNING, Store, load_store
+from jackfield.streams import closing
 from jackfield.sync import in_worker
 from jackfield.tools import Editor, FunctionSchema
 from jackfield_records import fork
@@ -269,8 +270,9 @@ class Serving:
         await self._check_owner(run_id, owner)
         is_read = False
         try:
-            async for numbered in self._events(run_id, after):
-                yield numbered
+            async with closing(self._events(run_id, after)) as events:
+                async for numbered in events:
+                    yield numbered
             is_read = True
         finally:
             live = self._driver.find(run_id)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from jackfield.events import RunFailed
 from jackfield.messages import Usage
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, refusal_of, write_json
+from jackfield.streams import closing
 from jackfield_openai_server.calls import continue_run, outer_id
 from jackfield_openai_server.chat_request import ChatQuestion, read_chat_request
 from jackfield_openai_server.citations import annotations_of
@@ -81,53 +82,56 @@ class ChatCompletions:
 
     async def _changes(self, question: ChatQuestion, following: _Following) -> AsyncIterator[Change]:
         fold = ItemFold([tool["name"] for tool in question.client_tools])
-        async for numbered in self._serving.attach(following.run_id, after=following.after, owner=following.owner):
-            for change in fold.feed(numbered.event):
-                yield change
-                if fold.is_broken:
-                    raise RequestRefusedError(
-                        "the model's answer broke off, and a second attempt differs: send the request again",
-                        status=502,
-                        code="answer_broke_off",
-                    )
-            if fold.is_over:
-                return
+        events = self._serving.attach(following.run_id, after=following.after, owner=following.owner)
+        async with closing(events):
+            async for numbered in events:
+                for change in fold.feed(numbered.event):
+                    yield change
+                    if fold.is_broken:
+                        raise RequestRefusedError(
+                            "the model's answer broke off, and a second attempt differs: send the request again",
+                            status=502,
+                            code="answer_broke_off",
+                        )
+                if fold.is_over:
+                    return
         raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
 
     async def _answer(self, question: ChatQuestion, following: _Following) -> Response:
         message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
         texts: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls: list[dict[str, Any]] = []
-        async for change in self._changes(question, following):
-            match change:
-                case Ended(TextItem() as item):
-                    texts[item.kind].append(item.text)
-                    if item.sources or item.citations:
-                        message["annotations"] = _annotations(item, _BETWEEN.join(texts["message"]))
-                case Ended(CallItem() as call):
-                    calls.append(_tool_call(call, following.run_id))
-                case AnswerEnded():
-                    _check_end(change)
-                    if texts["message"]:
-                        message["content"] = _BETWEEN.join(texts["message"])
-                    if texts["reasoning"]:
-                        message["reasoning_content"] = _BETWEEN.join(texts["reasoning"])
-                    if calls:
-                        message["tool_calls"] = calls
-                    elif message["content"] is None:
-                        message["content"] = ""
-                    choice = {
-                        "index": 0,
-                        "message": message,
-                        "logprobs": None,
-                        "finish_reason": _finish_reason(change, bool(calls)),
-                    }
-                    body = {
-                        **_head(question, following, "chat.completion"),
-                        "choices": [choice],
-                        "usage": usage_object(change.usage, following.spent),
-                    }
-                    return Response(write_json(body), media_type="application/json")
+        async with closing(self._changes(question, following)) as changes:
+            async for change in changes:
+                match change:
+                    case Ended(TextItem() as item):
+                        texts[item.kind].append(item.text)
+                        if item.sources or item.citations:
+                            message["annotations"] = _annotations(item, _BETWEEN.join(texts["message"]))
+                    case Ended(CallItem() as call):
+                        calls.append(_tool_call(call, following.run_id))
+                    case AnswerEnded():
+                        _check_end(change)
+                        if texts["message"]:
+                            message["content"] = _BETWEEN.join(texts["message"])
+                        if texts["reasoning"]:
+                            message["reasoning_content"] = _BETWEEN.join(texts["reasoning"])
+                        if calls:
+                            message["tool_calls"] = calls
+                        elif message["content"] is None:
+                            message["content"] = ""
+                        choice = {
+                            "index": 0,
+                            "message": message,
+                            "logprobs": None,
+                            "finish_reason": _finish_reason(change, bool(calls)),
+                        }
+                        body = {
+                            **_head(question, following, "chat.completion"),
+                            "choices": [choice],
+                            "usage": usage_object(change.usage, following.spent),
+                        }
+                        return Response(write_json(body), media_type="application/json")
         raise AssertionError("an answer has an end")
 
     async def _stream(self, question: ChatQuestion, following: _Following) -> AsyncIterator[bytes]:
@@ -137,25 +141,26 @@ class ChatCompletions:
         shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
         try:
-            async for change in self._changes(question, following):
-                match change:
-                    case Began(item) if shown[item.kind]:
-                        shown[item.kind].append(_BETWEEN)
-                        yield chunk({_FIELDS[item.kind]: _BETWEEN})
-                    case Grew(item, piece):
-                        shown[item.kind].append(piece)
-                        yield chunk({_FIELDS[item.kind]: piece})
-                    case Ended(TextItem() as item) if item.sources or item.citations:
-                        yield chunk({"annotations": _annotations(item, "".join(shown["message"]))})
-                    case Ended(CallItem() as call):
-                        yield chunk({"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
-                        calls += 1
-                    case AnswerEnded():
-                        _check_end(change)
-                        yield chunk({}, _finish_reason(change, bool(calls)))
-                        if question.include_usage:
-                            usage = usage_object(change.usage, following.spent)
-                            yield b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
+            async with closing(self._changes(question, following)) as changes:
+                async for change in changes:
+                    match change:
+                        case Began(item) if shown[item.kind]:
+                            shown[item.kind].append(_BETWEEN)
+                            yield chunk({_FIELDS[item.kind]: _BETWEEN})
+                        case Grew(item, piece):
+                            shown[item.kind].append(piece)
+                            yield chunk({_FIELDS[item.kind]: piece})
+                        case Ended(TextItem() as item) if item.sources or item.citations:
+                            yield chunk({"annotations": _annotations(item, "".join(shown["message"]))})
+                        case Ended(CallItem() as call):
+                            yield chunk({"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
+                            calls += 1
+                        case AnswerEnded():
+                            _check_end(change)
+                            yield chunk({}, _finish_reason(change, bool(calls)))
+                            if question.include_usage:
+                                usage = usage_object(change.usage, following.spent)
+                                yield b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
             yield _DONE
         except Exception as error:
             # The status is sent: clients read errors from the stream.

@@ -275,9 +275,10 @@ class Responses:
     # --- the events of a response ---
 
     async def _changes(self, part: _Part, owner: str) -> AsyncIterator[Change]:
-        async for _, change in self._numbered_changes(part, owner):
-            if change is not None:
-                yield change
+        async with closing(self._numbered_changes(part, owner)) as changes:
+            async for _, change in changes:
+                if change is not None:
+                    yield change
 
     async def _numbered_changes(self, part: _Part, owner: str) -> AsyncIterator[tuple[int, Change | None]]:
         """Yield the changes with the numbers of their events, and None after each event."""
@@ -302,9 +303,10 @@ class Responses:
         try:
             for event in stream.begin():
                 yield event
-            async for change in self._changes(part, owner):
-                for event in stream.feed(change):
-                    yield event
+            async with closing(self._changes(part, owner)) as changes:
+                async for change in changes:
+                    for event in stream.feed(change):
+                        yield event
             if finish is not None:
                 await finish()
         except Exception as error:
@@ -328,8 +330,8 @@ class Responses:
             return await self._final(part, owner)
         stream = ResponseStream(part.head)
         with suppress(TimeoutError):  # the latest entries of a record may have no event
-            async with asyncio.timeout(_SNAPSHOT_S):
-                async for number, change in self._numbered_changes(part, owner):
+            async with asyncio.timeout(_SNAPSHOT_S), closing(self._numbered_changes(part, owner)) as changes:
+                async for number, change in changes:
                     for _ in stream.feed(change) if change is not None else ():
                         pass
                     if stream.final is not None:
