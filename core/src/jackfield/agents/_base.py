@@ -68,6 +68,7 @@ class AgentOptions(TypedDict, total=False):
 
     suggestions: Sequence[str]
     adjustable: Sequence[Adjustable]
+    models: Sequence[str]
     files: Sequence[str] | None
     limits: Limits | Mapping[str, object] | None
     approve: Approval | None
@@ -104,6 +105,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         name, description: Its name and its purpose, for people and for other agents.
         suggestions: Questions that a page offers to a person who has not asked anything yet.
         adjustable: Options of its model that people may change on a page: `temperature`, `top_p`, `max_tokens`, `seed`.
+        models: Models that people may choose on a page instead of its own, as `backend:model`.
         files: Paths of files for its model, which are sent whole with the first question. Kinds that read files
             themselves, such as `assistant`, search them instead.
         limits: The limits of its runs.
@@ -184,6 +186,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         *,
         suggestions: Sequence[str] = (),
         adjustable: Sequence[Adjustable] = (),
+        models: Sequence[str] = (),
         files: Sequence[str] | None = None,
         limits: Limits | Mapping[str, object] | None = None,
         approve: Approval | None = None,
@@ -210,6 +213,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             self.description = description or ""
             self.suggestions = _read_suggestions(suggestions)
             self.adjustable = _read_adjustable(adjustable)
+            self.models = _read_models(models, has_model=llm is not None)
             self.files = _read_paths(files)
             self.limits = Limits.parse(limits, what="limits")
             rules, self.approve = read_approval(approve, forbid)
@@ -726,6 +730,17 @@ def _read_adjustable(adjustable: Sequence[Adjustable]) -> tuple[Adjustable, ...]
     for name in names:
         if name not in get_args(Adjustable):
             raise ConfigError(f"adjustable has {name!r}; people can change {', '.join(get_args(Adjustable))}")
+    return names
+
+
+def _read_models(models: Sequence[str], *, has_model: bool) -> tuple[str, ...]:
+    names = tuple(checked_list(models, "models", "models"))
+    for name in names:
+        check_argument("each of models", name, str, "a text: backend:model")
+        if ":" not in name:
+            raise ConfigError(f"models has {name!r}: name the backend as well, as in openai:{name}")
+    if names and not has_model:
+        raise ConfigError("models are chosen instead of llm: set llm, or leave models out")
     return names
 
 

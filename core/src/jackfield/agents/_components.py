@@ -38,6 +38,7 @@ def components_of(
         yield f"agent.{config.agent}"
     if config.llm is not None:
         yield from _components_of_model(config.llm, host)
+    yield from models_in(config.models, host)
     for entry in config.function_list:
         if entry not in config.agents:
             yield from _components_of_entry("tool", entry, host)

@@ -38,6 +38,9 @@ class AgentConfig(Config):
     adjustable: tuple[Adjustable, ...] = Field(
         default=(), description="Options of the model that people may change on a page: temperature, top_p …"
     )
+    models: tuple[str, ...] = Field(
+        default=(), description="Models that people may choose on a page instead of llm, as backend:model"
+    )
     files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
     rag_cfg: ComponentSettings | None = Field(
         default=None, description="How documents are split and searched, for agent kinds that search them"

@@ -76,6 +76,38 @@ def test_an_agent_file_suggests_questions_and_lets_people_change_settings(
     assert reply.status == 400
 
 
+def test_models_name_their_backend(pilot: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="models has 'gpt-5': name the backend as well"):
+        create_agent("fncall", llm=pilot(saying("harbour")).llm, models=["gpt-5"])
+    with pytest.raises(ConfigError, match="set llm, or leave models out"):
+        create_agent("fncall", models=["offline:extractive"])
+
+
+def test_people_choose_among_the_models_of_an_agent(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    agent = create_agent("fncall", llm=pilot(saying("harbour")).llm, name="harbour", models=["offline:extractive"])
+    url = serve(agent)
+    person = tab(url)
+    person.wait_for("#log .empty")
+    person.page.click("#settings summary")
+    assert person.page.locator("#settings option").all_inner_texts() == ["written:written", "offline:extractive"]
+    person.page.get_by_label("Model").select_option("offline:extractive")
+    person.page.reload()
+    person.wait_for("#log .empty")
+    person.ask("Who are you?")
+    person.wait_until_answered()
+    assert "harbour" not in person.page.inner_text(".answer")
+    person.page.click("#settings summary")
+    person.page.get_by_label("Model").select_option("written:written")
+    person.ask("And now?")
+    person.wait_for("text=heard: And now?")
+    reply = person.page.request.post(
+        f"{url}/api/runs", data={"agent": "harbour", "text": "x", "conversation": "c", "model": "openai:expensive"}
+    )
+    assert (reply.status, "does not offer" in reply.json()["error"]["message"]) == (400, True)
+
+
 @pytest.mark.parametrize("line", ["adjustable: [api_key]", "adjustable: [extra_body]", "suggestions: 5"])
 def test_an_agent_file_can_leave_only_harmless_settings_to_people(tmp_path: Path, line: str) -> None:
     file = tmp_path / "a.yaml"

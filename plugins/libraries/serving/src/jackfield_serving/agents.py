@@ -6,7 +6,7 @@ import copy
 import importlib
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from jackfield.answers import form_of
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError
 from jackfield.messages import FunctionCall
+from jackfield.models import get_chat_model
 from jackfield.plugins import Plugins
 from jackfield.tools import BaseTool
 from jackfield_records.recording import AgentRecorder, recorder_of
@@ -42,6 +43,7 @@ class ServedAgent:
     name: str
     agent: Agent[Any]
     recorder: AgentRecorder
+    _with_models: dict[str, ServedAgent] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def takes_client_tools(self) -> bool:
@@ -59,6 +61,25 @@ class ServedAgent:
         agent = copy.copy(self.agent)
         agent.toolsets = [*agent.toolsets, tools]
         return agent
+
+    def with_model(self, model: str) -> ServedAgent:
+        """Return the agent with another of its models; itself for ''.
+
+        Raises:
+            ConfigError: It does not offer this model, or the model's settings are not complete.
+            PluginError: The backend of the model is not installed.
+        """
+        if not model:
+            return self
+        if model not in self.agent.models:
+            offered = ", ".join(self.agent.models) or "no other"
+            raise ConfigError(f"agent {self.name!r} does not offer model {model!r}; it offers {offered}")
+        if model not in self._with_models:
+            agent = copy.copy(self.agent)
+            agent.llm = get_chat_model(model, host=agent.host)
+            vars(agent).pop("_recorder", None)  # it names the other model
+            self._with_models[model] = ServedAgent(self.name, agent, recorder_of(agent, self.recorder.store))
+        return self._with_models[model]
 
     def check(self, request: Request) -> None:
         """Refuse a request that the agent cannot serve.
@@ -96,6 +117,7 @@ class ServedAgent:
             takes_output=llm is not None,
             workspace=str(self.agent.workspace.root.absolute()),
             suggestions=self.agent.suggestions,
+            models=self.agent.models,
             adjustable={name: getattr(self.agent.extra_generate_cfg, name) for name in self.agent.adjustable},
         )
 

@@ -28,6 +28,7 @@ class Request:
         client_tools: The schemas of the tools that the client runs.
         continues: The run whose conversation precedes the messages; ''.
         takes_questions: The client answers questions of running calls.
+        model: The model that a person has chosen among those that the agent offers; '' for the agent's own.
         call: The call of a tool that the run makes in place of asking its model; None for a question.
     """
 
@@ -36,6 +37,7 @@ class Request:
     client_tools: Sequence[FunctionSchema] = ()
     continues: str = ""
     takes_questions: bool = False
+    model: str = ""
     call: FunctionCall | None = None
 
     def as_facts(self) -> dict[str, Any]:
@@ -50,6 +52,7 @@ class Request:
             "client_tools": [dict(schema) for schema in self.client_tools],
             "continues": self.continues,
             "takes_questions": self.takes_questions,
+            "model": self.model,
             "call": self.call and {"name": self.call.name, "arguments": self.call.arguments},
         }
         parts = {name: value for name, value in fields.items() if value}
@@ -97,6 +100,7 @@ def request_of(facts: Mapping[str, Any] | None) -> Request | None:
         client_tools=tuple(facts.get("client_tools", ())),
         continues=str(facts.get("continues", "")),
         takes_questions=facts.get("takes_questions") is True,
+        model=str(facts.get("model", "")),
         call=None if (call := facts.get("call")) is None else FunctionCall(call["name"], call["arguments"]),
     )
 

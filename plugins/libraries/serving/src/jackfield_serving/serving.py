@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, InvalidMessageError, RunBusyError, RunNotFoundError, StoreError
+from jackfield.errors import ConfigError, InvalidMessageError, PluginError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import PluginEvent, RunEvent, RunStarted
 from jackfield.messages import FunctionCall, Message, Messages, as_messages, with_system_text, without_system_text
 from jackfield.plugins import Plugins, default_host
@@ -182,6 +182,7 @@ class Serving:
         output: Mapping[str, object] | None = None,
         continues: str = "",
         takes_questions: bool = False,
+        model: str = "",
         call: FunctionCall | None = None,
         deps: Any = None,
     ) -> str:
@@ -201,6 +202,7 @@ class Serving:
                 wait for `answer` until the time-out of the call. Otherwise they are declined.
             call: A call of one of the agent's tools, which the run makes in place of asking the model. The agent's
                 rules and approvals apply. The result is the message of the tool.
+            model: A model among those that the agent offers (`AgentInfo.models`); its own if ''.
             deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
 
         Raises:
@@ -224,12 +226,14 @@ class Serving:
             client_tools=tuple(client_tools),
             continues=continues,
             takes_questions=takes_questions,
+            model=model,
             call=call,
         )
         try:
+            served = served.with_model(model)
             served.check(request)
             facts = request.as_facts()
-        except ConfigError as error:
+        except (ConfigError, PluginError) as error:
             raise OptionsRefusedError(str(error)) from None
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
@@ -687,7 +691,9 @@ class Serving:
     def _served(self, record: RunRecord) -> ServedAgent:
         for served in self._agents.values():
             if served.recorder.agent == record.run.agent:
-                return served
+                # An agent that no longer offers the model goes on with its own.
+                model = record.request.model
+                return served.with_model(model if model in served.agent.models else "")
         raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
 
     def _name_of(self, agent: str) -> str:

@@ -45,6 +45,7 @@ class AgentInfo:
         takes_output: Requests may ask for JSON of a schema.
         workspace: The folder below which its tools work. Faces show it only to clients on this machine.
         suggestions: Questions for a person who has not asked anything yet.
+        models: Models that people may choose instead of `model`.
         adjustable: The options of the model that people may change, with their values; None where the model decides.
     """
 
@@ -60,6 +61,7 @@ class AgentInfo:
     takes_output: bool = True
     workspace: str = ""
     suggestions: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     adjustable: Mapping[str, float | None] = field(default_factory=dict)
 
 

@@ -52,6 +52,7 @@ class _Question(BaseModel):
     conversation: str = Field(min_length=1, max_length=100)
     continues: str = ""
     settings: dict[Adjustable, int | float] = {}
+    model: str = Field(default="", max_length=200)
 
 
 class _Title(BaseModel):
@@ -103,6 +104,7 @@ class Api:
                 "name": name,
                 "description": agent.description,
                 "model": agent.model,
+                "models": agent.models,
                 "images": agent.images,
                 "tools": agent.tools,
                 "suggestions": agent.suggestions,
@@ -201,6 +203,7 @@ class Api:
             session=question.conversation,
             continues=question.continues,
             takes_questions=True,
+            model=question.model,
             config={str(name): value for name, value in question.settings.items()} or None,
         )
         if "follow" in request.query_params:

@@ -71,6 +71,23 @@ export class Agents {
     return values;
   }
 
+  /** Return the model that a person has chosen for an agent; "" for the agent's own. */
+  model(name) {
+    const { model } = this.#kept(name);
+    return this.#find(name)?.models?.includes(model) ? model : "";
+  }
+
+  #keep(name, key, value) {
+    localStorage.setItem(`jackfield-settings-${name}`, JSON.stringify({ ...this.#kept(name), [key]: value }));
+  }
+
+  #modelField(agent) {
+    const select = element("select", { name: "model" }, ...["", ...agent.models].map((model) => element("option", { value: model }, visible(model || agent.model))));
+    select.value = this.model(agent.name);
+    select.addEventListener("change", () => this.#keep(agent.name, "model", select.value || undefined));
+    return element("label", { class: "field" }, t("model"), select);
+  }
+
   #kept(name) {
     try {
       return JSON.parse(localStorage.getItem(`jackfield-settings-${name}`)) ?? {};
@@ -83,7 +100,8 @@ export class Agents {
     const { menu } = this.#parts;
     const agent = this.#find(this.chosen);
     const names = Object.keys(agent?.adjustable ?? {}).filter((name) => name in RANGES);
-    menu.hidden = !names.length;
+    const hasModels = Boolean(agent?.models?.length);
+    menu.hidden = !names.length && !hasModels;
     const kept = agent ? this.#kept(agent.name) : {};
     const fields = names.map((name) => {
       const [min, max, step] = RANGES[name];
@@ -92,11 +110,11 @@ export class Agents {
       if (Number.isFinite(kept[name])) input.value = kept[name];
       input.addEventListener("change", () => {
         const value = input.value === "" || !input.checkValidity() ? undefined : Number(input.value);
-        localStorage.setItem(`jackfield-settings-${agent.name}`, JSON.stringify({ ...this.#kept(agent.name), [name]: value }));
+        this.#keep(agent.name, name, value);
       });
       return element("label", { class: "field" }, t(name), input);
     });
-    menu.querySelector("div").replaceChildren(...fields);
+    menu.querySelector("div").replaceChildren(...(hasModels ? [this.#modelField(agent)] : []), ...fields);
     this.onChange?.();
   }
 
