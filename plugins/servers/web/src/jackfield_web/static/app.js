@@ -4,13 +4,14 @@ import { Agents } from "./agents.js";
 import { button, element, isComposing, visible } from "./dom.js";
 import { Conversations, download } from "./conversations.js";
 import { RunView } from "./run.js";
-import { ServerError, follow, get, getText, post, setToken } from "./server.js";
+import { ServerError, UnreachableError, follow, get, getText, post, setToken } from "./server.js";
 import { SourcePanel } from "./sources.js";
 import { showTimeline } from "./timeline.js";
 import { t, translate } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const MAX_FILES_BYTES = 14e6; // in base64, the 20 MB that a server takes for one question, with room for a text
+const MAX_DROPPED = 100;
 const MAX_DRAFT_CHARS = 1e6; // browsers keep about 5 MB for all drafts
 const WATCH_MS = 3000;
 const FIRST_RUNS = 4; // more than a window has room for; those before them come when there is time
@@ -66,13 +67,33 @@ async function open() {
   await shown;
 }
 
+/** Open the page, also if the server starts only later. */
+async function openPatiently() {
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      if (error instanceof ServerError && error.status < 500) return say(error.message);
+      if (!(error instanceof ServerError) && !(error instanceof UnreachableError)) throw error;
+      say(t("lost"));
+    }
+    await pause(failures);
+    say("");
+  }
+}
+
+function pause(failures) {
+  return new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]));
+}
+
 function login() {
+  if ($("login").open) return;
   $("login").showModal();
   $("login").onclose = async () => {
     setToken($("token").value);
     $("token").value = "";
     $("login-error").textContent = t("wrongToken");
-    opened = open();
+    opened = openPatiently();
     await opened;
   };
 }
@@ -92,6 +113,7 @@ async function show(id, requested = null) {
   setRunning(false);
   panel.close();
   Object.assign(state, { conversation: id, runs: new Map(), views: new Map(), chosen: new Map(), following: new Map(), allowed: new Set(), earlier: 0 });
+  delete $("question").dataset.continues;
   $("question").value = localStorage.getItem(draftKey()) ?? "";
   grow();
   if (id) {
@@ -244,10 +266,14 @@ async function followRun(run, view) {
       }
     } catch (error) {
       if (stop.signal.aborted) return;
-      if (error instanceof ServerError && error.status < 500 && error.status !== 429) return endFollowing(run, error.message);
+      if (error instanceof ServerError && error.status < 500 && error.status !== 429) {
+        endFollowing(run, error.message);
+        if (error.status === 401) login(); // the token has expired; the run goes on
+        return;
+      }
       say(t("lost"));
     }
-    if (!end) await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]));
+    if (!end) await pause(failures++);
   }
   if (!end) return;
   say("");
@@ -311,12 +337,29 @@ async function sendAnswers(run, answers) {
   followRun(run, view);
 }
 
+const others = new BroadcastChannel("jackfield"); // the other tabs of this browser; they get ids of conversations
+
+/** Show the runs that were started elsewhere since this page looked last. */
+async function catchUp() {
+  if (document.hidden || !state.conversation || state.following.size) return;
+  await conversations.load().catch(() => {});
+  const id = state.conversation;
+  const found = await lastRuns(id).catch(() => null);
+  if (!found || state.conversation !== id || state.following.size) return;
+  const fresh = found.runs.filter((run) => !state.runs.has(run.id));
+  if (!fresh.length) return;
+  if (state.runs.size && fresh.length === found.runs.length) return show(id); // there are more between them
+  for (const run of fresh) state.runs.set(run.id, run);
+  draw();
+}
+
 const actions = {
   edit(run, text) {
     $("question").value = text;
     $("question").dataset.continues = run.continues;
     grow();
     $("question").focus();
+    say(t("editing"), button(t("cancel"), endEditing, { class: "quiet" }));
   },
   retry(run) {
     const files = run.question.filter((item) => item.type !== "text").map((item) => ({ kind: item.type, address: item.address }));
@@ -354,8 +397,8 @@ function useSuggestion(text) {
 async function start(typed, files, continues, named = "") {
   const conversation = state.conversation || randomId();
   const { agent, text } = named ? { agent: named, text: typed } : agents.read(typed);
-  const settings = agents.settings(agent);
-  const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues, settings }));
+  const chosen = { settings: agents.settings(agent), model: agents.model(agent) };
+  const made = await attempt(() => post("api/runs", { agent, text, files, conversation, continues, ...chosen }));
   if (!made) return false;
   if (!state.conversation) {
     state.conversation = conversation;
@@ -365,6 +408,7 @@ async function start(typed, files, continues, named = "") {
   state.runs.set(made.run, { id: made.run, agent, phase: "running", continues, question: items, events: [] });
   state.chosen.set(versionKey(continues), made.run);
   draw();
+  others.postMessage(conversation);
   return true;
 }
 
@@ -389,10 +433,19 @@ async function ask(event) {
     localStorage.removeItem(key);
     box.value = "";
     delete box.dataset.continues;
+    say("");
     state.files = [];
     drawFiles();
     grow();
   }
+}
+
+function endEditing() {
+  delete $("question").dataset.continues;
+  $("question").value = "";
+  grow();
+  keepDraft();
+  say("");
 }
 
 async function stop() {
@@ -416,6 +469,30 @@ async function addFiles(files) {
     state.files.push({ kind, name: file.name, size: file.size, address: kind === "file" ? named : address });
   }
   drawFiles();
+}
+
+/** Return the files that are dropped, and those in folders that are. */
+async function filesIn(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
+  const files = [];
+  while (entries.length && files.length < MAX_DROPPED) {
+    const entry = entries.shift();
+    if (entry.name.startsWith(".")) continue;
+    if (entry.isFile) files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    else entries.push(...await entriesIn(entry));
+  }
+  return files;
+}
+
+async function entriesIn(folder) {
+  const reader = folder.createReader();
+  const entries = [];
+  for (;;) {
+    const more = await new Promise((resolve, reject) => reader.readEntries(resolve, reject)); // a hundred at once
+    if (!more.length) return entries;
+    entries.push(...more);
+  }
 }
 
 function readAsData(file) {
@@ -522,24 +599,21 @@ $("conversations").addEventListener("click", () => toggleSide(false));
 $("question").addEventListener("input", () => { grow(); keepDraft(); });
 $("question").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !isComposing(event)) ask(event);
-  if (event.key === "Escape") delete $("question").dataset.continues;
+  if (event.key === "Escape" && $("question").dataset.continues !== undefined) endEditing();
 });
 $("question").addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); addFiles([...event.clipboardData.files]); } });
 document.addEventListener("dragover", (event) => event.preventDefault());
-document.addEventListener("drop", (event) => { event.preventDefault(); addFiles([...event.dataTransfer.files]); });
+document.addEventListener("drop", (event) => { event.preventDefault(); filesIn(event.dataTransfer).then(addFiles); });
 window.addEventListener("hashchange", () => {
   const id = conversationInAddress();
   if (id !== state.conversation) show(id);
 });
-// A tab that comes back looks whether another one has asked meanwhile.
-document.addEventListener("visibilitychange", async () => {
-  if (document.hidden || !state.conversation || state.following.size) return;
-  await conversations.load().catch(() => {});
-  const id = state.conversation;
-  const found = await lastRuns(id).catch(() => null);
-  if (!found || state.conversation !== id) return;
-  let isNew = false;
-  for (const run of found.runs) if (!state.runs.has(run.id)) { state.runs.set(run.id, run); isNew = true; }
-  if (isNew) draw();
+// A tab that comes back looks whether another one, or another device, has asked meanwhile.
+document.addEventListener("visibilitychange", catchUp);
+window.addEventListener("focus", catchUp);
+window.addEventListener("online", catchUp);
+others.addEventListener("message", ({ data }) => {
+  if (data === state.conversation) catchUp();
+  else conversations.load().catch(() => {});
 });
-opened = open().catch((error) => say(error.message));
+opened = openPatiently();

@@ -70,7 +70,7 @@ export class Conversations {
     const title = visible(one.title) || "…";
     const link = element(
       "a", { href: `#c=${encodeURIComponent(one.id)}`, title, "aria-current": isCurrent ? "page" : null },
-      element("span", { class: "title" }, title),
+      element("span", { class: "title", dir: "auto" }, title),
       excerpt ? element("small", { class: "excerpt" }, ...marked(visible(excerpt), wanted)) : null,
     );
     const rename = button("✎", () => this.#rename(one, link), { class: "icon", "aria-label": `${t("rename")}: ${title}` });

@@ -61,6 +61,8 @@ function render(text) {
     link.target = "_blank";
     link.rel = "noopener noreferrer";
   }
+  for (const block of fragment.querySelectorAll("p, li, h1, h2, h3, h4, h5, h6, blockquote, th, td")) block.dir = "auto";
+  for (const code of fragment.querySelectorAll("pre")) code.dir = "ltr";
   return fragment;
 }
 
@@ -199,6 +201,7 @@ class Fence {
     const code = document.createElement("code");
     if (language) code.className = `language-${language}`;
     this.block = document.createElement("pre");
+    this.block.dir = "ltr";
     this.block.append(code);
     parent.append(this.block);
     this.openingLength = opening.length;

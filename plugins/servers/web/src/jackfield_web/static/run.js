@@ -367,7 +367,7 @@ const SHOWN = {
 
 /** Return a text as it is; of a long one the beginning, and a button for the rest, which takes seconds to lay out. */
 function plainText(text) {
-  const box = element("div", { class: "plain" }, text.slice(0, SHOWN_CHARS));
+  const box = element("div", { class: "plain", dir: "auto" }, text.slice(0, SHOWN_CHARS));
   if (text.length > SHOWN_CHARS) {
     const more = button(t("showAll", { n: text.length.toLocaleString() }), () => box.replaceChildren(text));
     box.append("… ", more);
