@@ -49,6 +49,13 @@ def test_a_chapter_without_a_heading_has_that_of_the_contents(book: Any, item: s
     assert blocks(data) == [("heading", "The beginning"), ("paragraph", "a"), ("paragraph", "b")]
 
 
+def test_the_first_name_of_a_chapter_in_the_contents_counts(book: Any) -> None:
+    manifest = '<item id="toc" href="toc.x" media-type="application/xhtml+xml" properties="nav"/>'
+    links = "".join(f"<a href='one.xhtml#{name}'>The {name}</a>" for name in ("beginning", "middle", "end"))
+    data = book({"one.xhtml": "<p>a</p>"}, manifest=manifest, **{"OEBPS/toc.x": f"<nav>{links}</nav>"})
+    assert blocks(data) == [("heading", "The beginning"), ("paragraph", "a")]
+
+
 def test_the_table_of_contents_is_no_chapter(book: Any) -> None:
     contents = '<item id="n" href="n.xhtml" media-type="text/html" properties="nav"/><itemref idref="n"/>'
     data = book({"one.xhtml": "<p>a</p>"}, manifest=contents, **{"OEBPS/n.xhtml": "<nav>Contents</nav>"})
