@@ -61,11 +61,11 @@ def test_html_without_text_gives_way_to_the_plain_text() -> None:
 def test_attachments_are_left_to_their_parsers(tmp_path: Path) -> None:
     made = mail()
     made.add_attachment("# One\n\ntwo", subtype="markdown", filename="../größe.md")
-    made.add_attachment(b"\0\1", maintype="image", subtype="png")
+    made.add_attachment(b"\0\1", maintype="video", subtype="mp4")
     (tmp_path / "x.eml").write_bytes(bytes(made))
     assert [(part.name, part.data) for part in parse(made).parts] == [
         ("größe.md", b"# One\n\ntwo\n"),
-        ("attachment 2.png", b"\0\1"),
+        ("attachment 2.mp4", b"\0\1"),
     ]
     document = sync.run(DocumentReader().read(tmp_path / "x.eml"))
     assert texts(document)[2:] == [
@@ -73,7 +73,7 @@ def test_attachments_are_left_to_their_parsers(tmp_path: Path) -> None:
         "größe.md",
         "One",
         "two",
-        "(Not read, because no installed parser reads files of this type: attachment 2.png)",
+        "(Not read, because no installed parser reads files of this type: attachment 2.mp4)",
     ]
 
 
