@@ -1,0 +1,32 @@
+"""A writer lets go of its index when it ends, and leaves few segments in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jackfield.retrieval import Chunk
+from jackfield_documents.analyzer import Analyzer
+from jackfield_tantivy_search.index import add, made_in, writing
+
+
+def test_changes_one_after_another_are_merged_and_the_next_writer_begins_at_once(tmp_path: Path) -> None:
+    index = made_in(str(tmp_path))
+    for number in range(24):
+        with writing(index) as writer:
+            add(writer, [Chunk(f"c{number}", "x.md", f"text {number}", number, 1)], Analyzer("words"))
+            writer.commit()
+    index.reload()
+    assert index.searcher().num_docs == 24
+    assert index.searcher().num_segments < 12
+
+
+def test_a_writer_that_fails_lets_go_of_the_index_and_changes_nothing(tmp_path: Path) -> None:
+    index = made_in(str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(KeyError), writing(index) as writer:
+            add(writer, [Chunk("c", "x.md", "text", 0, 1)], Analyzer("words"))
+            raise KeyError
+    index.reload()
+    assert index.searcher().num_docs == 0
