@@ -90,6 +90,15 @@ def test_a_cell_is_repeated_in_the_rows_that_it_spans_and_no_others(height: int)
     assert table.splitlines()[2:] == lines
 
 
+@pytest.mark.parametrize("number", ["", "x", "-1", "0", "1.5", "9999999999", "\u00b2"])
+def test_a_number_of_an_attribute_that_is_none_counts_as_missing(number: str) -> None:
+    page = (
+        f"<div role=heading aria-level='{number}'>a</div><table><tr><th>b<th>c<tr><td colspan='{number}'>d<td>e</table>"
+    )
+    blocks_read = blocks(page)
+    assert [(block.text, block.level) for block in blocks_read] == [("a", 2), ("| b | c |\n|---|---|\n| d | e |", 0)]
+
+
 @pytest.mark.parametrize("attribute", ["colspan", "rowspan"])
 def test_a_page_of_many_spans_is_no_table_of_millions_of_cells(attribute: str) -> None:
     rows = f"<tr><td {attribute}=1000>a<td>b" * 300

@@ -17,6 +17,11 @@ def test_a_document_type_in_what_an_office_writes_is_refused(tmp_path: Path) -> 
             xml_tree(data, source="a.docx")
 
 
+def test_xml_without_a_document_type_is_a_tree_without_comments() -> None:
+    root = xml_tree(b"<?xml version='1.0'?><a><!-- no --><?no?><b>c &amp; d</b></a>", source="x.docx")
+    assert (root.tag, [(child.tag, child.text) for child in root]) == ("a", [("b", "c & d")])
+
+
 def test_entities_that_multiply_are_refused() -> None:
     levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     data = f'<!DOCTYPE a [<!ENTITY e0 "ha">{levels}]><a>&e11;</a>'.encode()

@@ -499,12 +499,15 @@ def test_a_filter_keeps_to_its_documents(years: list[str], max_ref_token: int) -
 def test_a_filter_selects_in_an_index_and_in_files(years: list[str], tmp_path: Path) -> None:
     index = KnowledgeIndex(str(tmp_path / "index"))
     asyncio.run(index.build(years[:2], reader=RAGConfig().reader(default_host())))
-    asyncio.run(index.set_metadata({"team": "sales"}, where={"name": "2023.md"}))
-    own = {"metadata": {"notes/*": {"topic": "otters"}}}  # a key that only the index has, and one that only files have
+    asyncio.run(index.set_metadata({"team": "sales", "level": 3}, where={"name": "2023.md"}))
+    # A key that only the index has, one that only files have, and one with values of two kinds.
+    own = {"metadata": {"notes/*": {"topic": "otters", "level": "high"}}}
     tool = RetrievalTool({"max_ref_token": 300, "parser_page_size": 60, **own})
     known = [f"index:{tmp_path / 'index'}", years[2]]
-    wanted = (({"team": "sales"}, "reports of 2023"), ({"path": "notes/*"}, "notes of 2024"))
-    for where, expected in (*wanted, ({"topic": "otters"}, "notes of 2024")):
+    in_index = ({"team": "sales"}, {"level": 3}, {"level": {"gte": 3}})
+    in_files = ({"path": "notes/*"}, {"topic": "otters"}, {"level": "high"})
+    for where in (*in_index, *in_files):
+        expected = "reports of 2023" if where in in_index else "notes of 2024"
         texts = [text for one in passages(ask(tool, known, query="otter", where=where)) for text in one["text"]]
         assert texts
         assert all(expected in text for text in texts)
