@@ -24,9 +24,14 @@ def test_changes_one_after_another_are_merged_and_the_next_writer_begins_at_once
 
 def test_a_writer_that_fails_lets_go_of_the_index_and_changes_nothing(tmp_path: Path) -> None:
     index = made_in(str(tmp_path))
-    for _ in range(2):
-        with pytest.raises(KeyError), writing(index) as writer:
+
+    def fail() -> None:
+        with writing(index) as writer:
             add(writer, [Chunk("c", "x.md", "text", 0, 1)], Analyzer("words"))
             raise KeyError
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            fail()
     index.reload()
     assert index.searcher().num_docs == 0
