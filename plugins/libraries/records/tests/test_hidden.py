@@ -12,11 +12,14 @@ from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.agents import ParentRun, run_below
 from jackfield.errors import StoreError
 from jackfield.events import ModelEvent
+from jackfield.messages import Message
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
+from jackfield.secrets import secrets_of
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import Denial
 from jackfield_records.entries import head_of, step_in
+from jackfield_records.recording import title_of
 from jackfield_testkit.records import MemoryStore
 
 KEYS = {
@@ -231,10 +234,18 @@ def test_the_keys_of_an_agent_that_only_a_function_knows_are_in_no_record() -> N
 
 def test_a_title_has_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", KEYS["usual"])
-    beginnings = [*("w" * count + " " for count in range(60, 110)), *(" " * count for count in range(370, 400, 4))]
-    for beginning in beginnings:
+    for before in range(60, 110):
         store = MemoryStore()
-        FnCallAgent(llm=ScriptedModel([answer("x")]), store=store).ask(beginning + KEYS["usual"])
+        FnCallAgent(llm=ScriptedModel([answer("x")]), store=store).ask("w" * before + " " + KEYS["usual"])
         [kept] = store.kept.values()
         assert KEYS["usual"][:8] not in kept.run.title
         assert len(kept.run.title) <= 100
+
+
+@pytest.mark.parametrize("filler", ["w", " "])
+def test_a_title_is_cut_after_keys_are_hidden(filler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "plain-horse-battery-staple")
+    for count in (*range(60, 110), *range(370, 400)):
+        title = title_of([Message("user", f"{filler * count} plain-horse-battery-staple")], secrets_of())
+        assert "plain" not in title
+        assert len(title) <= 100
