@@ -6,13 +6,40 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from jackfield.config import Config
+from jackfield.config import ComponentSettings, Config
 
 
-class TransformersEmbedderConfig(Config):
-    """The model, the prefixes of texts, and the engine. The model's own files decide what is not set."""
+class HubConfig(Config):
+    """The model, and where it comes from."""
 
     model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
+    revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
+    download: bool = Field(default=False, description="Fetch the model from the hub if it is not on this disk")
+    api_key: SecretStr | None = Field(default=None, description="A token for the hub; better set as HF_TOKEN")
+    onnx_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="An ONNX file of the model, such as onnx/model_quint8_avx2.onnx, instead of the usual weights",
+    )
+
+
+class LocalRerankConfig(HubConfig):
+    """The cross-encoder, and the searcher whose hits it reranks."""
+
+    searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
+    searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
+    candidates: int = Field(
+        default=30, ge=1, le=500, description="How many hits are reranked, which is also the most that are returned"
+    )
+    max_tokens: int = Field(default=512, ge=8, description="A question with a passage is cut after this many tokens")
+    tokens_at_once: int = Field(
+        default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"
+    )
+
+
+class TransformersEmbedderConfig(HubConfig):
+    """The model, the prefixes of texts, and the engine. The model's own files decide what is not set."""
+
     dimension: int | None = Field(
         default=None,
         ge=1,
@@ -39,19 +66,11 @@ class TransformersEmbedderConfig(Config):
         default="full",
         description="int8: multiply in 8 bits, with ONNX Runtime; faster, the ranking stays, vectors differ a little",
     )
-    onnx_file: str | None = Field(
-        default=None,
-        min_length=1,
-        description="An ONNX file of the model, such as onnx/model_quint8_avx2.onnx, instead of its safetensors",
-    )
     device: str = Field(
         default="auto",
         min_length=1,
         description="With torch: cpu, cuda, cuda:1 …; auto: cuda if available. A device other than cpu asks for torch",
     )
-    revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
-    download: bool = Field(default=False, description="Fetch the model from the hub if it is not on this disk")
-    api_key: SecretStr | None = Field(default=None, description="A token for the hub; better set as HF_TOKEN")
     trust_remote_code: bool = Field(
         default=False, description="With torch: run the Python code that comes with the model, with all your rights"
     )

@@ -109,14 +109,14 @@ class TransformersEmbedder(Embedder):
             self._model = None
 
     def _tokens(self, texts: Sequence[str], purpose: Purpose) -> list[list[int]]:
-        with self._turn, _translate_errors(self.config.model):
+        with self._turn, translate_errors(self.config.model):
             model = self._load()
             return model.tokens([_prefix(self.config, model, purpose) + text for text in texts])
 
     def _vectors(self, rows: Sequence[Sequence[int]]) -> list[Vector]:
         import numpy as np
 
-        with self._turn, _translate_errors(self.config.model):
+        with self._turn, translate_errors(self.config.model):
             vectors = self._load().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
@@ -145,7 +145,7 @@ def _prefix(config: TransformersEmbedderConfig, model: SentenceModel, purpose: P
 
 
 @contextmanager
-def _translate_errors(name: str) -> Iterator[None]:
+def translate_errors(name: str) -> Iterator[None]:
     """Translate the errors of the libraries into Jackfield's."""
     try:
         yield

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from jackfield.errors import ModelAuthError, ModelConnectionError, ModelNotFoundError, ModelServiceError
 from jackfield.quoting import quote_text
-from jackfield_local_embedder.config import TransformersEmbedderConfig
+from jackfield_local_embedder.config import HubConfig
 from jackfield_local_embedder.recipe import BACKEND
 
 _MOST_SHOWN = 300
+USUAL_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
 # Neither copies of the weights in formats of other engines, nor pickled weights, which can run code.
 _SETTINGS = ("*.json", "*.txt", "*.model")
 _WANTED = (*_SETTINGS, "*.safetensors")
@@ -18,8 +19,8 @@ _OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
 
-def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
-    """Return the folder of the model.
+def folder_of(config: HubConfig, *, key: str = "", onnx: bool = False) -> Path:
+    """Return the folder of the model; with `onnx`, an ONNX file is fetched and not the weights.
 
     Raises:
         ModelServiceError: The model is not on this disk, and must not or could not be fetched.
@@ -28,8 +29,9 @@ def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
     if folder.is_dir():
         return folder
     try:
-        if config.onnx_file:
-            return _fetch(config, key, (*_SETTINGS, config.onnx_file, f"{config.onnx_file}_data"), ())
+        if onnx or config.onnx_file:
+            files = (config.onnx_file,) if config.onnx_file else USUAL_ONNX_FILES
+            return _fetch(config, key, (*_SETTINGS, *files, *(f"{file}_data" for file in files)), ())
         fetched = _fetch(config, key, _WANTED)
         if config.download and not any(fetched.rglob("*.safetensors")):
             fetched = _fetch(config, key, _PICKLED)
@@ -38,9 +40,7 @@ def folder_of(config: TransformersEmbedderConfig, *, key: str = "") -> Path:
     return fetched
 
 
-def _fetch(
-    config: TransformersEmbedderConfig, key: str, patterns: tuple[str, ...], ignored: tuple[str, ...] = _OF_OTHERS
-) -> Path:
+def _fetch(config: HubConfig, key: str, patterns: tuple[str, ...], ignored: tuple[str, ...] = _OF_OTHERS) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(
@@ -55,7 +55,7 @@ def _fetch(
     )
 
 
-def _error_of(error: Exception, config: TransformersEmbedderConfig, key: str) -> ModelServiceError:
+def _error_of(error: Exception, config: HubConfig, key: str) -> ModelServiceError:
     from huggingface_hub import errors as hub
 
     name, causes = config.model, list(_causes(error))

@@ -111,12 +111,21 @@ def _why_not_numpy(folder: Path, name: str) -> str:
 
 
 def _tokenizer(folder: Path, config: TransformersEmbedderConfig) -> Any:
-    path = folder / "tokenizer.json"
-    if not path.is_file():
+    if not (folder / "tokenizer.json").is_file():
         return tokenizer_by_transformers(folder, config)
+    return read_tokenizer(folder, config.model)
+
+
+def read_tokenizer(folder: Path, name: str) -> Any:
+    """Return the tokenizer of a folder's `tokenizer.json`.
+
+    Raises:
+        ModelRequestError: The file is missing or damaged.
+    """
     from tokenizers import Tokenizer
 
+    path = folder / "tokenizer.json"
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more precise
-        raise unusable(config.model, f"has a tokenizer that cannot be read, {path}: {error}") from error
+        raise unusable(name, f"has a tokenizer that cannot be read, {path}: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from jackfield.quoting import quote_text
 from jackfield_local_embedder.arrays import Floats
 from jackfield_local_embedder.encoder import NumpyEncoder
 from jackfield_local_embedder.graph import GraphValue, GraphWriter
+from jackfield_local_embedder.hub import USUAL_ONNX_FILES
 from jackfield_local_embedder.recipe import BACKEND, read_json, unusable
 
 _MOST_SHOWN = 300
-_USUAL_FILES = ("model.onnx", "onnx/model.onnx")
 _TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 
 
@@ -106,11 +106,7 @@ class OnnxFileEncoder:
         self._output = self._output_of_tokens(name)
         config = read_json(root / "config.json", name, otherwise={})
         self._padding = int(config.get("pad_token_id") or 0)
-        positions = config.get("max_position_embeddings")
-        is_offset = str(config.get("model_type")) in ("roberta", "xlm-roberta", "camembert", "mpnet")
-        self.longest: int | None = None
-        if isinstance(positions, int):
-            self.longest = positions - (self._padding + 1 if is_offset else 0)
+        self.longest = longest_of(config)
 
     def _output_of_tokens(self, name: str) -> str:
         outputs: dict[str, int] = {one.name: len(one.shape) for one in self._session.get_outputs()}
@@ -151,6 +147,16 @@ def pad_rows(
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments, "position_ids": positions}
 
 
+def longest_of(config: Mapping[str, Any]) -> int | None:
+    """Return how many tokens a text may have, by the `config.json` of a model; None if it does not say."""
+    positions = config.get("max_position_embeddings")
+    if not isinstance(positions, int):
+        return None
+    # The positions of these begin after the id of the padding.
+    is_offset = str(config.get("model_type")) in ("roberta", "xlm-roberta", "camembert", "mpnet")
+    return positions - (int(config.get("pad_token_id") or 0) + 1 if is_offset else 0)
+
+
 def find_onnx_file(root: Path, file: str, name: str) -> Path:
     """Return the path of a model's ONNX file: the named one, else the usual one, else the only one.
 
@@ -165,7 +171,7 @@ def find_onnx_file(root: Path, file: str, name: str) -> Path:
                 name, f"has no file {file!r}; ONNX files on this disk: {listed}. Set download to true to fetch others"
             )
         return root / file
-    for usual in _USUAL_FILES:
+    for usual in USUAL_ONNX_FILES:
         if usual in files:
             return root / usual
     if len(files) != 1:

@@ -1,8 +1,8 @@
-"""Describe the component of this package."""
+"""Describe the components of this package."""
 
 from __future__ import annotations
 
-from jackfield.plugins import EmbedderSpec, hook
+from jackfield.plugins import EmbedderSpec, SearcherSpec, hook
 
 
 @hook.embedders
@@ -17,5 +17,22 @@ def embedders() -> list[EmbedderSpec]:
             secrets=("HF_TOKEN",),
             effects=frozenset({"network", "files"}),
             network=("huggingface.co",),
+        )
+    ]
+
+
+@hook.searchers
+def searchers() -> list[SearcherSpec]:
+    """Return the searcher that reranks another searcher's hits."""
+    return [
+        SearcherSpec(
+            name="local_rerank",
+            target="jackfield_local_embedder.rerank:LocalRerank",
+            config="jackfield_local_embedder.config:LocalRerankConfig",
+            summary="Reranks another searcher's hits with a cross-encoder, an ONNX file that runs in this process",
+            secrets=("HF_TOKEN",),
+            effects=frozenset({"network", "files"}),
+            network=("huggingface.co",),
+            requires=("searcher.keyword_search",),
         )
     ]

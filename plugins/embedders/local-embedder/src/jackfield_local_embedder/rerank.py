@@ -1,0 +1,133 @@
+"""Rerank another searcher's hits with a model in this process."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jackfield import sync
+from jackfield.errors import ConfigError, ModelResponseError
+from jackfield.plugins import Plugins, default_host
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher
+from jackfield_documents import IndexCache
+from jackfield_local_embedder.config import LocalRerankConfig
+from jackfield_local_embedder.embedder import KEY_VARIABLE, translate_errors
+
+if TYPE_CHECKING:  # it loads numpy, which the first search does
+    from jackfield_local_embedder.cross_encoder import CrossEncoder
+
+NAME = "local_rerank"
+
+
+class LocalRerank(Searcher):
+    """Gets `candidates` hits from the searcher `searcher`, and lets a cross-encoder rank them.
+
+    A score is the relevance that the model assigns, from 0 to 1. The model is loaded at the first search and kept until
+    `aclose`. One batch runs at a time; a cancelled search ends after the batch that runs.
+
+    Args:
+        cfg: The keys of `LocalRerankConfig`; `model` is required.
+        host: The host that looks up the other searcher and the token of the hub.
+
+    Raises:
+        ConfigError: A setting is not valid.
+    """
+
+    name: ClassVar[str] = NAME
+    config_class = LocalRerankConfig
+    config: LocalRerankConfig
+
+    def __init__(
+        self, cfg: LocalRerankConfig | Mapping[str, Any] | None = None, *, host: Plugins | None = None, **settings: Any
+    ) -> None:
+        super().__init__(cfg, **settings)
+        self._host = host or default_host()
+        self._turn = threading.Lock()
+        self._model: CrossEncoder | None = None
+        self._positions: IndexCache[Mapping[str, int]] = IndexCache()
+        self._searcher: Searcher | None = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        """See `Searcher`.
+
+        Raises:
+            ModelServiceError: The model cannot be loaded, or failed.
+            PluginError: The other searcher is not installed, or cannot be loaded.
+        """
+        if not corpus.chunks or limit < 1:
+            return []
+        searcher = self._candidate_searcher()
+        candidates = await searcher.search(query, corpus, limit=self.config.candidates, where=where)
+        if not candidates:
+            return []
+        scores = await self._scores(query, [hit.chunk.text for hit in candidates])
+        positions = await sync.in_worker(self._positions.get, corpus, _positions_of)
+        best = sorted(range(len(candidates)), key=lambda index: (-scores[index], positions[candidates[index].chunk.id]))
+        return [
+            Hit(candidates[index].chunk, scores[index], {**candidates[index].ranks, NAME: rank})
+            for rank, index in enumerate(best[:limit], start=1)
+        ]
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        """Prepare the other searcher; see `Searcher`. The model computes nothing."""
+        await self._candidate_searcher().prepare(corpus, on_progress=on_progress)
+
+    async def aclose(self) -> None:
+        """See `Searcher`; frees the weights."""
+        await sync.in_worker(self._forget)
+        if self._searcher is not None:
+            await self._searcher.aclose()
+
+    async def _scores(self, query: str, passages: Sequence[str]) -> dict[int, float]:
+        """Return the relevance of each passage by its number."""
+        from jackfield_local_embedder.model import batches_by_length
+
+        pairs = await sync.in_worker(self._tokens, query, passages)
+        scores: dict[int, float] = {}
+        for batch in batches_by_length([len(pair.ids) for pair in pairs], self.config.tokens_at_once):
+            computed = await sync.in_worker(self._compute, [pairs[number] for number in batch])
+            scores.update(zip(batch, computed, strict=True))
+        if not all(math.isfinite(score) for score in scores.values()):
+            raise ModelResponseError(
+                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
+                backend=NAME,
+            )
+        return scores
+
+    def _candidate_searcher(self) -> Searcher:
+        if self._searcher is None:
+            name = self.config.searcher
+            if self._host.load_row(self._host.find("searcher", name)) is type(self):
+                raise ConfigError(f"searcher {NAME} cannot rerank its own hits: set `searcher` to another one")
+            self._searcher = make_searcher(name, self.config.searcher_settings, host=self._host)
+        return self._searcher
+
+    # --- in a worker thread, one at a time ---
+
+    def _forget(self) -> None:
+        with self._turn:
+            self._model = None
+
+    def _tokens(self, query: str, passages: Sequence[str]) -> list[Any]:
+        with self._turn, translate_errors(self.config.model):
+            return self._load().tokens(query, passages)
+
+    def _compute(self, pairs: Sequence[Any]) -> list[float]:
+        with self._turn, translate_errors(self.config.model):
+            return self._load().scores(pairs)
+
+    def _load(self) -> CrossEncoder:
+        if self._model is None:
+            from jackfield_local_embedder.cross_encoder import CrossEncoder
+            from jackfield_local_embedder.hub import folder_of
+
+            configured = self.config.api_key.get_secret_value() if self.config.api_key else ""
+            key = configured or self._host.settings.secret(KEY_VARIABLE) or ""
+            self._model = CrossEncoder(folder_of(self.config, key=key.strip(), onnx=True), self.config)
+        return self._model
+
+
+def _positions_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
+    return {chunk.id: position for position, chunk in enumerate(chunks)}
