@@ -55,6 +55,19 @@ def draw_page(document: Any, number: int, passage: str, source: str) -> PageImag
             raise DocParserError(f"page {number} of {source} is damaged and cannot be drawn") from error
 
 
+def encode_png(bitmap: Any) -> bytes:
+    """Return an image in RGB as a PNG file, row by row, because PDFium pads rows."""
+    pixels, size = memoryview(bitmap.buffer).cast("B"), 3 * bitmap.width
+    rows = b"".join(
+        b"\0" + bytes(pixels[row * bitmap.stride : row * bitmap.stride + size]) for row in range(bitmap.height)
+    )
+    head = struct.pack(">IIBBBBB", bitmap.width, bitmap.height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+
+
 class _Letters:
     """The letters and digits of a text, in one form, and the positions that they have in it."""
 
@@ -111,7 +124,7 @@ def _draw(page: Any, number: int, ranges: Sequence[range]) -> PageImage:
     scale = min(_WIDTH / max(width, 1), _MOST_HEIGHT / max(height, 1), (_MOST_PIXELS / max(width * height, 1)) ** 0.5)
     with closing(page.render(scale=scale, rev_byteorder=True, maybe_alpha=False, prefer_bgrx=False)) as bitmap:
         boxes = _boxes(page, ranges, bitmap.width, bitmap.height)
-        return PageImage(number, _png(bitmap), bitmap.width, bitmap.height, tuple(boxes))
+        return PageImage(number, encode_png(bitmap), bitmap.width, bitmap.height, tuple(boxes))
 
 
 def _boxes(page: Any, ranges: Sequence[range], width: int, height: int) -> list[Box]:
@@ -153,16 +166,3 @@ def _is_same_line(line: Box, char: Box, is_turned: bool) -> bool:
 
 def _join(one: Box, other: Box) -> Box:
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
-
-
-def _png(bitmap: Any) -> bytes:
-    """Return an image in RGB as a PNG file, row by row, because PDFium pads rows."""
-    pixels, size = memoryview(bitmap.buffer).cast("B"), 3 * bitmap.width
-    rows = b"".join(
-        b"\0" + bytes(pixels[row * bitmap.stride : row * bitmap.stride + size]) for row in range(bitmap.height)
-    )
-    head = struct.pack(">IIBBBBB", bitmap.width, bitmap.height, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
-    )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, ClassVar
@@ -12,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from jackfield.retrieval import Document, Parser, Part
+from jackfield_pdf.drawing import encode_png
 from jackfield_pdf.pages import PDFIUM, open_document
 from jackfield_pdf.parser import PdfConfig
 
@@ -75,15 +73,7 @@ def _png(page: Any, box: tuple[float, float, float, float]) -> bytes:
     longest = max(right - left, top - foot)
     scale = min(_POINTS_TO_PIXELS, _LONGEST_SIDE / longest) if longest > 0 else 1.0
     crop = (left, foot, max(width - right, 0.0), max(height - top, 0.0))
-    bitmap = page.render(scale=scale, crop=crop, rev_byteorder=True, prefer_bgrx=False)
-    stride, channels = bitmap.stride, bitmap.n_channels
-    pixels = bytes(bitmap.buffer)
-    rows = (pixels[at : at + bitmap.width * channels] for at in range(0, bitmap.height * stride, stride))
-    colour = {1: 0, 3: 2, 4: 6}[channels]
-    header = struct.pack(">IIBBBBB", bitmap.width, bitmap.height, 8, colour, 0, 0, 0)
-    out = io.BytesIO()
-    out.write(b"\x89PNG\r\n\x1a\n")
-    for kind, content in ((b"IHDR", header), (b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows), 6))):
-        out.write(struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content)))
-    out.write(struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND")))
-    return out.getvalue()
+    with closing(
+        page.render(scale=scale, crop=crop, rev_byteorder=True, maybe_alpha=False, prefer_bgrx=False)
+    ) as bitmap:
+        return encode_png(bitmap)
