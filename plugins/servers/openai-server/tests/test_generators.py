@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator
+from types import AsyncGeneratorType
 from typing import Any
 
 import httpx
@@ -24,7 +25,7 @@ def note_abandoned() -> list[str]:
     hooks = sys.get_asyncgen_hooks()
 
     def note(generator: AsyncGenerator[Any, Any]) -> None:
-        if "jackfield" in generator.ag_code.co_filename:
+        if isinstance(generator, AsyncGeneratorType) and "jackfield" in generator.ag_code.co_filename:
             abandoned.append(generator.__qualname__)
         assert hooks.finalizer is not None
         hooks.finalizer(generator)
