@@ -17,6 +17,7 @@ import gc
 import os
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Generator
 from typing import TextIO
 
@@ -38,12 +39,36 @@ hypothesis.settings.load_profile(PROFILE)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put slow tests first, so that no worker begins one at the end, and deselect nightly ones by day."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Have each worker begin with its share of the slow tests, and deselect nightly ones by day."""
     if PROFILE != "nightly":
         deselected = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    items[:] = deal_slow_tests(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def deal_slow_tests(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order in which each worker begins with as many slow ones as the others.
+
+    Each worker is sent an equal part of the list first. If all slow tests came first, one worker would run them one
+    after another. Those of a file stay together, because they share fixtures.
+    """
+    slow, quick = defaultdict(list), []
+    for item in items:
+        if item.get_closest_marker("slow"):
+            slow[item.path].append(item)
+        else:
+            quick.append(item)
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for tests in sorted(slow.values(), key=len, reverse=True):
+        min(shares, key=len).extend(tests)
+    dealt: list[pytest.Item] = []
+    for number, share in enumerate(shares):
+        end = len(items) * (number + 1) // workers
+        room = max(0, end - len(dealt) - len(share))
+        dealt += [*share, *quick[:room]]
+        del quick[:room]
+    return dealt + quick
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -188,6 +188,29 @@ def test_slow_tests_begin_first(
     assert ran == ["test_slow", "test_quick"]
 
 
+SLOW_AMONG_OTHERS = """
+import pytest
+
+def test_quick(): pass
+def test_another(): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(2))
+def test_slow(number): pass
+"""
+
+
+def test_each_worker_begins_with_the_slow_tests_of_a_file(
+    write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    write_tests({"test_a.py": SLOW_AMONG_OTHERS, "test_b.py": SLOW_AMONG_OTHERS, "test_c.py": "def test_it(): pass"})
+    ran = re.findall(r"\[(gw\d)\] \[ *\d+%\] PASSED (\S+)", run_made("-vv", "-n", "2").stdout)
+    assert len({test for _, test in ran}) == len(ran) == 9
+    begun = {worker: [test for by, test in ran if by == worker][:2] for worker in ("gw0", "gw1")}
+    slow = [[f"test_{file}.py::test_slow[{number}]" for number in range(2)] for file in "ab"]
+    assert sorted(begun.values()) == slow
+
+
 # Each test waits for the other, so that two workers have one each.
 ASKS_FOR_FORKS = """
 import os
