@@ -79,7 +79,8 @@ class PageImage:
         png: The image, as a PNG file.
         width, height: Its size in pixels.
         boxes: The lines of the passage: left, top, right and bottom as shares of the width and the height, from 0 to 1.
-            Empty if the page has no text to find the passage in.
+            Empty if the page does not have the passage.
+        has_text: The page has text. A scanned page has none, so a passage that was read from its image has no boxes.
     """
 
     page: int
@@ -87,6 +88,7 @@ class PageImage:
     width: int
     height: int
     boxes: tuple[tuple[float, float, float, float], ...] = ()
+    has_text: bool = True
 
 
 def unread_parts(document: Document) -> list[str]:

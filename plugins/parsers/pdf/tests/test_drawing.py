@@ -85,7 +85,7 @@ def test_a_page_without_the_passage_has_no_boxes(lay_out: MakePdf) -> None:
     data = lay_out(LINES)
     for passage in ("", "…", "Quarterly figures of the harbour office of Rotterdam."):
         image = draw(data, passage)
-        assert image.boxes == ()
+        assert (image.boxes, image.has_text) == ((), True)
         assert image.png.startswith(b"\x89PNG")
 
 
@@ -96,6 +96,7 @@ def test_the_image_is_small_however_large_the_page_is(size: tuple[float, float])
     file = io.BytesIO()
     document.save(file)
     image = draw(file.getvalue(), "text")
+    assert not image.has_text
     assert 0 < image.width <= 1201
     assert image.width * image.height <= 2_010_000
 

@@ -39,7 +39,16 @@ async function open() {
   $("question").focus();
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(settings, tab, found.text.slice(0, MAX_CHARS)).catch((error) => fail(error.message));
+    const submit = $("ask").querySelector("[type=submit]");
+    submit.disabled = true; // a second click would ask twice
+    fail("");
+    ask(settings, tab, found.text.slice(0, MAX_CHARS)).catch((error) => fail(error.message)).finally(() => { submit.disabled = false; });
+  });
+  // As on the page: Enter asks, Shift and Enter begin a line. 229 is a key that an input method takes.
+  $("question").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    if (!$("ask").querySelector("[type=submit]").disabled) $("ask").requestSubmit();
   });
   const { agents } = await send(settings, "api/agents");
   $("agent").replaceChildren(...agents.map((agent) => new Option(agent.name, agent.name)));

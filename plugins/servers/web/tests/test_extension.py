@@ -125,9 +125,13 @@ def test_a_question_takes_the_readable_text_or_the_selection_along(
 ) -> None:
     url = serve(pilot(read), tokens=Tokens([("ada", OWN), ("ada", PAGE)]))
     assert set_up(browser, url, OWN) == "Saved. The server has these agents: pilot"
-    for select, sent, unsent in (
-        ("() => {}", ["Low water at Dover is at six."], ["Home Shop", "Imprint", "secret", "code"]),
-        ("() => getSelection().selectAllChildren(document.querySelector('i'))", ["\nsix\n"], ["Low water"]),
+    enter = "() => question.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))"
+    for number, (select, sent, unsent) in enumerate(
+        (
+            ("() => {}", ["Low water at Dover is at six."], ["Home Shop", "Imprint", "secret", "code"]),
+            ("() => getSelection().selectAllChildren(document.querySelector('i'))", ["\nsix\n"], ["Low water"]),
+        ),
+        start=1,
     ):
         tab = browser.new_page()
         tab.goto(site)
@@ -136,7 +140,7 @@ def test_a_question_takes_the_readable_text_or_the_selection_along(
         popup.fill("#question", "When is it low?")
         popup.wait_for_selector("#agent option", state="attached")
         with browser.expect_page() as opened:
-            popup.click("button[type=submit]")
+            popup.evaluate(f"() => {{ const press = {enter}; press(); press(); }}")
         conversation = opened.value
         conversation.fill("#token", PAGE)
         conversation.click("#login button")
@@ -144,6 +148,7 @@ def test_a_question_takes_the_readable_text_or_the_selection_along(
         text = conversation.text_content(".answer pre code")
         assert all(part in text for part in ["When is it low?", "Tides & <b>winds</b>", site, *sent]), text
         assert not any(part in text for part in unsent), text
+        assert conversation.locator("#conversations .title").count() == number, "pressing Enter twice asks once"
         for page in (tab, conversation):
             page.close()
 

@@ -157,6 +157,10 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         canvas.drawString(72, 700, text)
         canvas.showPage()
     canvas.save()
+    scan = canvas_of(str(tmp_path / "docs" / "scan.pdf"))
+    scan.rect(72, 700, 200, 20, fill=1)
+    scan.showPage()
+    scan.save()
     (tmp_path / "secret.pdf").write_bytes((tmp_path / "docs" / "tides.pdf").read_bytes())
     quote = "High water at Dover is at noon on Sunday."
     cited = {"page": 2, "passage": quote, "end": len(quote), "answer_ranges": ((0, 3),)}
@@ -164,10 +168,11 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         Citation(mark="1", location="tides.pdf", **cited),  # type: ignore[arg-type]
         Citation(mark="2", location="secret.pdf", **cited),  # type: ignore[arg-type]
         Citation(mark="3", location="tides.pdf", **{**cited, "passage": "Not in the file."}),  # type: ignore[arg-type]
+        Citation(mark="4", location="scan.pdf", **{**cited, "page": 1}),  # type: ignore[arg-type]
     ]
 
     async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        yield TextDelta("At noon [1], [2], [3].")
+        yield TextDelta("At noon [1], [2], [3], [4].")
         yield ModelFinished("stop")
 
     agent = Citing([], Written(write), name="pilot")
@@ -187,7 +192,6 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         sheet, line = (person.page.query_selector(one).bounding_box() for one in ("#source .sheet", "#source rect"))
         assert abs((line["y"] - sheet["y"]) / sheet["height"] - (842 - 710) / 842) < 0.01
         assert person.page.inner_text("#source blockquote") == quote, "the text is there for screen readers"
-        person.take_picture("pdf-page")
         person.press("Larger")
         assert picture.bounding_box()["width"] > 1000
         person.page.keyboard.press("Escape")
@@ -199,6 +203,9 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         assert reply.value.json() == {"image": None}
         assert person.page.query_selector("#source .page") is None
         assert person.page.is_visible("#source blockquote")
+    person.page.click(".answer button.mark >> nth=3")
+    person.wait_for("#source .page img")
+    assert person.page.query_selector("#source .page rect") is None, "a scanned page has no text to highlight"
     path = next(one for one in asked if "/citations/" in one)
     other_event, other_run = re.sub(r"/citations/\d+/", "/citations/0/", path), re.sub(r"/runs/\w+/", "/runs/x/", path)
     for wrong in (path[:-1] + "9", other_event, other_run):

@@ -320,9 +320,14 @@ class _Process:
                 case {"part": str(name), "page": int() | None as page}:
                     parts.append(Part(name, read_frame(self._answers, most=remaining), page))
                     remaining -= len(parts[-1].data)
-                case {"page": int(page), "size": [int(width), int(height)], "boxes": list(boxes)} if job.draw:
+                case {
+                    "page": int(page),
+                    "size": [int(width), int(height)],
+                    "boxes": list(boxes),
+                    "has_text": bool(has_text),
+                } if job.draw:
                     png = read_frame(self._answers, most=remaining)
-                    return _check_image(PageImage(page, png, width, height, tuple(map(_parse_box, boxes))))
+                    return _check_image(PageImage(page, png, width, height, tuple(map(_parse_box, boxes)), has_text))
                 case {"title": str(title), "metadata": dict(metadata)} if not job.draw:
                     return Document(job.source, tuple(blocks), "", title, metadata, tuple(parts))
                 case {"error": str(message)}:

@@ -138,7 +138,9 @@ def _frames(document: Document) -> Iterator[bytes]:
 
 
 def _image_frames(image: PageImage) -> Iterator[bytes]:
-    yield json.dumps({"page": image.page, "size": [image.width, image.height], "boxes": image.boxes}).encode()
+    size = [image.width, image.height]
+    head = {"page": image.page, "size": size, "boxes": image.boxes, "has_text": image.has_text}
+    yield json.dumps(head).encode()
     yield image.png
 
 

@@ -124,7 +124,9 @@ def _draw(page: Any, number: int, ranges: Sequence[range]) -> PageImage:
     scale = min(_WIDTH / max(width, 1), _MOST_HEIGHT / max(height, 1), (_MOST_PIXELS / max(width * height, 1)) ** 0.5)
     with closing(page.render(scale=scale, rev_byteorder=True, maybe_alpha=False, prefer_bgrx=False)) as bitmap:
         boxes = _boxes(page, ranges, bitmap.width, bitmap.height)
-        return PageImage(number, encode_png(bitmap), bitmap.width, bitmap.height, tuple(boxes))
+        with closing(page.get_textpage()) as text_page:
+            has_text = text_page.count_chars() > 0
+        return PageImage(number, encode_png(bitmap), bitmap.width, bitmap.height, tuple(boxes), has_text)
 
 
 def _boxes(page: Any, ranges: Sequence[range], width: int, height: int) -> list[Box]:

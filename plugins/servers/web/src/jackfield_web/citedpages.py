@@ -47,7 +47,10 @@ async def read_citation(serving: Serving, run_id: str, number: int, place: int, 
 
 
 async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> dict[str, Any] | None:
-    """Return the page that shows a passage, with the places of its lines; None if there is none with this passage."""
+    """Return the page that shows a passage, with the places of its lines; None if there is none with this passage.
+
+    A scanned page is returned without places.
+    """
     if citation.page is None:
         return None
     try:
@@ -60,7 +63,8 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
             image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
         except DocParserError:
             continue
-        if image.boxes:  # otherwise the file has changed, or is another one of the same name
+        # A page without the passage is from a file that has changed, or from another one of the same name.
+        if image.boxes or not image.has_text:
             address = "data:image/png;base64," + base64.b64encode(image.png).decode()
             size = {"width": image.width, "height": image.height}
             return {"page": image.page, "address": address, "boxes": image.boxes, **size}

@@ -125,14 +125,14 @@ export class SourcePanel {
     const resize = button(t("larger"), () => {
       const isLarge = this.#panel.classList.toggle("large");
       resize.textContent = t(isLarge ? "smaller" : "larger");
-      lines.firstElementChild.scrollIntoView({ block: "center" });
+      lines.firstElementChild?.scrollIntoView({ block: "center" });
     }, { class: "quiet" });
     const sheet = element("div", { class: "sheet" }, element("img", { src: image.address, width: image.width, height: image.height, alt }), lines);
     const figure = element("figure", { class: "page", tabindex: "0" }, sheet);
     this.#panel.querySelector(".note").replaceChildren(placeOf({ ...source, name: "", page: image.page }), " ", resize);
     this.#panel.querySelector("blockquote").before(figure);
     this.#panel.classList.add("with-page");
-    lines.firstElementChild.scrollIntoView({ block: "center" });
+    lines.firstElementChild?.scrollIntoView({ block: "center" });
   }
 
   close() {
