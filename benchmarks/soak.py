@@ -2,8 +2,8 @@
 
 One client in twenty is broken: it leaves in the middle of the request or of the answer, does not read, or sends
 nonsense. Every half minute, the load pauses until all runs have ended, and the server's memory, open files and tasks
-are read. The exit status is 1 if one of them grew between the second third of the time and the last, or if an intact
-client did not get its answer.
+are read. The exit status is 1 if one of them grew between the second third of the time and the last, if an intact
+client did not get its answer, or if the server logged an exception.
 """
 
 from __future__ import annotations
@@ -237,8 +237,9 @@ def main() -> int:
             finally:
                 process.terminate()
             log.seek(0)
-            print("the server's log:", log.read()[-2000:] or "empty")
-            return result
+            text = log.read()
+            print("the server's log:", text[-2000:] or "empty")
+            return result or int("Traceback" in text)
 
 
 if __name__ == "__main__":

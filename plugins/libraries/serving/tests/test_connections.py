@@ -90,6 +90,20 @@ async def test_work_for_a_client_that_is_gone_ends_at_its_first_wait() -> None:
 
 
 @in_loop
+async def test_a_client_that_leaves_as_its_work_ends_changes_nothing() -> None:
+    client, work = _Client(), _Work()
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+    task = asyncio.create_task(while_connected(client.receive, work.run()))
+    await work.begun.wait()
+    await asyncio.sleep(0)
+    client.left.set()
+    work.may_end.set()
+    assert await task == "result"
+    assert problems == []
+
+
+@in_loop
 async def test_a_cancelled_request_cancels_its_work_and_is_no_client_that_left() -> None:
     client, work = _Client(), _Work()
     task = asyncio.create_task(while_connected(client.receive, work.run()))

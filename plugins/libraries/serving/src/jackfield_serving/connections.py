@@ -27,16 +27,22 @@ async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
     Raises:
         ClientLeftError: The client went away.
     """
-    listener = asyncio.ensure_future(_disconnected(receive))
     scope = asyncio.timeout(None)
+    is_working = True
+
+    def stop(_: object) -> None:
+        if is_working:  # it may have ended in the same round of the loop
+            scope.reschedule(0)
+
+    listener = asyncio.ensure_future(_disconnected(receive))
     try:
         async with scope:
             # Work stays in this task: a task of its own would cost each stream more than its first event.
-            listener.add_done_callback(leave := lambda _: scope.reschedule(0))
+            listener.add_done_callback(stop)
             try:
                 return await work
             finally:
-                listener.remove_done_callback(leave)
+                is_working = False
     except TimeoutError:
         if scope.expired():
             raise ClientLeftError from None
