@@ -40,6 +40,31 @@ def test_a_slide_without_a_title_does_not_stand_below_the_one_before(files: Any)
     assert blocks(files.slides(write)) == [(1, "heading", "Tea"), (3, "heading", "Slide 3"), (3, "paragraph", "box")]
 
 
+def test_date_footer_and_number_of_a_slide_are_left_out(files: Any) -> None:
+    def write(presentation: Any) -> None:
+        slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+        for kind in ("dt", "ftr", "hdr", "sldNum", "other"):
+            box = slide.shapes.add_textbox(*SIZE)
+            box.text_frame.text = kind
+            box.element.nvSpPr.nvPr.get_or_add_ph().set("type", kind)
+
+    assert blocks(files.slides(write)) == [(1, "heading", "Slide 1"), (1, "paragraph", "other")]
+
+
+def test_what_is_drawn_in_two_ways_is_read_once(files: Any) -> None:
+    def write(presentation: Any) -> None:
+        presentation.slides.add_slide(presentation.slide_layouts[6])
+
+    shape = "<p:sp><p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
+    both = (
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        f'<mc:Choice Requires="x">{shape.format("new")}</mc:Choice><mc:Fallback>{shape.format("old")}</mc:Fallback>'
+        "</mc:AlternateContent></p:spTree>"
+    ).encode()
+    change = {"ppt/slides/slide1.xml": lambda old: old.replace(b"</p:spTree>", both)}
+    assert blocks(files.changed(files.slides(write), change)) == [(1, "heading", "Slide 1"), (1, "paragraph", "new")]
+
+
 def test_tables_groups_and_links_are_read_in_order(files: Any) -> None:
     def write(presentation: Any) -> None:
         shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
