@@ -16,6 +16,7 @@ from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Emu
 
+from jackfield_office.comments import _at
 from jackfield_office.sheets import SpreadsheetParser
 from jackfield_office.slides import PptxParser
 from jackfield_office.word import DocxParser
@@ -282,3 +283,8 @@ def test_comments_on_cells_are_listed_below_their_sheet() -> None:
         (2, "- Comment on C3: Fill in"),
     ]
     assert [block.text for block in document.blocks if block.kind == "heading"] == ["Sheet", "Empty", "Plain"]
+
+
+@pytest.mark.parametrize(("number", "name"), [("0", "Ann"), ("1", "Bo"), ("2", ""), ("-1", ""), ("", ""), ("x", "")])
+def test_a_comment_whose_author_is_not_in_the_list_has_none(number: str, name: str) -> None:
+    assert _at(["Ann", "Bo"], number) == name

@@ -38,3 +38,12 @@ def test_a_slide_is_its_title_its_text_and_its_notes(file: Any) -> None:
         ("paragraph", "e", 3),
     ]
     assert (document.title, document.metadata) == ("A", {"slides": 3})
+
+
+def test_the_first_title_of_a_slide_is_its_heading_and_others_are_text(file: Any) -> None:
+    document = parse(file("odp", slide(frame("A", "title"), frame("b"), frame("C", "title"))))
+    assert [(block.kind, block.text) for block in document.blocks] == [
+        ("heading", "A"),
+        ("paragraph", "b"),
+        ("paragraph", "C"),
+    ]

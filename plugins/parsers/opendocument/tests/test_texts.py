@@ -42,6 +42,12 @@ def test_a_paragraph_is_read_as_it_is_shown(file: Any, body: str, expected: Bloc
     assert blocks(file("odt", body, styles)) == expected
 
 
+@pytest.mark.parametrize(("count", "spaces"), [("80", 80), ("81", 80), ("9999", 80), ("99999999", 1), ("x", 1), ("", 1)])
+def test_a_small_file_has_no_gigabytes_of_spaces(file: Any, count: str, spaces: int) -> None:
+    ((_, text),) = blocks(file("odt", f"<text:p>a<text:s text:c='{count}'/>b</text:p>"))
+    assert text == f"a{' ' * spaces}b"
+
+
 NUMBERED = (
     '<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" '
     'text:start-value="3"/><text:list-level-style-bullet text:level="2"/></text:list-style>'

@@ -117,6 +117,13 @@ def test_a_value_has_up_to_a_million_bytes() -> None:
         run_query([SMALL], sql.format(1_000_001), max_rows=1)
 
 
+def test_a_header_without_rows_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "tea.md"
+    path.write_text("| Sort | Price |\n|---|---|\n")
+    with pytest.raises(ToolArgumentError, match="no table"):
+        query(str(path))
+
+
 def test_a_document_without_tables_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tea.txt"
     path.write_text("Green tea.")
