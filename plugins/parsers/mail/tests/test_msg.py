@@ -99,7 +99,8 @@ def test_rtf_that_repeats_itself_is_expanded() -> None:
 
 
 def test_rtf_that_was_not_compressed_is_kept() -> None:
-    assert decompress(struct.pack("<II4sI", 17, 5, b"MELA", 0) + b"{\\rtf") == b"{\\rtf"
+    for more in (b"", b" and other bytes"):
+        assert decompress(struct.pack("<II4sI", 17 + len(more), 5, b"MELA", 0) + b"{\\rtf" + more) == b"{\\rtf"
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 20])

@@ -42,7 +42,7 @@ def test_a_paragraph_is_read_as_it_is_shown(file: Any, body: str, expected: Bloc
     assert blocks(file("odt", body, styles)) == expected
 
 
-@pytest.mark.parametrize(("count", "spaces"), [("80", 80), ("81", 80), ("9999", 80), ("99999999", 1), ("x", 1), ("", 1)])
+@pytest.mark.parametrize(("count", "spaces"), [("80", 80), ("81", 80), ("9999", 80), ("9" * 8, 1), ("x", 1), ("", 1)])
 def test_a_small_file_has_no_gigabytes_of_spaces(file: Any, count: str, spaces: int) -> None:
     ((_, text),) = blocks(file("odt", f"<text:p>a<text:s text:c='{count}'/>b</text:p>"))
     assert text == f"a{' ' * spaces}b"

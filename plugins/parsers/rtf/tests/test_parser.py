@@ -35,6 +35,7 @@ def blocks(text: str, head: str = r"\ansi\ansicpg1252") -> Blocks:
         (r"a{\v hidden}b{\deleted c}\v d\v0 e\v f\plain g", [("paragraph", "abeg")]),
         (r"a{\*\unknown b}{\header c}{\pict 00ff}{\object{\*\objdata 00}{\result d}}", [("paragraph", "ad")]),
         (r"a\bin3 }}}b", [("paragraph", "ab")]),
+        (r"a\bin3 xyzb\bin-3 c", [("paragraph", "abc")]),
         (r"{\upr{a}{\*\ud{b}}}", [("paragraph", "a")]),
     ],
 )  # fmt: skip

@@ -90,7 +90,8 @@ class Plugin:
 
     @hook.searchers
     def searchers(self) -> list[SearcherSpec]:
-        classes = {"fixed": Fixed, "other": Other, "meeting": Meeting, "meeting2": Meeting2, "turned": Reranker}
+        classes = {"fixed": Fixed, "other": Other, "meeting": Meeting, "meeting2": Meeting2, "turned": Reranker,
+                   "alias": HybridSearcher}  # fmt: skip
         return [SearcherSpec(name=name, target=f"{MODULE}:{one.__name__}") for name, one in classes.items()]
 
 
@@ -284,6 +285,30 @@ def test_it_never_asks_itself_through_another_one(make: Make) -> None:
         with pytest.raises(ConfigError, match="is asked by one of its own searchers, which would never end"):
             work(make(searchers=[fixed(2), circle]))
     assert len(search(make(searchers=[fixed(2)]))) == 1, "a search after that is none inside of another"
+
+
+def test_it_is_no_searcher_of_its_own_by_another_name(make: Make) -> None:
+    with pytest.raises(ConfigError, match="'alias' cannot ask itself"):
+        search(make(searchers=[fixed(1), {"name": "alias", "searchers": [fixed(2)]}]))
+
+
+def test_each_searcher_is_made_once_for_all_searches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Fixed] = []
+    create = Fixed.__init__
+
+    def note(self: Fixed, *arguments: Any, **settings: Any) -> None:
+        create(self, *arguments, **settings)
+        made.append(self)
+
+    monkeypatch.setattr(Fixed, "__init__", note)
+    hybrid = make(searchers=[fixed(1), other(2)], rerank={"name": "turned"})
+    search(hybrid)
+    count = len(made)
+    plain = make(searchers=[fixed(1), other(2)])
+    for _ in range(3):
+        search(plain)
+    assert [type(one) for one in made[count:]] == [Fixed, Other]
+    assert plain._one("fixed", fixed(1)) is plain._one("fixed", fixed(1))
 
 
 def test_no_secret_of_a_searcher_is_shown(make: Make) -> None:
