@@ -227,7 +227,7 @@ def test_several_searchers_say_where_each_had_a_hit(docs: Path, capsys: pytest.C
         server.respond(lambda request: embeddings(request, [[1.0, len(t) % 7] for t in texts_in(request)], tokens=1))
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "sk-test")
-        options = ("--type", "hybrid", "--embedding-model", "openai:m")
+        options = ("--embedding-model", "openai:m")
         hits = as_json(capsys, "search", "notes", "high", "water", *options)
         again = as_json(capsys, "search", "notes", "high", "water", *options)
     assert hits[0]["ranks"].keys() == {"keyword_search", "vector_search"}
@@ -368,7 +368,8 @@ def test_a_search_goes_on_without_a_service_and_says_so(
         (("--searcher", '{"k1": 2}'), "--searcher: 'name' is missing"),
         (("--searcher", '{"name": '), "--searcher: this is not JSON"),
         (("--searcher", '{"name": "keyword_search", "k2": 2}'), "unknown setting 'k2'; known: b, chinese, k1"),
-        (("--embedding-model", "openai:m"), "--embedding-model is for vectors"),
+        (("--searcher", "keyword_search", "--embedding-model", "openai:m"), "--embedding-model is for vectors"),
+        (("--type", "keyword", "--embedding-model", "openai:m"), "embedding_model is for search by vectors"),
         (
             (
                 "--searcher",

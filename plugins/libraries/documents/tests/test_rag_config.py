@@ -28,14 +28,26 @@ def test_a_searcher_may_come_with_settings() -> None:
             RAGConfig.parse({"rag_searchers": wrong})
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("embedding_model", "x"), ("index_path", "x"), ("embedder_settings", {"base_url": "x"})]
-)
+VECTOR_SETTINGS = [("embedding_model", "x"), ("index_path", "x"), ("embedder_settings", {"base_url": "x"})]
+
+
+@pytest.mark.parametrize(("setting", "value"), VECTOR_SETTINGS)
 def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"{setting} works with retrieval_type 'vector' or 'hybrid' only"):
-        RAGConfig.parse({setting: value})
+    for other in ({"retrieval_type": "keyword"}, {"rag_searchers": ["vector_search"]}):
+        with pytest.raises(ConfigError, match=f"{setting} is for search by vectors"):
+            RAGConfig.parse({setting: value, **other})
     for kind in ("vector", "hybrid"):
         assert RAGConfig.parse({setting: value, "retrieval_type": kind}).searchers["vector_search"] == {setting: value}
+
+
+def test_a_named_embedding_model_is_used_beside_words() -> None:
+    config = RAGConfig.parse({"embedding_model": "x", "index_path": "y"})
+    assert config.searchers == {"keyword_search": {}, "vector_search": {"embedding_model": "x", "index_path": "y"}}
+    assert "retrieval_type" in config.model_fields_set  # as if the user had chosen it, also for an index on disk
+    assert RAGConfig.parse({"embedding_model": None}).searchers == {"keyword_search": {}}
+    assert RAGConfig.parse({"embedding_model": "x", "retrieval_type": "vector"}).searchers.keys() == {"vector_search"}
+    with pytest.raises(ConfigError, match="index_path is for search by vectors: set embedding_model"):
+        RAGConfig.parse({"index_path": "y"})
 
 
 @pytest.mark.parametrize(

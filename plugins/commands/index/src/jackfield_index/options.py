@@ -238,8 +238,8 @@ def read_config(options: argparse.Namespace) -> RAGConfig:
         settings["rag_searchers"] = searchers
     if options.type:
         settings["retrieval_type"] = options.type
-        if options.embedding_model:
-            settings["embedding_model"] = options.embedding_model
+    if options.embedding_model and not searchers:
+        settings["embedding_model"] = options.embedding_model
     return RAGConfig.parse(settings)
 
 
@@ -257,8 +257,8 @@ def _parse_searchers(options: argparse.Namespace) -> list[dict[str, object]]:
             uses_vectors = True
             if model:
                 searcher["embedding_model"] = model
-    if model and not options.type and not uses_vectors:
-        raise ConfigError("--embedding-model is for vectors: add --type vector or hybrid, or --searcher vector_search")
+    if model and searchers and not options.type and not uses_vectors:
+        raise ConfigError("--embedding-model is for vectors: add --searcher vector_search, or leave --searcher out")
     return searchers
 
 

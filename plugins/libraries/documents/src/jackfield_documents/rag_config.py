@@ -60,7 +60,9 @@ class RAGConfig(ChunkSizeConfig):
     called: ClassVar[str] = "rag_cfg"
 
     retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
-        default=None, description="Shorthand for keyword and/or vector search; overrides rag_searchers"
+        default=None,
+        description="Shorthand for keyword and/or vector search; overrides rag_searchers; unset: hybrid if "
+        "embedding_model is set and rag_searchers is not",
     )
     rag_searchers: tuple[str | ComponentSettings, ...] = Field(
         default=(_KEYWORD,),
@@ -105,7 +107,8 @@ class RAGConfig(ChunkSizeConfig):
         description="Values for filters that files get, by a pattern of their path: {'reports/*': {'team': 'sales'}}",
     )
     embedding_model: str | None = Field(
-        default=None, description="Embedding model; for retrieval_type 'vector' and 'hybrid' only"
+        default=None,
+        description="Embedding model; search then uses words and vectors, unless retrieval_type is 'vector'",
     )
     embedder_settings: ComponentSettings | None = Field(
         default=None, description="Settings of its embedder, such as base_url; likewise"
@@ -165,6 +168,15 @@ class RAGConfig(ChunkSizeConfig):
     def _normalise_extensions(cls, parser_for: dict[str, str]) -> dict[str, str]:
         return {extension.lower().removeprefix("."): parser for extension, parser in parser_for.items()}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _search_with_the_named_model(cls, values: object) -> object:
+        """Use a named embedding model beside words, which find names and numbers better."""
+        if not isinstance(values, Mapping) or values.get("embedding_model") is None:
+            return values
+        is_chosen = values.get("retrieval_type") is not None or "rag_searchers" in values
+        return values if is_chosen else {**values, "retrieval_type": "hybrid"}
+
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
         try:
@@ -178,8 +190,8 @@ class RAGConfig(ChunkSizeConfig):
         if self.retrieval_type not in ("vector", "hybrid"):
             for name in self._vector_settings:
                 raise ValueError(
-                    f"{name} works with retrieval_type 'vector' or 'hybrid' only; "
-                    f"otherwise write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
+                    f"{name} is for search by vectors: set embedding_model, and leave retrieval_type and rag_searchers "
+                    f"out; or write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
                 )
         return self
 
