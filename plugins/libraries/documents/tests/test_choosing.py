@@ -95,8 +95,10 @@ def test_a_heavier_searcher_wins_and_a_weightless_one_is_not_heard() -> None:
     assert ids(fuse(both, weights={"vector": 0})) == [1]
 
 
-def test_a_chunk_scored_as_infinite_stands_first() -> None:
-    fused = fuse({"keyword": ranking(1, 2, 3), "front": ranking(3, score=math.inf)})
+@pytest.mark.parametrize("order", [("keyword", "front"), ("front", "keyword")])
+def test_a_chunk_scored_as_infinite_stands_first(order: tuple[str, str]) -> None:
+    rankings = {"keyword": ranking(1, 2, 3), "front": ranking(3, score=math.inf)}
+    fused = fuse({name: rankings[name] for name in order})
     assert ids(fused) == [3, 1, 2]
     assert fused[0].score == math.inf
 

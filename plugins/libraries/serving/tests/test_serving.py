@@ -521,6 +521,23 @@ def test_the_shorter_time_limit_of_an_agent_and_its_service_holds(
     assert (served.agent.limits.seconds, served.agent.limits.turns) == (expected, 3)
 
 
+def test_a_conversation_with_an_agent_that_is_gone_goes_on_without_its_instructions() -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        gone = FnCallAgent(llm=ScriptedModel([answer("Low.")]), name="gone", system_message="Be old.")
+        async with Serving({"gone": gone}, store=store) as serving:
+            before = await serving.start("gone", "Tide?")
+            await read(serving, before)
+        new = FnCallAgent(llm=ScriptedModel([answer("High.")]), name="new", system_message="Be new.")
+        async with Serving({"new": new}, store=store) as serving:
+            run_id = await serving.start("new", "And now?", continues=before)
+            await read(serving, run_id)
+            messages = (await serving.run(run_id)).messages
+            assert [message.get_text_content() for message in messages] == ["Be new.", "Tide?", "Low.", "And now?"]
+
+    asyncio.run(main())
+
+
 def test_a_run_that_cannot_begin_ends_for_its_readers() -> None:
     class Unready(FnCallAgent):
         """Fails before it records anything."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,17 @@ from opentelemetry import trace
 from jackfield import FnCallAgent, tool
 from jackfield.agents import Agent, CancelToken, Event, ParentRun, Run, run_below
 from jackfield.errors import ModelConnectionError, ModelRequestError
-from jackfield.events import ModelFinished, RunFinished, TextDelta, UsageReported
+from jackfield.events import (
+    ModelFinished,
+    RunEvent,
+    RunFinished,
+    RunStarted,
+    StreamReset,
+    TextDelta,
+    TurnFinished,
+    TurnStarted,
+    UsageReported,
+)
 from jackfield.messages import Message, Usage
 from jackfield.plugins import default_host
 from jackfield.streams import closing
@@ -319,6 +331,27 @@ def test_a_run_that_is_stopped_inside_of_a_call_ends_all_spans(ending: str, sdk:
     assert call.attributes["error.type"] == ("Stopped" if ending == "cancelled" else "abandoned")
 
 
+def test_the_first_piece_is_that_of_the_answer_that_counts(
+    sdk: SDK, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(1000))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(times)), time_ns=time.time_ns)
+    monkeypatch.setattr("jackfield_otel.run_trace.time", clock)
+    observer = sdk.observer()
+    events = (
+        RunStarted(()),
+        TurnStarted(1),
+        TextDelta("Oa"),
+        StreamReset("broken"),
+        TextDelta("An "),
+        TextDelta("oak."),
+    )
+    for event in (*events, TurnFinished(1, (), Usage()), RunFinished("finished", (), Usage())):
+        observer.observe(RunEvent("reset", 1, "helper", 0, event))
+    (_, count, seconds), *_ = receiver.metrics()["gen_ai.client.operation.time_to_first_chunk"]
+    assert (count, seconds) == (1, 2.0)  # asked at 1, withdrawn at 2, the first piece at 3
+
+
 # --- pauses ---
 
 
@@ -357,6 +390,24 @@ def test_the_oldest_paused_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
         pauses.remember([run_id], trace.SpanContext(trace_id=number, span_id=number, is_remote=False))
     linked = {name: [link.context.trace_id for link in pauses.links_to(name, [])] for name in ("one", "two", "three")}
     assert linked == {"one": [3], "two": [], "three": [4]}
+
+
+def test_a_run_that_has_finished_is_not_remembered(sdk: SDK, receiver: Receiver) -> None:
+    """A run of its id that begins later continues nothing."""
+    observer = sdk.observer()
+    for reason in ("finished", "turn_limit", "finished"):
+        for event in (RunStarted(()), RunFinished(reason, (), Usage())):
+            observer.observe(RunEvent("not remembered", 1, "helper", 0, event))
+    first, second, third = receiver.spans()
+    assert (first.links, second.links, third.links) == ([], [], [second.id])
+
+
+def test_a_turn_that_a_kind_of_agent_does_not_end_ends_with_the_next(sdk: SDK, receiver: Receiver) -> None:
+    observer = sdk.observer()
+    end = RunFinished("finished", (), Usage())
+    for event in (RunStarted(()), TurnStarted(1), TurnStarted(2), end):
+        observer.observe(RunEvent("two turns", 1, "helper", 0, event))
+    assert [span.name.split()[0] for span in receiver.spans()] == ["invoke_agent", "chat", "chat"]
 
 
 def test_a_run_that_continues_nothing_has_no_link(sdk: SDK, receiver: Receiver) -> None:

@@ -6,11 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,7 +122,8 @@ def test_the_first_token_is_that_of_the_answer_that_counts(
     registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(range(100))
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(times)))
+    monkeypatch.setattr("jackfield_prometheus.observer.time", clock)
     observer = PrometheusObserver(registry)
     withdrawn = (TextDelta("Oa"), StreamReset("broken"))
     for event in (

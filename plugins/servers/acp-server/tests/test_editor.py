@@ -279,6 +279,36 @@ def test_a_session_is_loaded_with_all_that_it_showed() -> None:
     assert second.text().endswith("3 questions")
 
 
+def test_sessions_are_those_of_the_folder_that_the_program_works_in() -> None:
+    async def work(connection: Any, _: Editor) -> list[int]:
+        session = await connection.new_session(cwd="/", mcp_servers=[])
+        await connection.prompt(session_id=session.session_id, prompt=[text_block("think")])
+        folders = (None, str(Path.cwd()), "/no/such/folder")
+        return [len((await connection.list_sessions(cwd=folder)).sessions) for folder in folders]
+
+    assert talk(work) == [1, 1, 0]
+
+
+def test_a_session_of_an_agent_that_is_gone_goes_on_with_the_first_one(tmp_path: Path) -> None:
+    store = {"name": "sqlite", "path": str(tmp_path / "runs.sqlite")}
+
+    async def before() -> None:
+        gone = FnCallAgent(llm=ScriptedModel([answer("Goodbye.")]), name="gone")
+        async with Serving({"gone": gone}, store=store) as serving:
+            run_id = await serving.start("gone", "Hi.", session="old")
+            assert [one async for one in serving.attach(run_id)]
+
+    async def work(connection: Any, _: Editor) -> Any:
+        loaded = await connection.load_session(cwd="/", session_id="old", mcp_servers=[])
+        await connection.prompt(session_id="old", prompt=[text_block("count")])
+        return loaded.modes.current_mode_id
+
+    asyncio.run(before())
+    editor = Editor()
+    assert talk(work, editor, serving=Serving(make_agents(), store=store)) == "helper"
+    assert editor.text() == "Goodbye.2 questions"
+
+
 def test_an_unknown_session_is_an_error() -> None:
     async def work(connection: Any, _: Editor) -> list[int]:
         codes = []

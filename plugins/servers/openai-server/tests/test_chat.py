@@ -99,6 +99,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFace]:
     facts = ModelFacts(images=True, audio=True, files=True)
     agents = {
         "helper": FnCallAgent([pay, look_up], llm=ScriptedModel(script), name="helper"),
+        "limited": FnCallAgent([look_up], llm=ScriptedModel(script), limits={"turns": 1}),
         "eyes": FnCallAgent(llm=ScriptedModel(looks, facts=facts)),
         "reader": create_agent("assistant", llm=ScriptedModel(reads), files=[guide]),
         "patient": FnCallAgent(llm=Patient([])),
@@ -146,10 +147,18 @@ def test_the_stream_adds_up_to_the_whole_answer(served: ServedFace, text: str) -
     assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
 
+def test_a_run_that_stops_at_its_limit_is_cut_off(served: ServedFace) -> None:
+    reply = ask(served, "book", model="limited").json()
+    assert reply["choices"][0]["finish_reason"] == "length"
+    chunks = chunks_of(ask(served, "book", model="limited", stream=True))
+    assert chunks[-1]["choices"][0]["finish_reason"] == "length"
+
+
 def test_texts_of_several_turns_are_joined_and_sources_cited(served: ServedFace) -> None:
     message = ask(served, "book").json()["choices"][0]["message"]
     assert message["content"] == "I look it up.\n\nIt says: It is in the book."
     (annotation,) = message["annotations"]
+    assert annotation["url_citation"]["start_index"] == len(message["content"])
     assert annotation["url_citation"]["url"] == "https://example.org/book"
 
 

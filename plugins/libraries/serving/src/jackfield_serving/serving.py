@@ -13,7 +13,15 @@ from typing import Any, Self
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidMessageError, PluginError, RunBusyError, RunNotFoundError, StoreError
 from jackfield.events import PluginEvent, RunEvent, RunStarted
-from jackfield.messages import FunctionCall, Message, Messages, as_messages, with_system_text, without_system_text
+from jackfield.messages import (
+    SYSTEM,
+    FunctionCall,
+    Message,
+    Messages,
+    as_messages,
+    with_system_text,
+    without_system_text,
+)
 from jackfield.plugins import Plugins, default_host
 from jackfield.request import GenerateOptions, language_of
 from jackfield.runs import open_calls
@@ -721,8 +729,11 @@ class Serving:
     async def _conversation(self, run_id: str, owner: str) -> tuple[Message, ...]:
         await self._check_owner(run_id, owner)
         record = await self._read(run_id)
-        system_text = self._served(record).agent.system_message
-        conversation = (*without_system_text(record.messages, system_text), *record.response)
+        try:
+            messages = without_system_text(record.messages, self._served(record).agent.system_message)
+        except AgentNotFoundError:  # it is gone, and which of the instructions were its own is not known
+            messages = tuple(message for message in record.messages if message.role != SYSTEM)
+        conversation = (*messages, *record.response)
         if (size := size_of(conversation)) > self.limits.history_bytes:
             raise InputTooLargeError(
                 f"the conversation of run {run_id} has {size} bytes, more than {self.limits.history_bytes}: begin a "
