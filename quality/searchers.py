@@ -40,6 +40,10 @@ def _local_vectors() -> Mapping[str, Any]:
     return {"embedding_model": f"transformers:{model_folder()}"}
 
 
+def _local_vectors_in_8_bits() -> Mapping[str, Any]:
+    return {**_local_vectors(), "embedder_settings": {"precision": "int8"}}
+
+
 def _both() -> Mapping[str, Any]:
     return {"searchers": ["keyword_search", {"name": "vector_search", **_local_vectors()}]}
 
@@ -48,6 +52,7 @@ SETUPS: Sequence[Setup] = (
     Setup("keyword_search", {"keyword_search": _nothing}),
     Setup("keyword_search, bigrams", {"keyword_search": lambda: {"chinese": "bigrams"}}),
     Setup("vector_search, all-MiniLM-L6-v2", {"vector_search": _local_vectors}),
+    Setup("vector_search, all-MiniLM-L6-v2, int8", {"vector_search": _local_vectors_in_8_bits}),
     Setup("keyword_search + vector_search", {"keyword_search": _nothing, "vector_search": _local_vectors}),
     Setup("hybrid_search", {"hybrid_search": _both}),
     Setup("tantivy_search", {"tantivy_search": _nothing}),
