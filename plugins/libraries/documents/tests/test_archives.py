@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 
 import pytest
 
@@ -29,6 +30,22 @@ def test_files_are_read_by_name() -> None:
 def test_a_file_that_is_not_there_is_an_error_that_names_both() -> None:
     with pytest.raises(DocParserError, match=r"^x\.zip is damaged: '\.\./a' is missing in it"):
         Archive(packed(a=b"tea"), source="x.zip").read("../a")
+
+
+def test_an_archive_of_exactly_the_largest_size_is_read() -> None:
+    archive = Archive(packed(a=b"a" * 600, b=b"b" * 600), source="x.zip", max_unpacked=1200, max_entries=2)
+    assert len(archive.read("a") + archive.read("b")) == 1200
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_file_with_another_checksum_is_damaged_and_the_others_are_read(method: int) -> None:
+    data = packed(method, a=b"tea", b=b"time")
+    checksum = zlib.crc32(b"tea").to_bytes(4, "little")
+    assert data.count(checksum) == 2
+    archive = Archive(data.replace(checksum, bytes(4)), source="x.zip")
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'a' in it cannot be unpacked"):
+        archive.read("a")
+    assert archive.read("b") == b"time"
 
 
 @pytest.mark.parametrize(

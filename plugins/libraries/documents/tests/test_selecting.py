@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.retrieval import RESERVED_KEYS, Block, Document, Where
-from jackfield_documents.selecting import metadata_of, stated_metadata
+from jackfield.retrieval import RESERVED_KEYS, Block, Document, Selection, Where
+from jackfield_documents.selecting import metadata_of, search_selected, stated_metadata
 
 
 def stating(metadata: Mapping[str, Any]) -> Document:
@@ -65,6 +65,16 @@ def test_rules_replace_what_a_file_states_and_see_what_earlier_ones_have_added()
         (Where.parse({"path": "notes/*"}), {"level": 2}),
     ]
     assert metadata_of(stating({"author": "Ada"}), rules) == {"author": "Bo", "team": "sales", "level": 1}
+
+
+@given(st.lists(st.integers(0, 39), unique=True), st.integers(0, 12), st.permutations(range(40)))
+def test_a_search_of_a_selection_finds_the_best_in_it_and_no_more_than_asked_for(
+    numbers: list[int], limit: int, order: list[int]
+) -> None:
+    hits = [(number, 40.0 - place) for place, number in enumerate(order)]
+    selection = Selection(sorted(numbers), 40)
+    best = [hit for hit in hits if hit[0] in numbers][:limit]
+    assert search_selected(lambda count: hits[:count], limit, selection) == best
 
 
 @given(st.dictionaries(st.sampled_from([*RESERVED_KEYS, "date", "a"]), st.one_of(st.text(), st.integers(), st.none())))

@@ -97,6 +97,14 @@ def test_the_encoding_of_the_server_counts_before_that_of_the_page(web: Web, rea
     assert text_of(read(reader, f"{web.url}/")) == "潮水一天涨两次。"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_counts_before_the_encoding_of_the_server(
+    web: Web, reader: DocumentReader, encoding: str
+) -> None:
+    web.pages["/"] = ("text/html; charset=gb18030", "<p>潮水一天涨两次。</p>".encode(encoding))
+    assert text_of(read(reader, f"{web.url}/")) == "潮水一天涨两次。"
+
+
 @pytest.mark.parametrize("charset", ["no-such", "rot13", "hex"])
 def test_an_encoding_that_is_none_is_left_to_the_parser(web: Web, reader: DocumentReader, charset: str) -> None:
     web.pages["/a.txt"] = (f"text/plain; charset={charset}", "Über".encode())
