@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import codecs
+import errno
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield import Agent, BasicAgent, FnCallAgent, Message, ToolContext, tool
 from jackfield.attachments import decode_text
 from jackfield.config import LLMConfig
-from jackfield.errors import ContextLengthError, MissingFileError, UnsupportedInputError
+from jackfield.errors import ConfigError, ContextLengthError, MissingFileError, UnsupportedInputError
 from jackfield.events import HistoryTrimmed
 from jackfield.messages import ContentItem
 from jackfield.processors import Preprocessor
@@ -313,3 +315,66 @@ def test_a_history_of_plain_texts_is_not_taken_apart(monkeypatch: pytest.MonkeyP
     history = [Message("user", "two"), Message("assistant", "three")] * 50
     assert agent.ask("next?", history=history).text == "four"
     assert made == []
+
+
+# --- files in `data:` URIs, for tools ---
+
+
+@tool(name="look", description="Reads the files.")
+def look(context: ToolContext) -> str:
+    return " | ".join(f"{Path(file).name}={Path(file).read_text()}" for file in context.files)
+
+
+def contained(name: str, text: str) -> ContentItem:
+    data = base64.b64encode(text.encode()).decode()
+    return ContentItem(file=f"data:text/plain;name={quote(name, safe='')};base64,{data}")
+
+
+def looked_at(*items: ContentItem, earlier: tuple[Message, ...] = ()) -> str:
+    agent = FnCallAgent([look], ScriptedModel([calls(("look", {})), answer("fine")]))
+    result = agent.ask([*earlier, Message("user", [ContentItem(text="What do they say?"), *items])])
+    return next(str(message.content) for message in result.messages if message.role == "function")
+
+
+def test_files_of_one_name_are_both_there_for_tools_and_equal_ones_once() -> None:
+    one, two = contained("a.txt", "one"), contained("a.txt", "two")
+    assert looked_at(one, two, one) == "a.txt=one | a.txt=two"
+
+
+@given(name=st.text(max_size=300))
+@example(name="../../etc/passwd")
+@example(name="..")
+@example(name="\\..\\boot.ini")
+@example(name="a\0b.txt")
+@example(name="四" * 200 + ".csv")
+def test_the_name_of_a_contained_file_never_leads_elsewhere(name: str) -> None:
+    shown, _, text = looked_at(contained(name, "one")).rpartition("=")
+    assert text == "one"
+    assert not {"/", "\\", "\0"} & set(shown)
+    assert len(shown.encode()) <= 200
+    assert shown.endswith(".csv") or not name.endswith("四.csv")
+
+
+def test_a_broken_contained_file_is_refused_unless_its_question_was_answered() -> None:
+    broken = ContentItem(file="data:text/plain;name=a.txt;base64,!!!")
+    with pytest.raises(UnsupportedInputError, match="not valid base64"):
+        looked_at(broken)
+    earlier = (Message("user", [ContentItem(text="Well?"), broken]), Message("assistant", "No."))
+    assert looked_at(contained("b.txt", "two"), earlier=earlier) == "b.txt=two"
+
+
+def test_no_file_is_saved_where_nothing_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryDirectory", None)
+    scripted = model()
+    BasicAgent(llm=scripted).ask([Message("user", [ContentItem(text="Well?"), contained("a.txt", TEXT)])])
+    assert TEXT in sent(scripted)
+    assert "a.txt" in sent(scripted)
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ConfigError, match=r"No space left on device\. Make room, or set TMPDIR"):
+        looked_at(contained("a.txt", "one"))

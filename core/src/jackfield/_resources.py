@@ -28,10 +28,12 @@ class RunResources:
     Attributes:
         editor: The editor in whose files and terminal tools work; None if there is none. Agents below the run have the
             same.
+        attached: The paths of the files that messages contain as `data:` URIs, by these; see `save_attached`.
     """
 
     def __init__(self, editor: Editor | None = None) -> None:
         self.editor = editor
+        self.attached: dict[str, str] = {}
         self._open: dict[str, asyncio.Task[Any]] = {}
         self._closed = False
 

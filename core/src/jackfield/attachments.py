@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias
-from urllib.parse import unquote, unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from jackfield.defaults import AGENT_WITH_FILES, FETCHER, FIRST_PARSER, READER_OF_FILES
 from jackfield.errors import ContextLengthError, DocParserError, MissingFileError, UnsupportedInputError
 from jackfield.events import ModelEvent, PluginEvent, PreparationProgress
-from jackfield.media import notes_of, path_of, read_file
+from jackfield.media import notes_of, path_of, read_file, stated_name
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
 from jackfield.plugins._known import known_distribution, parser_of_extension
 from jackfield.processors import CallNext
@@ -229,24 +229,29 @@ def _note(item: ContentItem) -> ContentItem:
 
 def _open(address: str) -> AttachedFile:
     if address[:5].lower() == "data:":
-        return _decode_uri(address)
+        return decode_uri(address)
     path = path_of(address)
     if path is None:
         return AttachedFile(basename_of(address) or address, address, None)
     return AttachedFile(basename_of(str(path)), str(path), read_file(path))
 
 
-def _decode_uri(uri: str) -> AttachedFile:
+def decode_uri(uri: str) -> AttachedFile:
+    """Return the file in a `data:` URI, by the name that it states or that follows from its type.
+
+    Raises:
+        UnsupportedInputError: It is not valid base64.
+    """
     import base64  # few files come in this form
     import mimetypes
 
     head, _, data = uri[5:].partition(",")
     media_type, *parameters = head.split(";")
-    stated = [unquote(parameter[5:]) for parameter in parameters if parameter[:5].lower() == "name="]
-    name = basename_of(stated[0]) if stated and stated[0].isprintable() else ""
-    name = name or f"file{mimetypes.guess_extension(media_type) or ''}"
+    name = stated_name(uri) or f"file{mimetypes.guess_extension(media_type) or ''}"
     try:
-        content = base64.b64decode(unquote_to_bytes(data)) if "base64" in parameters else unquote_to_bytes(data)
+        content = unquote_to_bytes(data)
+        if "base64" in parameters:  # it may be broken into lines
+            content = base64.b64decode(b"".join(content.split()), validate=True)
     except ValueError as error:
         raise UnsupportedInputError(
             f"a file in a data: URI is not valid base64 ({error}): write data:{media_type};base64,…"

@@ -21,6 +21,7 @@ MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
 PDF = "application/pdf"
 
 # These addresses never mean a file of this machine: the content itself, or a URL of any scheme but `file`.
+_MAX_URI_HEAD = 10_000
 _ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -108,6 +109,19 @@ def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
     if not any(_names_files(message) for message in with_items):
         return history
     return tuple(_replace_files(message) if _names_files(message) else message for message in history)
+
+
+def stated_name(uri: str) -> str:
+    """Return the file name that a `data:` URI states in its parameter `name`; '' if it states none.
+
+    The name may come from anyone. It has no separators and can be printed.
+    """
+    head = uri[5:_MAX_URI_HEAD].partition(",")[0]
+    for parameter in head.split(";")[1:]:
+        if parameter[:5].lower() == "name=":
+            name = basename_of(unquote(parameter[5:])).replace("\\", "/").rpartition("/")[2]
+            return name if name.isprintable() and name not in (".", "..") else ""
+    return ""
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -213,7 +227,9 @@ def _addresses(item: ContentItem) -> list[object]:
 def _name_of(value: object) -> str:
     if isinstance(value, list):
         return f"{len(value)} frames"
-    return basename_of(value) if isinstance(value, str) and value[:5].lower() != "data:" else "data"
+    if not isinstance(value, str):
+        return "data"
+    return (stated_name(value) or "data") if value[:5].lower() == "data:" else basename_of(value)
 
 
 def _names_files(message: Message) -> bool:

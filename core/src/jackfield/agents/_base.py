@@ -19,7 +19,7 @@ from jackfield._frames import ForgetLocals
 from jackfield._resources import RunResources
 from jackfield.agents import _asking as asking
 from jackfield.agents._asking import KnownOptions, RunOptions
-from jackfield.agents._files import attach_files, check_files, files_in
+from jackfield.agents._files import attach_files, check_files, files_in, save_attached
 from jackfield.agents._loop import Loop
 from jackfield.agents._missing import NameAllMissing, complete_error
 from jackfield.agents._qwen import QwenMethods
@@ -344,6 +344,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             if recorded is not None:
                 history = recorded.messages
                 asked = without_system_text(history, self.system_message)
+            await self._save_attached(history, opened)
             seconds = self.limits.seconds
             run = self._new_run(
                 history,
@@ -435,6 +436,20 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         if self.files or any(not isinstance(message.content, str) for message in history):
             await sync.in_worker(partial(check_files, self.files, history, agent=self._label))
         return history if self.reads_files else attach_files(history, self.files)
+
+    async def _save_attached(self, history: tuple[Message, ...], resources: RunResources) -> None:
+        """Save the files in the user's messages, unless no agent of the run has a use for them."""
+        if any(not isinstance(message.content, str) for message in history) and self._has_readers:
+            await save_attached(history, resources)
+
+    @cached_property
+    def _has_readers(self) -> bool:
+        from jackfield.agents._subagents import reachable_agents
+
+        agents = reachable_agents(self)
+        return any(
+            getattr(agent, name, None) for agent in agents for name in ("reads_files", "function_map", "toolsets")
+        )
 
     def _check_options(self, options: Mapping[str, object]) -> None:
         """Raise ConfigError for an option that a run of this kind does not take, or whose value does not fit."""
@@ -665,13 +680,14 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Return a run with these fields, and with those that follow from the agent."""
         config = self._check_config(config)
         run_id = run_id or new_run_id()
+        resources = resources or RunResources()
         context: ToolContext[Any] = ToolContext(
             run_id=run_id,
             agent=self.name or "",
-            files=tuple(dict.fromkeys((*self.files, *files_in(history)))),
+            files=tuple(dict.fromkeys((*self.files, *files_in(history, resources.attached)))),
             lang=lang,
             workspace=self.workspace,
-            resources=resources or RunResources(),
+            resources=resources,
             deps=deps,
         )
         model_config = self.extra_generate_cfg

@@ -14,11 +14,16 @@ from jackfield.plugins import Plugins, known_components, parser_of_extension
 from jackfield.tools._entries import name_of_entry
 
 _NATIVE = "native"
+_PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"})
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser for a file, by its extension; '' if none reads it."""
-    return parser_of_extension(PurePath(file).suffix.lower().removeprefix(".")) or ""
+    """Return the name of our parser that a file needs, by its extension.
+
+    '' if none reads it, or if it is a picture, which models take as it is.
+    """
+    suffix = PurePath(file).suffix.lower().removeprefix(".")
+    return "" if suffix in _PICTURES else parser_of_extension(suffix) or ""
 
 
 def components_of(

@@ -2,23 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
-from jackfield.errors import MissingFileError
+from jackfield._resources import RunResources
+from jackfield.errors import ConfigError, MissingFileError, UnsupportedInputError
 from jackfield.media import path_of
 from jackfield.messages import ASSISTANT, USER, ContentItem, Message, basename_of
 from jackfield.request import FileUse
+from jackfield.sync import in_worker
 from jackfield.tools._base import BaseTool
 
 INDEX = "index:"
 _PATTERN = frozenset("*?[")
+_ATTACHED = "jackfield.attached"
+_MAX_NAME_BYTES = 120
 
 
-def files_in(history: Sequence[Message]) -> list[str]:
-    """Return the files and images that the user attached, in order; a path in any other message is only a text."""
+def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[str]:
+    """Return the files and images that the user attached, in order; a path in any other message is only a text.
+
+    Args:
+        history: The conversation.
+        attached: The paths of files in `data:` URIs, by these. Others in this form are left out.
+    """
     asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
-    values = (item.file or item.image for content in asked for item in content)
-    return [value for value in values if value and not value.startswith("data:")]
+    values = [item.file or item.image for content in asked for item in content]
+    paths = (attached.get(value) if _is_data(value) else value for value in values if value)
+    return [path for path in paths if path]
+
+
+async def save_attached(history: Sequence[Message], resources: RunResources) -> None:
+    """Save the files that the user's messages contain as `data:` URIs, so that tools can read them.
+
+    They are in a folder of their own until the resources are closed, and `resources.attached` has their paths. A file
+    of an earlier question that is not valid is left out: that question has been answered.
+
+    Raises:
+        UnsupportedInputError: A file of the last question is not valid.
+        ConfigError: A file cannot be saved.
+    """
+    answered = max((place for place, message in enumerate(history) if message.role == ASSISTANT), default=-1)
+    for place, message in enumerate(history):
+        if message.role != USER or isinstance(message.content, str):
+            continue
+        for item in message.content:
+            if item.file is None or not _is_data(item.file) or item.file in resources.attached:
+                continue
+            folder = await resources.get(_ATTACHED, partial(in_worker, _Folder))
+            try:
+                resources.attached[item.file] = await in_worker(_save, item.file, folder.path)
+            except UnsupportedInputError:
+                if place > answered:
+                    raise
+            except OSError as error:
+                raise ConfigError(
+                    f"an attached file cannot be saved in {folder.path}: {error.strerror}. Make room, or set TMPDIR"
+                ) from error
+
+
+class _Folder:
+    """A folder that only its user can open, removed when it is closed."""
+
+    def __init__(self) -> None:
+        import tempfile
+
+        self._folder = tempfile.TemporaryDirectory(prefix="jackfield-", ignore_cleanup_errors=True)
+        self.path = Path(self._folder.name)
+
+    async def aclose(self) -> None:
+        await in_worker(self._folder.cleanup)
+
+
+def _save(uri: str, folder: Path) -> str:
+    """Write the file in a `data:` URI, and return its path."""
+    import hashlib  # few files come in this form
+
+    from jackfield.attachments import decode_uri
+
+    file = decode_uri(uri)
+    # Two files may have one name.
+    path = folder / hashlib.sha256(uri.encode()).hexdigest()[:12] / (_short(file.name) or "file")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(file.content or b"")
+    return str(path)
+
+
+def _short(name: str) -> str:
+    """Return a name that file systems take, with the extension of another."""
+    stem, dot, extension = name.rpartition(".")
+    kept = name.encode("utf-8", "replace")
+    if len(kept) <= _MAX_NAME_BYTES:
+        return kept.decode()
+    return kept[: _MAX_NAME_BYTES - 20].decode(errors="ignore") + (dot + extension if stem else "")[:20]
+
+
+def _is_data(value: str) -> bool:
+    return value[:5].lower() == "data:"
 
 
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:

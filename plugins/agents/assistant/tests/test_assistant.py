@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from jackfield import PluginHost, create_agent, tool
 from jackfield.errors import ConfigError, DocParserError, PluginError
 from jackfield.events import PluginEvent
+from jackfield.messages import ContentItem, Message
 from jackfield.request import ModelFacts
 from jackfield.results import Source
 from jackfield.settings import Settings
@@ -309,3 +311,15 @@ def test_a_run_that_was_ended_early_goes_on_with_what_is_known(guide: str, tmp_p
     assert (result.text, looked) == ("48", ["panel"])
     assert "48 sockets" in system_of(model)
     assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "function"]
+
+
+def test_a_file_in_a_message_is_searched_like_the_agents_own(tmp_path: Path) -> None:
+    (tmp_path / "own.md").write_text("# Gates\n\nThe north gate is green.\n")
+    text = "# Tides\n\nThe south gate closes at 17:45.\n\n" + "\n\n".join(f"Line {n} of a log." for n in range(3000))
+    attached = ContentItem(file=f"data:text/markdown;name=tides.md,{quote(text)}")
+    model = ScriptedModel([answer("At 17:45 [1].")])
+    agent = create_agent("assistant", llm=model, files=[str(tmp_path / "own.md")])
+    result = agent.ask([Message("user", [ContentItem(text="When does the south gate close?"), attached])])
+    assert "closes at 17:45" in model.requests[0].messages[0].get_text_content()
+    assert "Line 2999" not in model.requests[0].messages[0].get_text_content(), "it was sent whole"
+    assert "tides.md" in {source.location for source in result.sources}

@@ -460,6 +460,21 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert results_of(finished.messages) == ["given.txt"]
         assert "stands in written.txt" not in read_by_the_model(agent, -1)
 
+    def test_tools_read_the_files_that_messages_contain(self) -> None:
+        names: list[Path] = []
+
+        @tool(name="look", description="Reads the files.")
+        def look(context: ToolContext) -> str:
+            names.extend(map(Path, context.files))
+            return " ".join(f"{path.name}: {path.read_text()}" for path in names)
+
+        agent = self.make_agent([calls(("look", {})), answer("Done.")], [look])
+        contained = ContentItem(file="data:text/plain;name=said.txt,What%20is%20said%20twice.")
+        question = Message("user", [ContentItem(text="What is said twice?"), contained])
+        finished = end_of(self._events(agent, [question]))
+        assert results_of(finished.messages) == ["said.txt: What is said twice."]
+        assert not names[0].exists(), "the copy of a file outlives the run"
+
     def test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run(self, tmp_path: Path) -> None:
         names = ("dog.jpeg", "data.unknown")
         (tmp_path / names[0]).write_bytes(b"\xff\xd8\xff\xe0 a picture")
