@@ -317,7 +317,7 @@ def test_what_is_supported_is_taken(served: ServedFace, change: dict[str, Any]) 
 
 
 def test_agents_are_listed_as_models(client: openai.OpenAI) -> None:
-    names = ["helper", "eyes", "reader", "patient", "key", "long", "busy"]
+    names = ["helper", "limited", "eyes", "reader", "patient", "key", "long", "busy"]
     assert [model.id for model in client.models.list()] == names
     assert client.models.retrieve("helper").owned_by == "jackfield"
     with pytest.raises(openai.NotFoundError):

@@ -35,6 +35,7 @@ BROKEN = {
     "BelievesHistories": "test_a_call_that_stands_in_the_conversation_is_made_only_if_the_caller_says_so",
     "AsksNobody": "test_a_call_that_needs_approval_waits_for_a_yes",
     "TakesFilesOfAnybody": "test_files_of_the_conversation_are_those_that_the_user_gave",
+    "DropsContainedFiles": "test_tools_read_the_files_that_messages_contain",
     "ReadsEachFile": "test_a_file_that_nobody_can_read_is_for_tools_and_ends_no_run",
     "DropsFiles": "test_a_file_that_is_handed_over_is_used_or_named",
     "ForgivesMissingFiles": "test_a_missing_file_is_an_error",

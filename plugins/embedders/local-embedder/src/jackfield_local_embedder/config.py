@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from jackfield.config import ComponentSettings, Config
+from jackfield.config import ComponentSettings, Config, PathText
 
 
 class HubConfig(Config):
@@ -16,7 +16,7 @@ class HubConfig(Config):
     revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
     download: bool = Field(default=False, description="Fetch the model from the hub if it is not on this disk")
     api_key: SecretStr | None = Field(default=None, description="A token for the hub; better set as HF_TOKEN")
-    onnx_file: str | None = Field(
+    onnx_file: PathText | None = Field(
         default=None,
         min_length=1,
         description="An ONNX file of the model, such as onnx/model_quint8_avx2.onnx, instead of the usual weights",

@@ -68,7 +68,7 @@ _TEXTS = frozenset(
     ]
 )
 _SERVER_TABLES = ("mcpServers", "servers")
-_PROGRAMS = ("command", "python", "soffice", "program", "executable")
+_PROGRAMS = ("command", "python", "soffice", "tesseract", "program", "executable")
 _PATH_NAME = re.compile(
     r"(^|_)(path|paths|folder|folders|dir|file|files|root|cwd|workspace|readable|envFile|prompts|prices)$"
 )

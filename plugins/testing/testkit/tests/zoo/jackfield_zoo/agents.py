@@ -207,6 +207,12 @@ class TakesFilesOfAnybody(Honest):
         return replace(run, context=replace(run.context, files=tuple(named)))
 
 
+class DropsContainedFiles(Honest):
+    def prepared(self, run: Run) -> Run:
+        named = {item.value for message in run.messages for item in message.items if item.text is None}
+        return replace(run, context=replace(run.context, files=tuple(named.intersection(run.context.files))))
+
+
 class ReadsEachFile(Honest):
     def prepared(self, run: Run) -> Run:
         for file in run.context.files:
