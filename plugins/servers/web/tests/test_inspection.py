@@ -169,10 +169,11 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         Citation(mark="2", location="secret.pdf", **cited),  # type: ignore[arg-type]
         Citation(mark="3", location="tides.pdf", **{**cited, "passage": "Not in the file."}),  # type: ignore[arg-type]
         Citation(mark="4", location="scan.pdf", **{**cited, "page": 1}),  # type: ignore[arg-type]
+        Citation(mark="5", location="brought along.pdf", **cited),  # type: ignore[arg-type]
     ]
 
     async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        yield TextDelta("At noon [1], [2], [3], [4].")
+        yield TextDelta("At noon [1], [2], [3], [4], [5].")
         yield ModelFinished("stop")
 
     agent = Citing([], Written(write), name="pilot")
@@ -181,6 +182,10 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
     asked: list[str] = []
     url = serve(agent)
     person = tab(url, prepare=lambda page: page.on("request", lambda one: asked.append(one.url)))
+    attached = (tmp_path / "docs" / "tides.pdf").read_bytes()
+    person.page.set_input_files(
+        "#pick", files=[{"name": "brought along.pdf", "mimeType": "application/pdf", "buffer": attached}]
+    )
     person.ask("When?")
     for _ in range(2):  # live, and then from the record
         person.wait_for(".sources")
@@ -206,6 +211,9 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
     person.page.click(".answer button.mark >> nth=3")
     person.wait_for("#source .page img")
     assert person.page.query_selector("#source .page rect") is None, "a scanned page has no text to highlight"
+    person.page.click(".answer button.mark >> nth=4")
+    person.wait_for("#source .page rect")
+    assert person.page.get_attribute("#source img", "alt") == "brought along.pdf · page 2"
     path = next(one for one in asked if "/citations/" in one)
     other_event, other_run = re.sub(r"/citations/\d+/", "/citations/0/", path), re.sub(r"/runs/\w+/", "/runs/x/", path)
     for wrong in (path[:-1] + "9", other_event, other_run):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from jackfield.attachments import decode_uri
 from jackfield.citations import Citation, citations_in
-from jackfield.errors import ConfigError, DocParserError
+from jackfield.errors import ConfigError, DocParserError, UnsupportedInputError
 from jackfield.events import PluginEvent
-from jackfield.messages import basename_of
+from jackfield.media import stated_name
+from jackfield.messages import USER, Message, basename_of
 from jackfield.retrieval import shown_path
 from jackfield.servers import RequestRefusedError
 from jackfield.streams import closing
@@ -58,17 +63,37 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
     except ImportError:
         return None
     reader = DocumentReader()
-    for path in await in_worker(_paths_of, serving.documents(run), citation.location):
-        try:
-            image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
-        except DocParserError:
-            continue
-        # A page without the passage is from a file that has changed, or from another one of the same name.
-        if image.boxes or not image.has_text:
-            address = "data:image/png;base64," + base64.b64encode(image.png).decode()
-            size = {"width": image.width, "height": image.height}
-            return {"page": image.page, "address": address, "boxes": image.boxes, **size}
-    return None
+    folder = await in_worker(TemporaryDirectory, prefix="jackfield-")
+    try:
+        attached = await in_worker(_save_attached, run.messages, citation.location, Path(folder.name))
+        for path in (*attached, *await in_worker(_paths_of, serving.documents(run), citation.location)):
+            try:
+                image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
+            except DocParserError:
+                continue
+            # A page without the passage is from a file that has changed, or from another one of the same name.
+            if image.boxes or not image.has_text:
+                address = "data:image/png;base64," + base64.b64encode(image.png).decode()
+                size = {"width": image.width, "height": image.height}
+                return {"page": image.page, "address": address, "boxes": image.boxes, **size}
+        return None
+    finally:
+        await in_worker(folder.cleanup)
+
+
+def _save_attached(messages: Sequence[Message], location: str, folder: Path) -> list[str]:
+    """Write the files in the user's messages that have the name of a citation, the latest first; return their paths."""
+    items = [item for message in reversed(messages) if message.role == USER for item in message.items]
+    uris = dict.fromkeys(item.file for item in items if item.file is not None and item.file[:5].lower() == "data:")
+    named = [uri for uri in uris if shown_path(stated_name(uri)) == location]
+    paths: list[str] = []
+    for uri in named[:_MOST_CANDIDATES]:
+        with suppress(UnsupportedInputError, OSError):  # the text is shown instead
+            file = decode_uri(uri)
+            path = folder / f"{len(paths)}{PurePath(file.name).suffix}"
+            path.write_bytes(file.content or b"")
+            paths.append(str(path))
+    return paths
 
 
 def _paths_of(names: Sequence[str], location: str) -> list[str]:
