@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
+from jackfield.streams import closing
 from jackfield_openai_server.errors import ParameterError, error_object, refuse_parameter
 from jackfield_openai_server.responses import Responses
 
@@ -52,8 +53,9 @@ class ResponseSocket:
         owner = owner_of(socket.scope)
         try:
             table = _read_event(message)
-            async for event in self._responses.follow_new(table, owner, unsaved):
-                await socket.send_text(write_json(event).decode())
+            async with closing(self._responses.follow_new(table, owner, unsaved)) as events:
+                async for event in events:
+                    await socket.send_text(write_json(event).decode())
         except Exception as error:  # noqa: BLE001 - the client gets it
             refusal = refusal_of(error)
             if refusal.code == "internal":
