@@ -6,7 +6,7 @@ const LANGUAGES = new Set([
   "python", "javascript", "typescript", "bash", "json", "sql", "yaml", "xml", "css", "cpp", "java", "go", "rust", "diff", "markdown",
 ]);
 const ALIASES = { py: "python", js: "javascript", ts: "typescript", sh: "bash", shell: "bash", console: "bash", html: "xml", c: "cpp", yml: "yaml", md: "markdown" };
-const MIN_PAUSE_MS = 80;
+const MIN_PAUSE_MS = 160;
 const BLOCKS_OF_A_PART = 20;
 const HIGHLIGHTED_CHARS = 50000;
 const LONG_LIST_CHARS = 8000;
@@ -94,7 +94,7 @@ export class GrowingMarkdown {
     this.#text += text;
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Ten times a second reads as smoothly as sixty, and a long block, which takes long to draw, is drawn less often.
+    // Six times a second reads as smoothly as sixty, and a long block, which takes long to draw, is drawn less often.
     setTimeout(() => requestAnimationFrame(() => this.#drawNow()), this.#pause);
   }
 
