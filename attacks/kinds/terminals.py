@@ -68,7 +68,7 @@ def check(shown: str, *, line_ends: bool = False, rendered: bool = False) -> Non
 def in_terminal(
     words: Sequence[str], *, timeout_s: float = 50, keys: bytes = b"", answer: bytes = b"", **env: str
 ) -> str:
-    """What a command shows on a terminal of its own.
+    """Return the output of a command on its own terminal.
 
     Args:
         words: The command.
