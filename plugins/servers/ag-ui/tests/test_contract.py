@@ -28,6 +28,9 @@ class TestAGUI(ServerSuite):
         message = {"id": "m1", "role": "user", "content": text}
         return self._request(f"/{quote(agent, safe='')}", uuid.uuid4().hex, [message])
 
+    def streamed_question(self, agent: str, text: str) -> HttpRequest:
+        return self.question(agent, text)
+
     def text_in(self, reply: HttpReply) -> str:
         return "".join(event["delta"] for event in events_in(reply) if event["type"] == "TEXT_MESSAGE_CONTENT")
 

@@ -25,6 +25,9 @@ class TestWeb(ServerSuite):
         body = {"agent": agent, "text": text, "conversation": uuid.uuid4().hex}
         return HttpRequest(path="/api/runs?follow", body=json.dumps(body).encode())
 
+    def streamed_question(self, agent: str, text: str) -> HttpRequest:
+        return self.question(agent, text)
+
     def text_in(self, reply: HttpReply) -> str:
         return "".join(event["text"] for event in events_in(reply) if event["type"] == "text")
 

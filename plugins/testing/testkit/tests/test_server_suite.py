@@ -23,6 +23,7 @@ BROKEN = {
     "AllowsEveryOrigin": "test_a_method_or_path_that_it_does_not_have_is_an_error_of_the_client",
     "WaitsForBodies": "test_a_client_may_vanish_at_any_byte_of_its_request",
     "ForgetsItsTasks": "test_a_client_may_vanish_at_any_byte_of_its_answer",
+    "FallsSilent": "test_a_stream_shows_signs_of_life_while_its_agent_is_silent",
     "ShowsReasons": "test_an_agent_that_fails_is_an_error_without_its_insides",
     "ShowsTracebacks": "test_a_fault_behind_it_is_an_error_in_its_own_form",
     "KeepsAnswers": "test_it_keeps_no_run_of_its_own",

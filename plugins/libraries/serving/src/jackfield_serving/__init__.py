@@ -14,13 +14,13 @@ from jackfield_serving.errors import (
     SessionBusyError,
     TooManyRunsError,
 )
-from jackfield_serving.heartbeats import with_heartbeats
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.memory import MemoryStore
 from jackfield_serving.numbering import Numbered
 from jackfield_serving.questions import QUESTION
 from jackfield_serving.requests import Answer
 from jackfield_serving.serving import Serving
+from jackfield_serving.sse import EventStream
 from jackfield_serving.views import (
     INPUT,
     AgentInfo,
@@ -43,6 +43,7 @@ __all__ = [
     "Answer",
     "ClientLeftError",
     "DrainingError",
+    "EventStream",
     "InputTooLargeError",
     "MemoryStore",
     "NotWaitingError",
@@ -65,5 +66,4 @@ __all__ = [
     "load_agent",
     "read_disconnect",
     "while_connected",
-    "with_heartbeats",
 ]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from jackfield.config import Config
@@ -27,12 +27,11 @@ from jackfield_a2a.card import card_of, check_version
 from jackfield_a2a.rest import RestCalls
 from jackfield_a2a.rpc import RpcRequest, Wire, error_of, read_rpc, result_of
 from jackfield_a2a.service import Caller, Tasks, refused_method
-from jackfield_serving import ClientLeftError, Serving, read_disconnect, while_connected
+from jackfield_serving import ClientLeftError, EventStream, Serving, read_disconnect, while_connected
 
 _CARD = ".well-known/agent-card.json"
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _One = Callable[[RpcRequest, Caller], Coroutine[Any, Any, Wire]]
-_Many = Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire | None]]]
+_Many = Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire]]]
 
 
 class A2AServerConfig(Config):
@@ -107,7 +106,7 @@ class _Face:
         """Return the card of an agent."""
         return self._card(request, self._agent_of(request))
 
-    async def call(self, request: Request) -> Response:
+    async def call(self, request: Request) -> Response | EventStream:
         """Call a method. Errors of JSON-RPC have the status 200: clients read the others as errors of HTTP."""
         agent = self._agent_of(request)
         caller = Caller(
@@ -120,8 +119,7 @@ class _Face:
             rpc = read_rpc(read_object(await request.body()))
             check_version(request.headers.get("a2a-version"))
             if rpc.method in self._many:
-                updates = await self._many[rpc.method](rpc, caller)
-                return StreamingResponse(_sent(rpc, updates), media_type="text/event-stream", headers=_HEADERS)
+                return EventStream(_sent(rpc, await self._many[rpc.method](rpc, caller)))
             if rpc.method in self._one:
                 result = await while_connected(request.receive, self._one[rpc.method](rpc, caller))
                 return _json(result_of(rpc, result))
@@ -149,11 +147,11 @@ class _Face:
         return agent
 
 
-async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire | None]) -> AsyncIterator[bytes]:
+async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire]) -> AsyncIterator[bytes]:
     try:
         async with closing(updates) as following:
             async for update in following:
-                yield b":\n\n" if update is None else b"data: " + write_json(result_of(rpc, update)) + b"\n\n"
+                yield b"data: " + write_json(result_of(rpc, update)) + b"\n\n"
     except Exception as error:
         # The status is sent: clients read errors from the stream.
         refusal = refusal_of(error)

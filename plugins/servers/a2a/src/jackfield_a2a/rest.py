@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a.utils.errors import A2A_REASON_TO_ERROR, A2A_REST_ERROR_MAPPING
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from jackfield.servers import Refusal, owner_of, read_object, refusal_of, write_json
@@ -15,9 +15,8 @@ from jackfield.streams import closing
 from jackfield_a2a.card import check_version
 from jackfield_a2a.rpc import RpcRequest, Wire, error_of
 from jackfield_a2a.service import Caller, Tasks, refused_method
-from jackfield_serving import ClientLeftError, read_disconnect, while_connected
+from jackfield_serving import ClientLeftError, EventStream, read_disconnect, while_connected
 
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _PUSH = "CreateTaskPushNotificationConfig"
 _ROUTES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("message:send", ("POST",), "SendMessage"),
@@ -50,7 +49,7 @@ class RestCalls:
             "ListTasks": tasks.list_all,
             "CancelTask": tasks.cancel,
         }
-        self._many: Mapping[str, Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire | None]]]] = {
+        self._many: Mapping[str, Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire]]]] = {
             "SendStreamingMessage": tasks.send_streaming,
             "SubscribeToTask": tasks.subscribe,
         }
@@ -62,8 +61,8 @@ class RestCalls:
             for path, verbs, method in _ROUTES
         ]
 
-    def _handler(self, method: str) -> Callable[[Request], Awaitable[Response]]:
-        async def handle(request: Request) -> Response:
+    def _handler(self, method: str) -> Callable[[Request], Awaitable[Response | EventStream]]:
+        async def handle(request: Request) -> Response | EventStream:
             try:
                 return await self._call(method, request)
             except ClientLeftError:
@@ -76,7 +75,7 @@ class RestCalls:
 
         return handle
 
-    async def _call(self, method: str, request: Request) -> Response:
+    async def _call(self, method: str, request: Request) -> Response | EventStream:
         query = dict(request.query_params)
         disconnect = {name: query.pop(name) for name in ("on_disconnect",) if name in query}
         caller = Caller(
@@ -91,8 +90,7 @@ class RestCalls:
             params["id"] = request.path_params["id"]
         rpc = RpcRequest(id=None, method=method, params=params)
         if method in self._many:
-            updates = await self._many[method](rpc, caller)
-            return StreamingResponse(_write_events(updates), media_type="text/event-stream", headers=_HEADERS)
+            return EventStream(_write_events(await self._many[method](rpc, caller)))
         if method in self._one:
             result = await while_connected(request.receive, self._one[method](rpc, caller))
             return Response(write_json(result), media_type="application/json")
@@ -118,11 +116,11 @@ def _refuse(refusal: Refusal) -> Response:
     return Response(write_json(body), body["error"]["code"], headers, "application/json")
 
 
-async def _write_events(updates: AsyncIterator[Wire | None]) -> AsyncIterator[bytes]:
+async def _write_events(updates: AsyncIterator[Wire]) -> AsyncIterator[bytes]:
     try:
         async with closing(updates) as following:
             async for update in following:
-                yield b":\n\n" if update is None else b"data: " + write_json(update) + b"\n\n"
+                yield b"data: " + write_json(update) + b"\n\n"
     except Exception as error:
         # The status is sent: clients read errors from the stream.
         refusal = refusal_of(error)

@@ -26,7 +26,7 @@ from jackfield_a2a.messages import context_of, messages_of, read_answers, read_m
 from jackfield_a2a.rpc import RpcRequest, Wire, invalid_params, read_params
 from jackfield_a2a.tasks import listed_task, state_of, status_of, task_object
 from jackfield_a2a.updates import AnswerFold
-from jackfield_serving import RunInfo, Serving, with_heartbeats
+from jackfield_serving import RunInfo, Serving
 
 _MAX_ID = 200
 _NO_PUSH = "no_push_notifications"
@@ -127,14 +127,14 @@ class Tasks:
 
     # --- methods with a stream of replies ---
 
-    async def send_streaming(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire | None]:
+    async def send_streaming(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire]:
         """Start a task or answer one, and return its updates."""
         params = read_params(request, SendMessageRequest())
         _check_configuration(params.configuration)
         info = await self._begin(params, caller)
         return self._follow(info, caller, history_length=_history_length(params.configuration))
 
-    async def subscribe(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire | None]:
+    async def subscribe(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire]:
         """Return a task and its updates."""
         info = await self._find(read_params(request, SubscribeToTaskRequest()).id, caller)
         if info.phase == "ended":
@@ -184,10 +184,8 @@ class Tasks:
     def _attach(self, info: RunInfo, caller: Caller) -> AsyncIterator[Any]:
         return self._serving.attach(info.run_id, after=info.number, owner=caller.owner, cancel_on_leave=caller.is_left)
 
-    async def _follow(
-        self, info: RunInfo, caller: Caller, *, history_length: int | None = None
-    ) -> AsyncIterator[Wire | None]:
-        """Yield a task, its updates, and None after each silence."""
+    async def _follow(self, info: RunInfo, caller: Caller, *, history_length: int | None = None) -> AsyncIterator[Wire]:
+        """Yield a task and its updates."""
         place = {"taskId": info.run_id, "contextId": context_of(info)}
         fold = AnswerFold(messages_of(info), has_turns=bool(info.response))
         is_waiting = info.phase == "waiting"
@@ -195,12 +193,9 @@ class Tasks:
         if is_waiting and await self._is_answered(info, caller):
             first["status"] = {"state": "TASK_STATE_WORKING", "timestamp": first["status"]["timestamp"]}
         yield {"task": first}
-        async with closing(with_heartbeats(self._attach(info, caller))) as beats:
-            async for beat in beats:
-                if beat is None:
-                    yield None
-                    continue
-                for update in fold.feed(beat.event):
+        async with closing(self._attach(info, caller)) as events:
+            async for numbered in events:
+                for update in fold.feed(numbered.event):
                     yield {"artifactUpdate": {**place, **update}}
         info = await self._serving.run(info.run_id, owner=caller.owner)
         yield {"statusUpdate": {**place, "status": status_of(info)}}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from jackfield.errors import RunNotFoundError
 from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
@@ -17,9 +17,7 @@ from jackfield_ag_ui.ending import error_event, read_answer
 from jackfield_ag_ui.history import Wire
 from jackfield_ag_ui.request import Question, read_request, read_thread
 from jackfield_ag_ui.stream import EventFold, stable_id
-from jackfield_serving import INPUT, NotWaitingError, RunInfo, Serving, read_disconnect, with_heartbeats
-
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+from jackfield_serving import INPUT, EventStream, NotWaitingError, RunInfo, Serving, read_disconnect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,7 @@ class Runs:
         self._serving = serving
         self._is_left = is_left
 
-    async def run(self, request: Request) -> Response:
+    async def run(self, request: Request) -> EventStream:
         """Start a run, or continue one with answers, and stream its events."""
         agent, is_left = self._agent_of(request), read_disconnect(request.query_params, cancels=self._is_left)
         question = read_request(read_object(await request.body()))
@@ -66,9 +64,9 @@ class Runs:
             if continued is None:
                 continued = await self._start(agent, question, owner, is_left=is_left)
             following = continued
-        return self._stream(following, question)
+        return EventStream(self._pieces(following, question))
 
-    async def connect(self, request: Request) -> Response:
+    async def connect(self, request: Request) -> EventStream:
         """Show the conversation so far, and follow its run."""
         agent = self._agent_of(request)
         question = read_request(read_object(await request.body()))
@@ -84,7 +82,7 @@ class Runs:
         else:
             fold = await self._replay(info, owner)
             following = _Following(run_id=info.run_id, owner=owner, fold=fold, after=None, shows_history=True)
-        return self._stream(following, question)
+        return EventStream(self._pieces(following, question))
 
     async def stop(self, request: Request) -> Response:
         """Stop the run of a conversation."""
@@ -214,10 +212,6 @@ class Runs:
                     pass
         return fold
 
-    def _stream(self, following: _Following, question: Question) -> Response:
-        pieces = self._pieces(following, question)
-        return StreamingResponse(pieces, media_type="text/event-stream", headers=_HEADERS)
-
     async def _pieces(self, following: _Following, question: Question) -> AsyncIterator[bytes]:
         try:
             started: Wire = {"type": "RUN_STARTED", "threadId": question.thread, "runId": question.run}
@@ -225,7 +219,7 @@ class Runs:
             yield _sse({**started, "protocolVersion": PROTOCOL_VERSION, **parent})
             async with closing(self._events(following, question)) as events:
                 async for event in events:
-                    yield b":\n\n" if event is None else _sse(event)
+                    yield _sse(event)
         except Exception as error:
             # The status is sent: clients read errors from the stream.
             refusal = refusal_of(error)
@@ -235,8 +229,8 @@ class Runs:
 
     async def _events(  # noqa: C901 - all that a client gets, in its order
         self, following: _Following, question: Question
-    ) -> AsyncIterator[Wire | None]:
-        """Yield the events of a run, and None after each silence."""
+    ) -> AsyncIterator[Wire]:
+        """Yield the events of a run."""
         fold, after, shows_history = following.fold, following.after, following.shows_history
         while after is not None:
             if shows_history and after:
@@ -246,13 +240,10 @@ class Runs:
             numbered = self._serving.attach(
                 following.run_id, after=after, owner=following.owner, cancel_on_leave=following.is_left
             )
-            async with closing(with_heartbeats(numbered)) as beats:
-                async for beat in beats:
-                    if beat is None:
-                        yield None
-                        continue
-                    after = beat.number
-                    events = list(fold.feed(beat.event))
+            async with closing(numbered):
+                async for number, placed in numbered:
+                    after = number
+                    events = list(fold.feed(placed))
                     if shows_history and fold.messages:
                         shows_history = False
                         events = [*_history_of(fold), *events]

@@ -20,8 +20,7 @@ from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.errors import error_object
 from jackfield_openai_server.items import AnswerEnded, Began, CallItem, Change, Ended, Grew, ItemFold, TextItem
 from jackfield_openai_server.models import check_model
-from jackfield_openai_server.sse import EventStream
-from jackfield_serving import Serving, while_connected
+from jackfield_serving import EventStream, Serving, while_connected
 
 _BETWEEN = "\n\n"  # between the texts of two turns
 _DONE = b"data: [DONE]\n\n"
@@ -47,7 +46,7 @@ class ChatCompletions:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
 
-    async def create(self, request: Request) -> Response:
+    async def create(self, request: Request) -> Response | EventStream:
         """Answer a request. If the client goes away, its run ends."""
         question = read_chat_request(read_object(await request.body()))
         check_model(self._serving, question.agent)

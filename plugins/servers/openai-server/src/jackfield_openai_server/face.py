@@ -24,7 +24,7 @@ from jackfield_openai_server.models import Models
 from jackfield_openai_server.responses import Responses
 from jackfield_openai_server.socket import ResponseSocket, refuse_plain_request
 from jackfield_openai_server.unsupported import ITEMS, MODELS, ROUTES, UNSAVED, UPDATE, refuse
-from jackfield_serving import ClientLeftError, Serving
+from jackfield_serving import ClientLeftError, EventStream, Serving
 
 
 class OpenAIServerConfig(Config):
@@ -102,7 +102,7 @@ def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, 
     return model if isinstance(model, str) else name, host.make(host.find("embedder", name), settings, Embedder)
 
 
-_Handler = Callable[[Request], Awaitable[Response]]
+_Handler = Callable[[Request], Awaitable[Response | EventStream]]
 
 
 def _refusals(reasons: Mapping[str, str]) -> dict[str, _Handler]:
@@ -110,7 +110,7 @@ def _refusals(reasons: Mapping[str, str]) -> dict[str, _Handler]:
 
 
 def _route(path: str, **handlers: _Handler) -> Route:
-    async def handle(request: Request) -> Response:
+    async def handle(request: Request) -> Response | EventStream:
         method = "GET" if request.method == "HEAD" else request.method
         try:
             return await handlers[method](request)

@@ -26,8 +26,7 @@ from jackfield_openai_server.paging import page_of
 from jackfield_openai_server.response_object import ResponseHead, input_item, response_object
 from jackfield_openai_server.response_request import ECHO, ResponseQuestion, read_response_request
 from jackfield_openai_server.response_stream import ResponseStream
-from jackfield_openai_server.sse import EventStream
-from jackfield_serving import INPUT, RunInfo, Serving, while_connected
+from jackfield_serving import INPUT, EventStream, RunInfo, Serving, while_connected
 
 _ID = re.compile(r"resp_([0-9a-f]{32})(?:_([0-9]{1,18}))?")
 _SNAPSHOT_S = 1.0
@@ -62,7 +61,7 @@ class Responses:
         self._serving = serving
         self._conversations = conversations
 
-    async def create(self, request: Request) -> Response:
+    async def create(self, request: Request) -> Response | EventStream:
         """Answer a request. If the client goes away, its run ends, unless it is in the background."""
         question = read_response_request(read_object(await request.body()))
         check_model(self._serving, question.agent)
@@ -145,7 +144,7 @@ class Responses:
         finally:
             await asyncio.shield(self.forget([part.head.id], owner))
 
-    async def retrieve(self, request: Request) -> Response:
+    async def retrieve(self, request: Request) -> Response | EventStream:
         """Show a response; with `stream=true`, its events after `starting_after`."""
         owner = owner_of(request.scope)
         query = request.query_params
@@ -158,7 +157,7 @@ class Responses:
         after = query.get("starting_after", "-1")
         if not re.fullmatch(r"-1|[0-9]{1,18}", after):
             raise ParameterError("starting_after must be a sequence number.", param="starting_after")
-        return EventStream(self._sent(part, owner, None, after=int(after)), None)
+        return EventStream(self._sent(part, owner, None, after=int(after)))
 
     async def delete(self, request: Request) -> Response:
         """Delete a response and its run. A run that goes on is cancelled first."""

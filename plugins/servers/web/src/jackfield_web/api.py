@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from jackfield.config import Adjustable
 from jackfield.events import RunFailed
@@ -16,7 +16,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError, failure_of, owner_of, read_object, write_json
 from jackfield.streams import closing
 from jackfield.tools import Denial
-from jackfield_serving import Answer, Numbered, RunInfo, Serving, with_heartbeats
+from jackfield_serving import Answer, EventStream, Numbered, RunInfo, Serving
 from jackfield_web.carrying import ExportedConversation, export_conversation, import_conversation
 from jackfield_web.citedpages import draw_citation, read_citation
 from jackfield_web.wire import Wire, question_in, wire_of
@@ -29,7 +29,6 @@ _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
 # A browser that opens the address saves it, and runs nothing in it.
 _DOWNLOAD = {"content-disposition": 'attachment; filename="conversation.json"', "x-content-type-options": "nosniff"}
-_SSE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class _File(BaseModel):
@@ -185,7 +184,7 @@ class Api:
             await self._serving.delete(run.run_id, owner=owner)
         return Response(status_code=204)
 
-    async def start(self, request: Request) -> Response:
+    async def start(self, request: Request) -> Response | EventStream:
         """Start a run with a question, and return its id; with `?follow`, stream its events at once."""
         question = await _read(request, _Question)
         items = [ContentItem(text=question.text)] if question.text.strip() else []
@@ -210,7 +209,7 @@ class Api:
             return self._follow(run_id, 0, owner_of(request.scope))
         return JSONResponse({"run": run_id}, 201)
 
-    async def events(self, request: Request) -> Response:
+    async def events(self, request: Request) -> EventStream:
         """Stream the events of a run after a number, until it ends or waits. A viewer that leaves changes nothing."""
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         after = request.query_params.get("after", "0")
@@ -251,9 +250,9 @@ class Api:
         await self._serving.cancel(request.path_params["run_id"], owner=owner_of(request.scope))
         return Response(status_code=204)
 
-    def _follow(self, run_id: str, after: int, owner: str) -> Response:
+    def _follow(self, run_id: str, after: int, owner: str) -> EventStream:
         events = self._serving.attach(run_id, after=after, owner=owner)
-        return StreamingResponse(self._stream(events, run_id, owner), media_type="text/event-stream", headers=_SSE)
+        return EventStream(self._stream(events, run_id, owner))
 
     async def _run(self, run_id: str, owner: str) -> Wire:
         run = await self._serving.run(run_id, owner=owner)
@@ -273,11 +272,9 @@ class Api:
         return [wire for wire in wires if wire]
 
     async def _stream(self, events: AsyncIterator[Numbered], run_id: str, owner: str) -> AsyncIterator[bytes]:
-        async with closing(with_heartbeats(events)) as beats:
-            async for numbered in beats:
-                if numbered is None:
-                    yield b":\n\n"
-                elif wire := wire_of(*numbered):
+        async with closing(events):
+            async for numbered in events:
+                if wire := wire_of(*numbered):
                     yield b"data: " + write_json(wire) + b"\n\n"
         run = await self._serving.run(run_id, owner=owner)
         error = str(failure_of(RunFailed(run.error, run.error_kind))) if run.error else ""

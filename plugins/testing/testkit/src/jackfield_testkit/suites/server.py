@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ADA = "testkit-Zq83bXw4Rk2LpV7Tn-ada"
 BOB = "testkit-Zq83bXw4Rk2LpV7Tn-bob"
 _MAX_BODY_BYTES = 200_000
+_FAST = 1000.0
+_MANY_PIECES = 20
 ODD_IDS = (
     "nope", "..", "%2e%2e%2fetc", "a%0d%0aset-cookie:%20x=1", "%00", "x" * 5000, "%F0%9F%99%82", "*", "'%20OR%201=1--",
 )  # fmt: skip
@@ -120,8 +122,11 @@ class ServerSuite(Suite):
         """Yield a function that serves a face, with tokens of two owners if asked for."""
         with ExitStack() as stack:
 
-            def start(face: HttpServer, *, tokens: bool = False, change: Callable[[Any], Any] = _same) -> ServedFace:
-                return stack.enter_context(ServedFace(_app_of(face, tokens=tokens, change=change)))
+            def start(
+                face: HttpServer, *, tokens: bool = False, change: Callable[[Any], Any] = _same, speed: float = 1.0
+            ) -> ServedFace:
+                app = _app_of(face, tokens=tokens, change=change)
+                return stack.enter_context(ServedFace(app, speed=speed))
 
             yield start
 
@@ -306,6 +311,20 @@ class ServerSuite(Suite):
                     _read(connection, count)
                     _close_hard(connection, hard=count % 2 == 0)
         self._check_alive(served, before)
+
+    def test_a_stream_shows_signs_of_life_while_its_agent_is_silent(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        request = self.streamed_question("falls_silent", "Hi")
+        if request is None:
+            pytest.skip("its answers do not come piece by piece")
+        served = serve(face, speed=_FAST)
+        with served.connect() as connection:
+            connection.sendall(request.encode())
+            # Proxies close a connection after a minute without a byte. The answer itself has fewer pieces than these.
+            connection.settimeout(_MANY_PIECES * 60 / _FAST + self.settle_s)
+            for _ in range(_MANY_PIECES):
+                assert connection.recv(1 << 16), "the stream ended"
 
     # --- faults behind it ---
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from jackfield.agents import Agent, FnCallAgent
 from jackfield.errors import ModelAuthError
-from jackfield.events import ModelEvent
+from jackfield.events import ModelEvent, TextDelta
 from jackfield.messages import USER
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
@@ -34,8 +35,16 @@ ANSWERS: Mapping[str, Callable[[str], str]] = {
 }
 
 
+class _Silent(ScriptedModel):
+    """A model that says a word and then nothing more."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:  # noqa: ARG002
+        yield TextDelta("Hm")
+        await asyncio.Event().wait()
+
+
 def make_agents() -> dict[str, Agent]:
-    """Return agents that answer, one of them with all that the user has said, and two that fail."""
+    """Return agents that answer, one with all that the user has said, one that never ends, and two that fail."""
 
     def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
         return lambda request: answer(form(request.messages[-1].get_text_content()))
@@ -47,6 +56,7 @@ def make_agents() -> dict[str, Agent]:
     def recall(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
         return answer(" / ".join(one.get_text_content() for one in request.messages if one.role == USER))
 
+    agents["falls_silent"] = FnCallAgent(llm=_Silent([]), name="falls_silent")
     agents["recall"] = FnCallAgent(llm=ScriptedModel(recall), name="recall")
 
     def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:

@@ -55,7 +55,7 @@ class Honest(HttpServer):
         owner = owner_of(request.scope)
         run_id = await serving.start(self.chosen(agent), text, owner=owner, continues=self.run_before(request))
         if "stream" in request.query_params:
-            return StreamingResponse(self.pieces(serving, run_id, owner))
+            return StreamingResponse(self.with_signs_of_life(self.pieces(serving, run_id, owner)))
         return await self.show(serving, run_id, owner)
 
     def chosen(self, agent: str) -> str:
@@ -78,6 +78,21 @@ class Honest(HttpServer):
 
     def reason(self, error: str) -> str:
         return "the run failed"
+
+    async def with_signs_of_life(self, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+        waiting: asyncio.Future[str] = asyncio.ensure_future(anext(pieces))
+        try:
+            while True:
+                await asyncio.wait([waiting], timeout=15)
+                if not waiting.done():
+                    yield "\n"
+                    continue
+                yield waiting.result()
+                waiting = asyncio.ensure_future(anext(pieces))
+        except StopAsyncIteration:
+            pass
+        finally:
+            waiting.cancel()
 
     async def pieces(self, serving: Any, run_id: str, owner: str) -> AsyncIterator[str]:
         async for _, event in serving.attach(run_id, owner=owner):
@@ -221,6 +236,11 @@ class ShowsTracebacks(Honest):
             return await super().ask(serving, request)
         except ZeroDivisionError:
             return JSONResponse({"error": traceback.format_exc()}, 500)
+
+
+class FallsSilent(Honest):
+    def with_signs_of_life(self, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+        return pieces
 
 
 class KeepsAnswers(Honest):

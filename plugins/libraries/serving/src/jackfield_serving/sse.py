@@ -1,0 +1,87 @@
+"""Server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from jackfield.servers import Receive, Scope, Send
+from jackfield.streams import closing
+from jackfield_serving.connections import ClientLeftError, while_connected
+
+_HEADERS: Sequence[tuple[bytes, bytes]] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
+_SILENCE_S = 15.0  # proxies close connections that are silent for a minute
+_COMMENT = b":\n\n"
+
+
+class EventStream:
+    """A response of server-sent events, as an ASGI application. It ends with its client.
+
+    After each silence of 15 seconds it sends a comment, so that no proxy takes the connection for dead.
+
+    Args:
+        events: The events, each as its lines and the empty line after them. They are closed at the end.
+        on_leave: Called if the client goes away, or the events fail, before the end.
+    """
+
+    def __init__(self, events: AsyncIterator[bytes], on_leave: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._events = events
+        self._on_leave = on_leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send the events."""
+        try:
+            async with closing(self._events):
+                await while_connected(receive, self._send_events(send))
+        except BaseException as error:
+            if self._on_leave is not None:
+                # This task may be being cancelled: what must happen now happens in another one.
+                await asyncio.shield(asyncio.ensure_future(self._on_leave()))
+            if not isinstance(error, ClientLeftError):
+                raise
+
+    async def _send_events(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
+        keep_alive = _KeepAlive(send)
+        try:
+            async for event in self._events:
+                keep_alive.note_event()
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        finally:
+            await keep_alive.stop()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _KeepAlive:
+    """Sends a comment after each silence. It has a timer, and a task only while it sends."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._latest = self._loop.time()
+        self._timer = self._loop.call_at(self._latest + _SILENCE_S, self._look)
+        self._comment: asyncio.Future[None] | None = None
+
+    def note_event(self) -> None:
+        self._latest = self._loop.time()
+
+    async def stop(self) -> None:
+        self._timer.cancel()
+        if self._comment is not None:
+            self._comment.cancel()
+            await asyncio.gather(self._comment, return_exceptions=True)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if now >= self._latest + _SILENCE_S:
+            self._latest = now
+            if self._comment is None or self._comment.done():  # else the client does not read
+                self._comment = asyncio.ensure_future(self._send_comment())
+        self._timer = self._loop.call_at(self._latest + _SILENCE_S, self._look)
+
+    async def _send_comment(self) -> None:
+        await self._send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
