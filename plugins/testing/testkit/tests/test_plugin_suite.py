@@ -64,6 +64,22 @@ class Acme(BaseChatModel):
         socket.create_connection(("192.0.2.1", 443))
         yield
 """
+AGENT_LIGHT = """
+from jackfield.plugins import AgentSpec, hook
+
+
+@hook.agents
+def agents():
+    return [AgentSpec(name="acme", target="{package}.tool:Acme")]
+"""
+AGENT = """
+from jackfield.agents import FnCallAgent
+
+
+class Acme(FnCallAgent):
+    def __init__(self, function_list=None, *rest, **options):
+        super().__init__(["storage"] if function_list is None else function_list, *rest, **options)
+"""
 README = "# Acme\n\nA tool that does what needs to be done, for the tests of the suite for plugins.\n"
 
 
@@ -73,6 +89,7 @@ class Dist:
 
     light: str = LIGHT
     tool: str = TOOL
+    init: str = ""
     entries: Mapping[str, str] = field(default_factory=lambda: {"tool.acme": "{package}.plugin"})
     requires: tuple[str, ...] = ("jackfield>=0.1,<2",)
     readme: str = README
@@ -84,7 +101,7 @@ class Dist:
         home, metadata = folder / package, folder / f"{package}-0.1.0.dist-info"
         home.mkdir()
         metadata.mkdir()
-        texts = {home / "__init__.py": "", home / "plugin.py": self.light, home / "tool.py": self.tool}
+        texts = {home / "__init__.py": self.init, home / "plugin.py": self.light, home / "tool.py": self.tool}
         if self.typed:
             texts[home / "py.typed"] = ""
         entries = "".join(f"{key} = {value}\n" for key, value in self.entries.items())
@@ -376,6 +393,18 @@ BROKEN: dict[str, tuple[Dist, str]] = {
             entries={"llm.acme": "{package}.plugin"},
         ),
         "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody",
+    ),
+    "lists-ghosts": (
+        replace(OK, init='__all__ = ["Acme"]\n'),
+        "test_its_packages_have_all_the_names_they_list_and_no_others",
+    ),
+    "has-any-name": (
+        replace(OK, init='__all__ = ["Acme"]\n\n\ndef __getattr__(name):\n    return object()\n'),
+        "test_its_packages_have_all_the_names_they_list_and_no_others",
+    ),
+    "borrows": (
+        replace(OK, light=AGENT_LIGHT, tool=AGENT, entries={"agent.acme": "{package}.plugin"}),
+        "test_its_agents_require_the_components_that_they_look_up",
     ),
     "odd-config": (
         replace(OK, light=LIGHT.replace("secrets=", "config='{package}.tool:Acme', secrets=")),

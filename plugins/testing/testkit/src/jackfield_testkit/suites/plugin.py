@@ -30,6 +30,7 @@ from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
+from jackfield_testkit.suites.lookups import lookups_of, required_in_turn
 from jackfield_testkit.suites.plugin_descriptors import NAME, faults_of
 from jackfield_testkit.suites.plugin_source import Source, imported_packages, secrets_read, sources
 
@@ -39,6 +40,7 @@ LIMIT_S = 200.0  # of a process of its own
 
 
 _NO_SETTING = "no_such_setting"
+_NO_NAME = "NoSuchName"
 
 
 class PluginSuite(Suite):
@@ -103,6 +105,13 @@ class PluginSuite(Suite):
             pytest.skip(f"this kit does not know the names of jackfield {floor}: pip install -U jackfield-testkit")
         missing = {name: one.path.name for one in _sources(self.dist) for name in unknown_names(one.nodes, index)}
         assert missing == {}, f"{_core(self.dist)} lets in a core without these names; raise its lower bound"
+
+    def test_its_packages_have_all_the_names_they_list_and_no_others(self) -> None:
+        for name in sorted(_own_packages(self.dist)):
+            package = import_module(name)
+            missing = [listed for listed in getattr(package, "__all__", ()) if not hasattr(package, listed)]
+            assert missing == [], f"{name}.__all__ lists names that the package does not have"
+            assert not hasattr(package, _NO_NAME), f"{name}.__getattr__ must raise AttributeError for unknown names"
 
     def test_its_code_imports_what_it_requires_and_nothing_else(self) -> None:
         imported = {name: one.path.name for one in _sources(self.dist) for name in imported_packages(one)}
@@ -186,6 +195,17 @@ class PluginSuite(Suite):
             if row.kind != "llm":  # a backend takes its settings as a dict only
                 with pytest.raises(ConfigError, match=_NO_SETTING):
                     target(**{_NO_SETTING: 1})
+
+    def test_its_agents_require_the_components_that_they_look_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        missing = {
+            row.id: sorted(lookups_of(row, tmp_path) - required_in_turn(spec.requires))
+            for row, spec in _specs(self.dist)
+            if row.kind == "agent"
+        }
+        assert {name: found for name, found in missing.items() if found} == {}, "name them in `requires=`"
 
     def test_its_checks_of_the_machine_give_lists_of_texts(self) -> None:
         host = plain_host()
