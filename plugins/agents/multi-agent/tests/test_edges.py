@@ -1,0 +1,265 @@
+"""Languages, limits and cancels in every kind, and the view that each participant has of attachments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield import Agent, BasicAgent, FnCallAgent, Message, tool
+from jackfield.agents import CancelToken
+from jackfield.events import ModelEvent, PluginEvent, ResponseReplaced
+from jackfield.messages import ContentItem, FunctionCall
+from jackfield.request import ChatRequest
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_multi_agent import (
+    DialogueSimulator,
+    GroupChat,
+    GroupChatAutoRouter,
+    GroupChatCreator,
+    HumanSimulator,
+    Router,
+    UserAgent,
+    group_config,
+)
+from jackfield_multi_agent.transcript import Transcript
+from jackfield_testkit.records import MemoryStore
+
+CJK = re.compile("[\u4e00-\u9fff]")
+PIXEL = "data:image/png;base64,AA=="
+
+
+def says(name: str, *texts: str, **options: Any) -> BasicAgent:
+    """An agent that says these texts, and the last one from then on."""
+    left = list(texts) or [f"I am {name}."]
+
+    def script(_: ChatRequest) -> list[ModelEvent]:
+        return answer(left.pop(0) if len(left) > 1 else left[0])
+
+    return BasicAgent(llm=ScriptedModel(script), name=name, description=f"Is {name}.", **options)
+
+
+def texts_of(agent: Agent, number: int = 0) -> list[str]:
+    assert isinstance(agent.llm, ScriptedModel)
+    return [message.get_text_content() for message in agent.llm.requests[number].messages]
+
+
+# --- languages ---
+
+
+def two() -> list[Agent]:
+    return [says("al"), says("bo")]
+
+
+KINDS: dict[str, Callable[[ScriptedModel], Agent]] = {
+    "router": lambda llm: Router(llm=llm, agents=two()),
+    "host": lambda llm: GroupChat(two(), llm=llm, max_round=2),
+    "host alone": lambda llm: GroupChatAutoRouter(llm=llm, agents=two()),
+    "creator": lambda llm: GroupChatCreator(llm=llm),
+    "human": lambda llm: HumanSimulator(llm=llm),
+    "member": lambda llm: GroupChat([BasicAgent(llm=llm, name="al")], max_round=2),
+}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_prompt_is_in_the_language_of_the_run(kind: str, lang: Any) -> None:
+    llm = ScriptedModel(lambda _: answer("?!"))
+    KINDS[kind](llm).run_nonstream("¡!", lang=lang)
+    assert llm.requests
+    for request in llm.requests:
+        assert request.lang == lang
+        prompts = [message.get_text_content() for message in request.messages]
+        assert {bool(CJK.search(text)) for text in prompts if text not in ("¡!", "?!")} == {lang == "zh"}
+
+
+# --- ends ---
+
+
+def paid(store: MemoryStore, script: Callable[[ChatRequest], list[ModelEvent]]) -> DialogueSimulator:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    clerk = FnCallAgent([pay], ScriptedModel(script), name="clerk")
+    return DialogueSimulator(says("me", "More."), clerk, max_round=2, store=store)
+
+
+@pytest.mark.parametrize("read", [0, 1], ids=["first answer", "second answer"])
+def test_a_call_in_a_dialogue_is_approved_in_another_program(read: int) -> None:
+    store = MemoryStore()
+
+    def script(request: ChatRequest) -> list[ModelEvent]:
+        texts = [message.get_text_content() for message in request.messages]
+        return calls(("pay", {})) if texts.count("More.") == read and "paid" not in texts else answer("Well.")
+
+    paused = paid(store, script).ask("Pay.")
+    assert paused.stop_reason == "approval_needed"
+    result = paid(store, script).resume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True))
+    assert (result.stop_reason, [one.content for one in result.messages].count("paid")) == ("finished", 1)
+
+
+CANCELLED: dict[str, Callable[[], Agent]] = {
+    "manual": lambda: GroupChat(two(), "manual"),
+    "person": lambda: UserAgent(name="me"),
+    "person in a group": lambda: GroupChat([UserAgent(name="me"), says("al")], "round_robin"),
+    "router that searches": lambda: Router(
+        llm=ScriptedModel([]), agents=two(), rag_cfg={}, files=[__file__], name="router"
+    ),
+    "creator": lambda: GroupChatCreator(llm=ScriptedModel([])),
+    "human": lambda: HumanSimulator(llm=ScriptedModel([])),
+    "host": lambda: GroupChat(two(), llm=ScriptedModel([])),
+    "host alone": lambda: GroupChatAutoRouter(llm=ScriptedModel([]), agents=two()),
+}
+
+
+@pytest.mark.parametrize("kind", CANCELLED)
+def test_a_cancelled_run_asks_nobody_and_waits_for_nobody(kind: str) -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    stream = CANCELLED[kind]().stream("Hello", cancel=cancel)
+    assert [event for event in stream if isinstance(event, PluginEvent)] == []
+    assert (stream.result.stop_reason, stream.result.messages) == ("cancelled", ())
+
+
+def test_turns_are_those_of_each_answer_in_a_dialogue() -> None:
+    result = DialogueSimulator(says("me"), says("it"), max_round=3, limits={"turns": 1}).ask("Hello")
+    assert (result.stop_reason, len(result.messages)) == ("finished", 6)
+
+
+def test_a_stream_of_a_dialogue_shows_each_question_as_the_users() -> None:
+    dialogue = DialogueSimulator(says("me", "Why?", "<|STOP|>"), says("it", "So."), max_round=3)
+    shown = [event.messages for event in dialogue.stream("Hello") if isinstance(event, ResponseReplaced)]
+    assert [[(one.role, one.content) for one in messages][-1] for messages in shown] == [
+        ("assistant", "So."),
+        ("user", "Why?"),
+        ("assistant", "So."),
+        ("user", "<|STOP|>"),
+    ]
+
+
+def test_a_system_message_of_the_caller_reaches_both_sides_of_a_dialogue() -> None:
+    user, assistant = says("me"), says("it")
+    DialogueSimulator(user, assistant, max_round=1).ask([Message("system", "Rhyme."), Message("user", "Hello")])
+    assert ["Rhyme." in texts_of(agent)[0] for agent in (user, assistant)] == [True, True]
+
+
+def test_a_simulated_user_takes_other_questions_later_in_a_dialogue() -> None:
+    questions = str([f"{number}?" for number in range(50)]).replace("'", '"')
+    history: list[Message] = []
+    asked = set()
+    for _ in range(6):
+        history += [Message("user", "Yes."), Message("assistant", "No.")]
+        human = HumanSimulator(llm=ScriptedModel([answer(questions)]))
+        asked.add(human.ask([*history, Message("user", "And?")]).text)
+    assert len(asked) > 1
+
+
+@pytest.mark.parametrize("text", ["[STOP]", "I think we are done. [STOP]"])
+def test_a_host_stops_wherever_it_says_so(text: str) -> None:
+    result = GroupChat(two(), llm=ScriptedModel([answer("bo"), answer(text)]), max_round=9).ask("Hello")
+    assert [message.name for message in result.messages] == ["bo"]
+
+
+@pytest.mark.parametrize("kind", ["host", "human"])
+def test_an_answer_in_an_event_is_cut(kind: str) -> None:
+    stream = KINDS[kind](ScriptedModel(lambda _: answer("x" * 300))).stream("Hello")
+    events = [event for event in stream if isinstance(event, PluginEvent)]
+    assert {event.data["answer"] for event in events} == {"x" * 200}
+
+
+# --- groups in dicts ---
+
+
+def test_a_member_in_a_dict_has_its_description_and_its_files(tmp_path: Path) -> None:
+    (tmp_path / "menu.txt").write_text("Tea costs 3 euros.", encoding="utf-8")
+    seller = {"name": "seller", "description": "Sells.", "knowledge_files": [str(tmp_path / "menu.txt")]}
+    config = {"background": "In a shop.", "agents": [seller, {"name": "guard", "description": "Guards."}]}
+    llm = ScriptedModel(lambda _: answer("Yes."))
+    GroupChat(config, "round_robin", llm, background="On a boat.", max_round=2).ask("What does tea cost?")
+    shown = [request.messages[0].get_text_content() for request in llm.requests]
+    assert ["Tea costs 3 euros." in text for text in shown] == [True, False]
+    assert all("- seller: Sells.\n- guard: Guards." in text for text in shown)
+    assert all("On a boat." in text and "In a shop." not in text for text in shown), "an argument comes first"
+
+
+def test_prompts_of_a_group_are_those_of_its_host() -> None:
+    llm = ScriptedModel([answer("[STOP]")])
+    GroupChat(two(), llm=llm, prompts={"host": "Pick one."}).ask("Hello")
+    assert llm.requests[0].messages[-1].content == "Pick one."
+
+
+def test_what_a_router_spends_on_its_search_counts(tmp_path: Path) -> None:
+    (tmp_path / "menu.txt").write_text("Tea costs 3 euros.", encoding="utf-8")
+    llm = ScriptedModel(lambda _: answer('{"keywords_en": ["tea"]}'))
+    router = Router(
+        llm=llm, agents=two(), files=[str(tmp_path / "menu.txt")], rag_cfg={"rag_keygen_strategy": "GenKeyword"}
+    )
+    result = router.ask("What does tea cost?")
+    assert len(llm.requests) == 2
+    assert result.usage.total_tokens == 4
+
+
+# --- designs ---
+
+
+@pytest.mark.parametrize("text", ["", "Sorry."])
+def test_a_design_ends_as_its_model_did(text: str) -> None:
+    result = GroupChatCreator(llm=ScriptedModel([answer(text)])).ask("A ship, please")
+    assert (result.stop_reason, result.text) == ("finished" if text else "empty_reply", text)
+
+
+def test_a_role_has_only_texts_and_a_later_design_replaces_all_roles() -> None:
+    roles = '{"agents": [{"name": "mate", "description": null, "instructions": "", "age": 5}, {"name": " "}]}'
+    first = GroupChatCreator(llm=ScriptedModel([answer(roles)])).ask("A ship, please")
+    assert group_config(first.history) == {"background": "", "agents": [{"name": "mate"}]}
+    second = GroupChatCreator(llm=ScriptedModel([answer(roles.replace("mate", "cook"))]))
+    history = second.ask("Another, please", history=first.history).history
+    assert group_config(history)["agents"] == [{"name": "cook"}], "the roles of an earlier design count no more"
+
+
+# --- views ---
+
+
+def text(content: str) -> ContentItem:
+    return ContentItem(text=content)
+
+
+VIEWS: list[tuple[Message, list[ContentItem] | str, str]] = [
+    (Message("assistant", "Yes.", name="al"), "al: Yes.", "al: Yes."),
+    (Message("assistant", " ", name="al"), [], ""),
+    (Message("assistant", [text("See"), text("  ")], name="al"), "al: See", "al: See"),
+    (Message("assistant", [ContentItem(image=PIXEL)], name="al"), [text("al:"), ContentItem(image=PIXEL)], "al: "),
+    (
+        Message("assistant", [text(" See "), ContentItem(image=PIXEL)], name="al"),
+        [text("al: See"), ContentItem(image=PIXEL)],
+        "al: See ",
+    ),
+    (Message("assistant", [ContentItem(file="own.txt")], name="al"), [], "al: "),
+    (Message("user", [ContentItem(file="a.txt")]), [ContentItem(file="a.txt")], ""),
+    (
+        Message("user", [ContentItem(file="a.txt")], name="Eve"),
+        [text("Eve:"), ContentItem(file="a.txt")],
+        "Eve: ",
+    ),
+    (Message("assistant", "", name="al", function_call=FunctionCall("look", "{}")), [], ""),
+    (Message("function", "secret", name="look"), [], ""),
+]
+
+
+@pytest.mark.parametrize(("message", "shown", "line"), VIEWS)
+def test_others_see_what_was_said_and_attachments_that_they_may_open(
+    message: Message, shown: Sequence[ContentItem] | str, line: str
+) -> None:
+    transcript = Transcript(["al", "bo"], [message])
+    seen = [one.content for one in transcript.seen_by("bo", "cue") if one.content != "cue"]
+    assert seen == ([shown] if shown else [])
+    (said,) = transcript.lines or [""]
+    assert said.startswith(line)
+    assert [item.value for item in message.items if item.text is None and item.value in said] == [
+        item.value for item in message.items if item.file
+    ]
