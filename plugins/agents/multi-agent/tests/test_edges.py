@@ -64,16 +64,16 @@ KINDS: dict[str, Callable[[ScriptedModel], Agent]] = {
 }
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("question", "lang"), [("你好", "en"), ("Hello", "zh")])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_prompt_is_in_the_language_of_the_run(kind: str, lang: Any) -> None:
+def test_every_prompt_is_in_the_language_of_the_run(kind: str, question: str, lang: Any) -> None:
     llm = ScriptedModel(lambda _: answer("?!"))
-    KINDS[kind](llm).run_nonstream("¡!", lang=lang)
+    KINDS[kind](llm).run_nonstream(question, lang=lang)
     assert llm.requests
     for request in llm.requests:
-        assert request.lang == lang
-        prompts = [message.get_text_content() for message in request.messages]
-        assert {bool(CJK.search(text)) for text in prompts if text not in ("¡!", "?!")} == {lang == "zh"}
+        assert request.lang == lang, "that of the caller, in whatever language the question is"
+        prompts = [message.get_text_content().replace(question, "?!") for message in request.messages]
+        assert {bool(CJK.search(text)) for text in prompts if text != "?!"} == {lang == "zh"}
 
 
 # --- ends ---
