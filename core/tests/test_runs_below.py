@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import HandedOff, RunEvent, TextDelta, ToolStarted, TurnFinished, TurnStarted
 from jackfield.messages import Usage
 from jackfield.runs._limits import limit_reached
-from jackfield.streams import CancelToken
+from jackfield.streams import CancelToken, Interrupted, InterruptibleWait, interruptible
 from jackfield.tools import PlannedCall, ToolContext, ToolExecutor
 from jackfield.tools._base import CallingRun
 from jackfield.tools._rules import Ask, CallRules
@@ -228,18 +228,48 @@ def test_after_a_hand_off_messages_carry_the_name_of_the_new_agent() -> None:
 
 
 def test_a_cancel_that_comes_right_before_a_wait_ends_the_wait() -> None:
-    token = CancelToken()
+    token, wait = CancelToken(), InterruptibleWait()
 
-    async def wait(scope: asyncio.Timeout) -> None:
-        async with asyncio.timeout(20), scope:
+    async def be_interrupted() -> None:
+        async with asyncio.timeout(20):
             token.cancel()
-            token.enter(scope)
+            token.enter(wait)
+            with wait:
+                await asyncio.Event().wait()
+
+    with pytest.raises(Interrupted):
+        asyncio.run(be_interrupted())
+
+
+def test_a_wait_that_is_over_interrupts_only_what_must_be_waited_for() -> None:
+    async def read() -> None:
+        async def events() -> AsyncIterator[int]:
+            yield 1
+            yield 2
             await asyncio.Event().wait()
 
-    async def interrupted() -> bool:
-        scope = asyncio.timeout_at(None)
-        with pytest.raises(TimeoutError):
-            await wait(scope)
-        return scope.expired()
+        async for number in interruptible(events(), ends_at=asyncio.get_running_loop().time()):
+            await asyncio.sleep(0.01)
+            numbers.append(number)
 
-    assert asyncio.run(interrupted())
+    numbers: list[int] = []
+    with pytest.raises(Interrupted):
+        asyncio.run(read())
+    assert numbers == [1, 2]
+
+
+def test_a_cancel_of_the_task_is_no_interruption() -> None:
+    async def read() -> None:
+        async def events() -> AsyncIterator[int]:
+            await asyncio.Event().wait()
+            yield 1
+
+        token = CancelToken()
+        task = asyncio.create_task(anext(interruptible(events(), ends_at=None, cancel=token)))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        token.cancel()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(read())

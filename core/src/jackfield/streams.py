@@ -35,7 +35,7 @@ class CancelToken:
     def __init__(self) -> None:
         self._cancelled = False
         self._lock = threading.Lock()
-        self._waits: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
+        self._waits: dict[InterruptibleWait, asyncio.AbstractEventLoop] = {}
 
     @property
     def cancelled(self) -> bool:
@@ -47,28 +47,59 @@ class CancelToken:
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())
-        for scope, loop in waits:
-            loop.call_soon_threadsafe(self._wake, scope)
+        for wait, loop in waits:
+            loop.call_soon_threadsafe(wait.interrupt)
 
-    def _wake(self, scope: asyncio.Timeout) -> None:
-        if scope in self._waits:  # it may have ended meanwhile
-            scope.reschedule(0)
-
-    def enter(self, scope: asyncio.Timeout) -> None:
-        """Register a wait inside `scope`, which a cancellation ends."""
+    def enter(self, wait: InterruptibleWait) -> None:
+        """Register a wait, which a cancellation ends."""
         with self._lock:
-            self._waits[scope] = asyncio.get_running_loop()
+            self._waits[wait] = asyncio.get_running_loop()
             if self._cancelled:
-                scope.reschedule(0)
+                wait.interrupt()
 
-    def leave(self, scope: asyncio.Timeout) -> None:
+    def leave(self, wait: InterruptibleWait) -> None:
         """Forget a wait that is over."""
         with self._lock:
-            self._waits.pop(scope, None)
+            self._waits.pop(wait, None)
 
 
 class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an error of users
     """The time limit has passed, or the run is cancelled."""
+
+
+class InterruptibleWait:
+    """A context manager in which a task waits, again and again, until `interrupt` is called.
+
+    `asyncio.timeout` does the same once: a timer and a scope for each event would cost more than the event.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[object] | None = None
+        self._earlier_cancels = 0
+        self._is_over = self._has_cancelled = False
+
+    def interrupt(self) -> None:
+        """End the present wait and all later ones. Call it in the task's event loop, between its steps."""
+        self._is_over = True
+        if self._task is not None and not self._has_cancelled:
+            self._has_cancelled = True
+            self._task.cancel()
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("events of a run can only be read inside a task of asyncio")
+        self._task, self._earlier_cancels = task, task.cancelling()
+        if self._is_over:  # what does not have to be waited for still arrives
+            asyncio.get_running_loop().call_soon(self.interrupt)
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Raise `Interrupted` in place of the cancellation that `interrupt` has caused."""
+        task, self._task = self._task, None
+        if self._has_cancelled and task is not None:
+            self._has_cancelled = False
+            if task.uncancel() <= self._earlier_cancels and isinstance(error, asyncio.CancelledError):
+                raise Interrupted from error
 
 
 async def interruptible(
@@ -81,27 +112,22 @@ async def interruptible(
     Raises:
         Interrupted: The time is over, or `cancel` was used.
     """
-    async with closing(events):
-        while not (cancel and cancel.cancelled):
-            scope = asyncio.timeout_at(ends_at)
-            try:
-                event = await _next_inside(scope, events, cancel)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                if scope.expired():
-                    raise Interrupted from error
-                raise
-            yield event
-        raise Interrupted
-
-
-async def _next_inside(scope: asyncio.Timeout, events: AsyncIterator[T], cancel: CancelToken | None) -> T:
-    async with scope:
+    wait = InterruptibleWait()
+    timer = None if ends_at is None else asyncio.get_running_loop().call_at(ends_at, wait.interrupt)
+    if cancel:
+        cancel.enter(wait)
+    try:
+        async with closing(events):
+            while not (cancel and cancel.cancelled):
+                with wait:
+                    try:
+                        event = await anext(events)
+                    except StopAsyncIteration:
+                        return
+                yield event
+            raise Interrupted
+    finally:
+        if timer is not None:
+            timer.cancel()
         if cancel:
-            cancel.enter(scope)
-        try:
-            return await anext(events)
-        finally:
-            if cancel:
-                cancel.leave(scope)
+            cancel.leave(wait)
