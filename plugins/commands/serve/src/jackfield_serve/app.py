@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,10 +223,10 @@ class ServingApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, face: HttpServer | None) -> None:
         began = is_gone = False
 
-        async def watch(message: MutableMapping[str, Any]) -> None:
+        def watch(message: MutableMapping[str, Any]) -> Awaitable[None]:
             nonlocal began
             began = True
-            await send(message)
+            return send(message)
 
         async def listen() -> MutableMapping[str, Any]:
             nonlocal is_gone

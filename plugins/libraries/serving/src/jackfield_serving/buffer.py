@@ -69,6 +69,8 @@ class EventBuffer:
         """Return the events after a number; None if they begin before the buffer."""
         if cursor < self.floor:
             return None
+        if cursor >= self.last:  # the reader waits for the next event
+            return []
         start = bisect_right(self._numbers, cursor)
         if start == len(self._numbers):
             return []

@@ -122,6 +122,8 @@ class LiveRun:
                 self._readers = [one for one in self._readers if one is not reader]
 
     def _wake(self) -> None:
+        if not self._readers:
+            return
         readers, self._readers = self._readers, []
         for reader in readers:
             if not reader.done():

@@ -261,7 +261,7 @@ class Serving:
         self._driver.begin(served, live, pending)
         return run_id
 
-    async def attach(
+    def attach(
         self, run_id: str, *, after: int = 0, owner: str = "", cancel_on_leave: bool = False
     ) -> AsyncIterator[Numbered]:
         """Yield the events of a run after a number: recorded ones, then live ones, until it ends or pauses.
@@ -279,16 +279,19 @@ class Serving:
             RunNotFoundError: The owner has no such run.
             StoreError: The record cannot be read.
         """
-        await self._check_owner(run_id, owner)
+        events = self._events(run_id, after, owner)
+        return self._cancelling_on_leave(run_id, events) if cancel_on_leave else events
+
+    async def _cancelling_on_leave(self, run_id: str, events: AsyncIterator[Numbered]) -> AsyncIterator[Numbered]:
         is_read = False
         try:
-            async with closing(self._events(run_id, after)) as events:
+            async with closing(events):
                 async for numbered in events:
                     yield numbered
             is_read = True
         finally:
             live = self._driver.find(run_id)
-            if cancel_on_leave and not is_read and live is not None:
+            if not is_read and live is not None:
                 live.cancel.cancel()
 
     async def answer(self, run_id: str, answers: Mapping[str, Answer], *, owner: str = "") -> None:
@@ -578,7 +581,8 @@ class Serving:
 
     # --- events ---
 
-    async def _events(self, run_id: str, after: int) -> AsyncIterator[Numbered]:
+    async def _events(self, run_id: str, after: int, owner: str) -> AsyncIterator[Numbered]:
+        await self._check_owner(run_id, owner)
         cursor, reader = after, Reader()
         recorded: RecordedEvents | None = None
         while True:
@@ -599,6 +603,9 @@ class Serving:
                 following = floor or (batch[-1].number if batch else cursor)
                 is_over = floor is None and stored.state != RUNNING
             for numbered in batch:
+                if numbered.event.event.is_delta:
+                    yield numbered
+                    continue
                 for one in reader.complete(numbered):
                     yield one
             if is_over:
