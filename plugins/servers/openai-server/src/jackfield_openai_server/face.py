@@ -9,6 +9,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 
 from jackfield.config import Config
 from jackfield.errors import ConfigError
@@ -109,14 +110,23 @@ def _refusals(reasons: Mapping[str, str]) -> dict[str, _Handler]:
     return {method: refuse(reason) for method, reason in reasons.items()}
 
 
-def _route(path: str, **handlers: _Handler) -> Route:
-    async def handle(request: Request) -> Response | EventStream:
+class _Endpoint:
+    """Answers the requests at one path. Starlette passes each part of a response to it without layers between."""
+
+    def __init__(self, handlers: Mapping[str, _Handler]) -> None:
+        self._handlers = handlers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
         method = "GET" if request.method == "HEAD" else request.method
         try:
-            return await handlers[method](request)
+            response: Response | EventStream = await self._handlers[method](request)
         except ParameterError as error:
-            return JSONResponse({"error": error_object(error.refusal, error.param)}, error.status)
+            response = JSONResponse({"error": error_object(error.refusal, error.param)}, error.status)
         except ClientLeftError:
-            return Response()
+            response = Response()
+        await response(scope, receive, send)
 
-    return Route(path, handle, methods=list(handlers))
+
+def _route(path: str, **handlers: _Handler) -> Route:
+    return Route(path, _Endpoint(handlers), methods=list(handlers))

@@ -111,6 +111,9 @@ class AnswerEnded:
 Change: TypeAlias = Began | Grew | Ended | AnswerEnded
 
 
+_REPORTS = (PluginEvent, ToolFinished)  # a union would be made for each event
+
+
 class ItemFold:
     """Folds the events of one answer.
 
@@ -144,7 +147,16 @@ class ItemFold:
     def feed(self, placed: RunEvent) -> Iterator[Change]:  # noqa: C901, PLR0912 - one case for each event
         """Yield the changes that follow from one event; none once the answer is complete."""
         event = placed.event
-        if isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
+        if (
+            type(event) is TextDelta  # most events are
+            and self._open is not None
+            and self._open.kind == "message"
+            and not (placed.depth or self._repeating)
+        ):
+            self._pieces.append(event.text)
+            yield Grew(self._open, event.text)
+            return
+        if isinstance(event, _REPORTS):  # what a nested agent was shown counts as well
             report = event.data if isinstance(event, PluginEvent) else event.metadata
             self._sources.update(dict.fromkeys(sources_in(report)))
             if CITATIONS in report and isinstance(event, PluginEvent):
