@@ -135,6 +135,73 @@ def test_it_sees_nothing_of_the_users_session_and_leaves_nothing_behind(
 
 
 @posix
+@pytest.mark.parametrize(
+    ("data", "old", "new"),
+    [
+        (WORD, "doc", "docx"),
+        (b"{\\rtf1 Tea}", "doc", "docx"),
+        (OLE + "PowerPoint Document".encode("utf-16-le"), "ppt", "pptx"),
+    ],
+)
+def test_the_content_decides_what_a_file_is_turned_into(
+    files: Any, tmp_path: Path, data: bytes, old: str, new: str
+) -> None:
+    made, note = tmp_path / "answer", tmp_path / "note"
+    made.write_bytes(
+        files.word(lambda document: document.add_paragraph("Tea"))
+        if new == "docx"
+        else files.slides(lambda one: setattr(one.slides.add_slide(one.slide_layouts[5]).shapes.title, "text", "Tea"))
+    )
+    script = (
+        f'for file; do :; done; echo "$@" > {note}; cat "$file" >> {note}; '
+        f'cp "$HOME/profile/user/registrymodifications.xcu" {note}.settings; while [ "$1" != --outdir ]; do shift; done; mkdir -p "$2"; cp {made} "$2/document.{new}"'
+    )
+    soffice = program(tmp_path, script)
+    document = LegacyParser(LegacyConfig(soffice=soffice)).parse(data, source="a.doc")
+    assert (document.source, document.blocks[0].text) == ("a.doc", "Tea")
+    command, content = note.read_bytes().split(b"\n", 1)
+    assert command.split()[:3] == [b"--headless", b"--norestore", b"--nolockcheck"]
+    assert b" --convert-to " + new.encode() + b" " in command
+    assert command.endswith(f"/document.{old}".encode())
+    assert content == data
+    settings = Path(f"{note}.settings").read_text()
+    for name in ("BlockUntrustedRefererLinks", "DisableActiveContent", "DisableMacrosExecution"):
+        assert f'"{name}" oor:op="fuse"><value>true</value>' in settings
+
+
+@posix
+def test_the_first_of_its_usual_names_on_the_path_is_started(
+    tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "note"
+    for name in ("libreoffice", "soffice"):
+        (tmp_path / "office").unlink(missing_ok=True)
+        program(tmp_path, f"echo {name} > {note}; {answer}")
+        (tmp_path / "office").rename(tmp_path / name)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        assert parse("").blocks[0].text == "Green tea."
+        assert note.read_text() == f"{name}\n"
+
+
+@posix
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    _without_network()  # it keeps what it finds out
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(DocParserError, match=r"^a\.doc cannot be read: .*office cannot be started \(Cannot allocate"):
+        parse(program(tmp_path, "exit 0"))
+
+
+@posix
+def test_its_memory_and_its_time_are_limited(tmp_path: Path, answer: str) -> None:
+    note = tmp_path / "note"
+    parse(program(tmp_path, f"ulimit -v > {note}; ulimit -t >> {note}; {answer}"))
+    assert note.read_text().split() == [str(4 * 2**20), "90"]
+
+
+@posix
 def test_two_run_at_once_each_in_its_own_folder(tmp_path: Path, answer: str) -> None:
     # Each waits until the other has begun.
     scripts = [

@@ -50,6 +50,57 @@ def test_a_quotation_mark_that_is_never_closed_hides_no_rows() -> None:
     assert table(f'a,b\n"inch,x\n{rows}').count("\n") == 20_002
 
 
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a,b;c\n", ","),  # of two that divide equally, the usual one
+        ("a\tb;c\n", "\t"),
+        ("a;b|c\n", ";"),
+        ("a,b;c;d\n", ";"),
+        ("a,b;c\n1;2\n", ";"),
+        ("alone\n", ","),
+        ("a;b\n" + 49 * "1;2\n" + 500 * "x,y,z\n", ";"),
+        ("a;b\n" + 22 * "1;2\n" + 27 * "x,y,z\n", ","),
+        ("\n \n" * 20 + "a;b\n" + "x,y,z\n" * 30, ","),
+        ('"a,b";"c,d"\n"e,f";g\n', ";"),
+        ("one;two,three,four\nfive;six\nseven;eight\n", ";"),
+    ],
+)
+def test_the_separator_divides_the_first_fifty_lines_most_evenly(text: str, delimiter: str) -> None:
+    assert CsvParser().parse(text.encode(), source="x.csv").metadata["delimiter"] == delimiter
+
+
+def test_the_separator_and_the_encoding_are_noted() -> None:
+    document = CsvParser(CsvConfig(delimiter="-")).parse("é-b\n".encode("utf-16"), source="x.csv")
+    assert document.blocks[0].text == "| é | b |\n|---|---|"
+    assert (document.metadata["delimiter"], document.metadata["encoding"]) == ("-", "utf-16")
+
+
+@pytest.mark.parametrize(("limit", "is_read"), [(3, True), (2, False)])
+def test_a_file_may_have_as_many_columns_as_allowed(limit: int, is_read: bool) -> None:
+    parser = CsvParser(CsvConfig(max_columns=limit))
+    if is_read:
+        assert parser.parse(b"a,b\n1,2,3\n", source="x.csv").blocks
+    else:
+        with pytest.raises(
+            DocParserError, match=r"^x\.csv cannot be read: a row has 3 columns\. Split it, or raise max_c"
+        ):
+            parser.parse(b"a,b\n1,2,3\n", source="x.csv")
+
+
+@pytest.mark.parametrize("text", ["\n", ",,\n,\n", '""\n', "   "])
+def test_a_file_without_values_is_empty(text: str) -> None:
+    with pytest.raises(DocParserError, match=r"^x\.csv is empty"):
+        CsvParser().parse(text.encode(), source="x.csv")
+
+
+def test_a_quote_that_hides_the_separators_leaves_them_to_be_counted() -> None:
+    rows = "".join(f"{number};x,y;z\n" for number in range(20_000))
+    document = CsvParser().parse(f'a;b;c\n"{rows}'.encode(), source="x.csv")
+    assert document.metadata["delimiter"] == ";"
+    assert document.blocks[0].text.splitlines()[2] == '| "0 | x,y | z |'
+
+
 def test_too_many_columns_are_refused_by_name() -> None:
     with pytest.raises(DocParserError, match=r"^wide\.csv cannot be read: a row has 1000001 columns"):
         CsvParser().parse(b"," * 1_000_000 + b"x", source="wide.csv")

@@ -234,6 +234,16 @@ def test_a_table_is_on_the_page_it_begins_on(read: Any) -> None:
     ]  # fmt: skip
 
 
+def test_text_that_goes_on_over_a_page_is_on_the_first(read: Any) -> None:
+    broken = f"{run('a')}<w:r><w:lastRenderedPageBreak/></w:r>{run('b')}"
+    heading = f'<w:p><w:pPr><w:pStyle w:val="H1"/></w:pPr>{broken}</w:p>'
+    code = styled("Code", "c") + f'<w:p><w:pPr><w:pStyle w:val="Code"/></w:pPr>{broken}</w:p>'
+    document = read(heading + f"<w:p>{broken}</w:p>" + code, footnotes=note(1, "n"))
+    assert [(block.text, block.page) for block in document.blocks] == [
+        ("ab", 1), ("ab", 2), ("c\nab", 3), ("[^1]: n", 4)
+    ]  # fmt: skip
+
+
 def test_blocks_have_no_pages_if_word_noted_none(read: Any) -> None:
     assert [block.page for block in read(f"<w:p>{run('a')}<w:r><w:br w:type='page'/></w:r></w:p>").blocks] == [None]
 
