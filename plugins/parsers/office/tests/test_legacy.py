@@ -154,7 +154,8 @@ def test_the_content_decides_what_a_file_is_turned_into(
     )
     script = (
         f'for file; do :; done; echo "$@" > {note}; cat "$file" >> {note}; '
-        f'cp "$HOME/profile/user/registrymodifications.xcu" {note}.settings; while [ "$1" != --outdir ]; do shift; done; mkdir -p "$2"; cp {made} "$2/document.{new}"'
+        f'cp "$HOME/profile/user/registrymodifications.xcu" {note}.settings; '
+        f'while [ "$1" != --outdir ]; do shift; done; mkdir -p "$2"; cp {made} "$2/document.{new}"'
     )
     soffice = program(tmp_path, script)
     document = LegacyParser(LegacyConfig(soffice=soffice)).parse(data, source="a.doc")

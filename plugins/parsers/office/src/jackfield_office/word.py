@@ -69,7 +69,7 @@ def _blocks_of(package: Package) -> list[Block]:
     reader.add(drawings_of(package, package.main))
     for name, mark in _NOTES.items():
         reader.read_notes(package.part_beside(f"{name}.xml", f"the {name}"), mark)
-    return reader.finish()
+    return reader.blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +138,6 @@ class _Reader:
                 author = note.get(_W + "author")
                 text = f"{author}: {text}" if author else text
                 self._add(f"[^{mark}{note.get(_W + 'id')}]: {text}", "paragraph")
-
-    def finish(self) -> list[Block]:
-        """Return the blocks that were read."""
-        self._end_lines()
-        return self.blocks
 
     def _paragraph(self, paragraph: Element) -> None:
         boxes = list(paragraph.iter(_BOX)) if self.has_boxes else []

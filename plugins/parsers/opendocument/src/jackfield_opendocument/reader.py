@@ -193,7 +193,8 @@ class Reader:
         first = self.package.styles.first_number(style, level)
         goes_on = element.get(TEXT + "continue-numbering") == "true" or element.get(TEXT + "continue-list") is not None
         count = self._counts.get((style, level)) if goes_on else None
-        count = count if count is not None else (first or 1) - 1
+        if count is None:
+            count = (1 if first is None else first) - 1
         for item in element:
             lead = "  "
             if item.tag == TEXT + "list-item":

@@ -41,7 +41,7 @@ class OdpParser(Parser):
         if not blocks:
             raise DocParserError(f"{source} has no text: its slides may hold pictures only")
         title, metadata = package.metadata()
-        first = "" if blocks[0].text == "Slide 1" else blocks[0].text
+        first = "" if blocks[0].text == f"Slide {blocks[0].page}" else blocks[0].text
         metadata["slides"] = len(slides)
         return Document(source, tuple(blocks), content_hash="", title=title or first, metadata=metadata)
 

@@ -55,7 +55,7 @@ class Styles:
         return any(style.begins_page for _, style in self._bases(name))
 
     def first_number(self, list_style: str, level: int) -> int | None:
-        """Return the first number of a list at a level, from 1; None if it has bullets."""
+        """Return the first number of a list at a level, which may be 0; None if it has bullets."""
         return self._starts.get((list_style, level))
 
     def _bases(self, name: str) -> Iterator[tuple[str, _Style]]:
