@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
+from jackfield_opendocument.names import TABLE
 from jackfield_opendocument.sheets import OdsParser, _letters
 from jackfield_opendocument.slides import OdpParser
-from jackfield_opendocument.tables import Spare
+from jackfield_opendocument.tables import Spare, repeats
 from jackfield_opendocument.texts import OdtParser
 
 STYLES = """
@@ -219,6 +223,8 @@ COVERED = "<table:covered-table-cell/>"
          f"<table:table-rows>{row(cell('a'))}</table:table-rows></table:table-row-group></table:table>", ["h", "a"]),
         (table(f"<table:table-cell><text:p>a</text:p>{table(cell('b'), cell('c'))}</table:table-cell>" + cell("d")),
          ["a<br>b<br>c | d"]),
+        (table(cell("a") + cell("b", 'table:number-rows-spanned="2"') + cell("c"), cell("") + COVERED + cell("d")),
+         ["a | b | c", " | b | d"]),
         (table(cell("a", 'table:number-columns-repeated="x"') + cell("b", 'table:number-columns-repeated="0"')),
          ["a | b"]),
     ],
@@ -235,14 +241,22 @@ def test_merged_cells_of_a_spreadsheet_are_not_repeated(file: Any) -> None:
 
 
 def test_repetitions_are_counted_down_to_one() -> None:
-    from lxml import etree
-
     spare = Spare(etree.fromstring("<a/>"))
     assert [spare.repetitions(3), spare.repetitions(1), spare.repetitions(0)] == [3, 1, 1]
     # One element allows 2 ** 20 + 100 characters, of which two are used.
     assert spare.repetitions(9, 2**19) == 3
     assert [spare.repetitions(200), spare.repetitions(200), spare.repetitions(5, 1)] == [99, 1, 1]
     assert Spare(etree.fromstring("<a><b/></a>")).repetitions(10**9) == 2**20 + 200 + 1
+
+
+@pytest.mark.parametrize(
+    ("stated", "count"),
+    [("2", 2), ("1048576", 1_048_576), ("1048577", 1_048_576), ("99999999", 1_048_576), ("100000000", 1), ("-1", 1)],
+)
+def test_a_cell_is_repeated_at_most_as_often_as_a_sheet_has_rows(stated: str, count: int) -> None:
+    name = TABLE + "number-rows-repeated"
+    assert repeats(etree.Element("a"), "rows") == 1
+    assert repeats(etree.Element("a", {name: stated}), "rows") == count
 
 
 @pytest.mark.parametrize(("column", "letters"), [(1, "A"), (26, "Z"), (27, "AA"), (52, "AZ"), (53, "BA"), (703, "AAA")])
@@ -318,6 +332,14 @@ def test_a_file_of_another_kind_is_named(file: Any, flat: Any) -> None:
     ):
         with pytest.raises(DocParserError, match=r"^x is not an OpenDocument text: its extension may be wrong"):
             OdtParser().parse(data, source="x")
+
+
+def test_a_zip_file_without_content_is_of_another_kind() -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(DocParserError, match=r"^x is not an OpenDocument text: its extension may be wrong"):
+        OdtParser().parse(data.getvalue(), source="x")
 
 
 def page(*shapes: str) -> str:

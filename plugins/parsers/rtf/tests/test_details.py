@@ -145,6 +145,8 @@ def test_a_group_that_old_programs_skip_may_have_text(word: str) -> None:
         (r"\u228?b", "äb"),
         (r"\u228 \'e4b", "äb"),
         (r"\u228\~b", "äb"),
+        (r"\uc2\u228\~\~b", "äb"),
+        (r"\u b", "b"),
         (r"\u228\u246?b", "äöb"),
         (r"\uc2\u228??b", "äb"),
         (r"\uc2\u228?\'3fb", "äb"),
@@ -219,6 +221,8 @@ def test_a_style_has_the_level_of_its_name_or_the_stated_one(style: str, level: 
     ("text", "levels"),
     [
         (r"\outlinelevel0 a\par b\par\pard c\par", [1, 1, 0]),
+        (r"\outlinelevel a\par", [1]),
+        (r"{\stylesheet{\s0 heading 3;}}\s a\par", [3]),
         (r"\outlinelevel8 a\par\outlinelevel9 b\par\outlinelevel-1 c\par", [9, 0, 0]),
         (r"{\stylesheet heading 1;}\s0 a\par", [0]),
         (r"{\stylesheet{\s1 heading 1;}}\s1 a\par\s2 b\par", [1, 0]),

@@ -140,7 +140,10 @@ class _Storage:
         if not mail.blocks:
             mail.blocks += plain_blocks(self._text(_BODY).encode("utf-8", "replace"), "utf-8", source=source)
         if not mail.blocks and rtf:
-            mail.attach("message.rtf", decompress(rtf))
+            try:
+                mail.attach("message.rtf", decompress(rtf))
+            except ValueError:  # its attachments are worth reading
+                mail.unread.append("its text in RTF")
 
     def _attachments(self) -> list[_Storage]:
         depth = len(self._path)
