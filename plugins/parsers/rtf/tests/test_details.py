@@ -146,7 +146,6 @@ def test_a_group_that_old_programs_skip_may_have_text(word: str) -> None:
         (r"\u228 \'e4b", "äb"),
         (r"\u228\~b", "äb"),
         (r"\uc2\u228\~\~b", "äb"),
-        (r"\u b", "b"),
         (r"\u228\u246?b", "äöb"),
         (r"\uc2\u228??b", "äb"),
         (r"\uc2\u228?\'3fb", "äb"),
