@@ -51,12 +51,12 @@ class TestEml(ParserSuite):
     }
     hostile: ClassVar = {
         "nested.eml": b"Subject: a\n" + NESTED.encode(),
-        "parts.eml": b"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 100_000,
-        "headers.eml": b"Subject: a\n" + b"X: y\n" * 200_000,
-        "words.eml": b"Subject: " + b"=?utf-8?q?a?=" * 100_000 + b"\n\ntext",
-        "parameters.eml": b"Subject: a\nContent-Type: text/plain" + b";a=b" * 50_000 + b"\n\ntext",
-        "html.eml": b"Subject: a\nContent-Type: text/html\n\n" + b"<div>" * 200_000,
-        "base64.eml": b"Subject: a\nContent-Transfer-Encoding: base64\n\n" + b"=" * 2_000_000,
+        "parts.eml": b"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
+        "headers.eml": b"Subject: a\n" + b"X: y\n" * 40_000,
+        "words.eml": b"Subject: " + b"=?utf-8?q?a?=" * 20_000 + b"\n\ntext",
+        "parameters.eml": b"Subject: a\nContent-Type: text/plain" + b";a=b" * 10_000 + b"\n\ntext",
+        "html.eml": b"Subject: a\nContent-Type: text/html\n\n" + b"<div>" * 40_000,
+        "base64.eml": b"Subject: a\nContent-Transfer-Encoding: base64\n\n" + b"=" * 400_000,
     }
 
     @staticmethod
@@ -88,5 +88,5 @@ class TestMsg(ParserSuite):
         self.hostile = {
             "many.msg": ole({**message({0x0037: "a"}), **shared}),
             "deep.msg": ole({**inner, "__properties_version1.0": bytes(32)}),
-            "html.msg": ole(message({0x0037: "a", 0x1013: b"<div>" * 200_000})),
+            "html.msg": ole(message({0x0037: "a", 0x1013: b"<div>" * 40_000})),
         }

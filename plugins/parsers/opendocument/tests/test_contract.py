@@ -106,9 +106,9 @@ class Given(ParserSuite):
         self.hostile = {
             f"bomb.{kind}": file(kind, words.format(" " * 24 * 2**20)),
             f"laughing.{kind}": file(kind, "", **{"content.xml": xml}),
-            f"deep.{kind}": file(kind, "<text:section>" * 100_000),
+            f"deep.{kind}": file(kind, "<text:section>" * 20_000),
             f"sections.{kind}": file(kind, "<text:section>" * 240 + words.format("x") + "</text:section>" * 240),
-            f"many.{kind}": file(kind, words.format("x") * 50_000),
+            f"many.{kind}": file(kind, words.format("x") * 10_000),
             f"rows.{kind}": file(kind, self.inside(REPEATED_ROWS)),
             f"cells.{kind}": file(kind, self.inside(REPEATED_CELLS)),
         }

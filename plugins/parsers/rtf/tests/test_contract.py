@@ -43,13 +43,13 @@ class TestRtf(ParserSuite):
         "word.rtf": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
     }
     hostile: ClassVar = {
-        "groups.rtf": rb"{\rtf1 a" + b"{" * 2_000_000,
-        "notes.rtf": rb"{\rtf1 a" + rb"{\footnote b" * 100_000,
+        "groups.rtf": rb"{\rtf1 a" + b"{" * 200_000,
+        "notes.rtf": rb"{\rtf1 a" + rb"{\footnote b" * 20_000,
         "binary.rtf": rb"{\rtf1 a\bin9999999999 b",
-        "numbers.rtf": rb"{\rtf1 a" + rb"\u9999999999" * 100_000,
-        "cells.rtf": rb"{\rtf1\trowd\clvmrg\cellx1\intbl " + b"x" * 500_000 + rb"\cell\row" + rb"\cell\row" * 100_000,
-        "links.rtf": rb'{\rtf1 a{\field{\*\fldinst HYPERLINK "b"}' + rb"{\fldrslt c" * 100_000,
-        "escapes.rtf": rb"{\rtf1 a" + rb"\'" * 500_000,
+        "numbers.rtf": rb"{\rtf1 a" + rb"\u9999999999" * 20_000,
+        "cells.rtf": rb"{\rtf1\trowd\clvmrg\cellx1\intbl " + b"x" * 500_000 + rb"\cell\row" + rb"\cell\row" * 20_000,
+        "links.rtf": rb'{\rtf1 a{\field{\*\fldinst HYPERLINK "b"}' + rb"{\fldrslt c" * 20_000,
+        "escapes.rtf": rb"{\rtf1 a" + rb"\'" * 100_000,
     }
 
     @staticmethod

@@ -117,10 +117,10 @@ class TestNotebook(ParserSuite):
     }
     hostile: ClassVar = {
         "levels.ipynb": b'{"cells":' * 50_000,
-        "cells.ipynb": b'{"cells": [' + b'{"cell_type":"markdown","source":"- "},' * 50_000 + b"1]}",
-        "quotes.ipynb": notebook(v4.new_markdown_cell("> " * 200_000)),
+        "cells.ipynb": b'{"cells": [' + b'{"cell_type":"markdown","source":"- "},' * 10_000 + b"1]}",
+        "quotes.ipynb": notebook(v4.new_markdown_cell("> " * 40_000)),
         "escapes.ipynb": notebook(
-            v4.new_code_cell("", outputs=[v4.new_output("stream", text="\x1b[" + "1;" * 300_000)])
+            v4.new_code_cell("", outputs=[v4.new_output("stream", text="\x1b[" + "1;" * 100_000)])
         ),
     }
 
@@ -149,12 +149,12 @@ class TestMan(ParserSuite):
     }
     unreadable: ClassVar = {"picture.1": bytes(range(256)) * 8, "white.1": b" \n\t\n "}
     hostile: ClassVar = {
-        "macros.1": b".SH A\n" + b".if n .if n .if n .B x\n" * 50_000,
-        "conditions.1": b".SH A\n" + b".if n " * 200_000 + b".B x\n",
-        "escapes.1": b".SH A\n" + b"\\[" * 500_000 + b"\n" + b"\\h'" * 300_000,
-        "quotes.1": b".SH A\n.B " + b'"' * 1_000_000,
-        "words.1": b".Sh A\n.Op " + b"Op " * 300_000,
-        "spaces.1": b".SH A\n." + b" " * 1_000_000 + b"\n.B " + b"\\ " * 400_000,
+        "macros.1": b".SH A\n" + b".if n .if n .if n .B x\n" * 10_000,
+        "conditions.1": b".SH A\n" + b".if n " * 40_000 + b".B x\n",
+        "escapes.1": b".SH A\n" + b"\\[" * 100_000 + b"\n" + b"\\h'" * 60_000,
+        "quotes.1": b".SH A\n.B " + b'"' * 200_000,
+        "words.1": b".Sh A\n.Op " + b"Op " * 60_000,
+        "spaces.1": b".SH A\n." + b" " * 200_000 + b"\n.B " + b"\\ " * 80_000,
     }
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ _CHARACTERS = {
 }  # fmt: skip
 _SINGLES = {"-": "-", "e": "\\", "\\": "\\", " ": " ", "~": "\xa0", "0": " ", "t": "\t", "'": "´", "`": "`", ".": "."}
 _ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:[^\s\\]|\\.)+)')
+_CONDITIONS = re.compile(r"^(?:[.']\s*+i[fe]\s++n\s++)++")  # those in a condition: read one by one, they nest
 _FONTS = frozenset(("BR", "RB", "BI", "IB", "RI", "IR"))
 _SKIPPED_TO_END = {"de": "..", "de1": "..", "am": "..", "ig": ".."}
 _QUOTES = {
@@ -207,19 +209,21 @@ class _Page:
 
     def _conditional(self, rest: str) -> None:
         condition, _, line = rest.partition(" ")
-        if condition == "n" and not line.lstrip().startswith("\\{"):
-            self.read(line.strip())
+        line = _CONDITIONS.sub("", line.strip(), count=1)
+        if condition == "n" and not line.startswith("\\{"):
+            self.read(line)
 
     def _link(self, rest: str) -> None:
         self._text(" ".join(_arguments(rest)))
 
-    def _mdoc(self, words: list[str]) -> str:
+    def _mdoc(self, line: list[str]) -> str:
         """Return the text of a line in mdoc, in which macros are words among others."""
         text = ""
         closing: list[str] = []
         is_glued = True
+        words = deque(line)
         while words:
-            word = words.pop(0)
+            word = words.popleft()
             if word in _QUOTES:
                 shown, next_glued = _QUOTES[word][0], True
                 closing.append(_QUOTES[word][1])
@@ -234,10 +238,10 @@ class _Page:
             elif word in _PLAIN or word == "Nd":
                 shown, next_glued = "— " if word == "Nd" else "", is_glued or word == "Nd"
             elif word == "Nm":
-                shown, next_glued = words.pop(0) if words and words[0] not in _CLOSING else self._name, False
+                shown, next_glued = words.popleft() if words and words[0] not in _CLOSING else self._name, False
                 self._name = self._name or shown
             elif word == "Xr" and len(words) > 1:
-                shown, next_glued = f"{words.pop(0)}({words.pop(0)})", False
+                shown, next_glued = f"{words.popleft()}({words.popleft()})", False
             elif word == "Ns":
                 shown, next_glued = "", True
             else:

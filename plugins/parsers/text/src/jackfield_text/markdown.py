@@ -91,7 +91,7 @@ def _block(token: Token, lines: Sequence[str]) -> Iterator[Block]:
 
 def _heading(lines: Sequence[str], *, level: int) -> Iterator[Block]:
     if lines[0].lstrip().startswith("#"):
-        text = re.sub(r"(?:^|\s)#+\s*$", "", lines[0].strip().lstrip("#").strip())
+        text = re.sub(r"(?:^|\s)#+\s*$", "", lines[0].strip().lstrip("#").strip()).rstrip()
     else:
         text = " ".join(line.strip() for line in lines[:-1] if line.strip())  # underlined
     if text:
