@@ -93,13 +93,13 @@ HOSTILE = {
         stream(b"", b"/X Do " * 10), *(form(b"/X Do " * 10, b"/X %d 0 R" % number) for number in range(7, 18)),
         form(TEXT, b""),
     ),
-    "packed three times.pdf": page(packed(TEXT + b" " * 30_000_000, times=3)),
-    "states.pdf": page(packed(b"q " * 3_000_000 + TEXT)),
-    "much text.pdf": page(packed(b"BT /F 12 Tf " + b"(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj " * 100_000 + b"ET")),
+    "packed three times.pdf": page(packed(TEXT + b" " * 20_000_000, times=3)),
+    "states.pdf": page(packed(b"q " * 600_000 + TEXT)),
+    "much text.pdf": page(packed(b"BT /F 12 Tf " + b"(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj " * 25_000 + b"ET")),
     "a net.pdf": page(
         packed(
-            b"".join(b"%d 0 m %d 800 l S 0 %d m 600 %d l S " % (n, n, n, n) for n in range(0, 600, 1))
-            + b"".join(b"BT /F 1 Tf %d %d Td (x) Tj ET " % (n % 600, n // 75) for n in range(0, 60_000, 3))
+            b"".join(b"%d 0 m %d 800 l S 0 %d m 600 %d l S " % (n, n, n, n) for n in range(0, 600, 2))
+            + b"".join(b"BT /F 1 Tf %d %d Td (x) Tj ET " % (n % 600, n // 75) for n in range(0, 60_000, 12))
         )
     ),
     "forms with lines.pdf": page(
