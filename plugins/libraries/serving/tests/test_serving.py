@@ -371,6 +371,45 @@ async def _wait() -> str:
     return "done"
 
 
+@pytest.mark.parametrize("is_reader_first", [True, False])
+def test_a_queued_run_that_is_cancelled_ends_without_its_turn_and_the_next_one_has_it(is_reader_first: bool) -> None:
+    async def main() -> None:
+        gate, began = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def wait() -> str:
+            """Wait."""
+            began.set()
+            await gate.wait()
+            return "waited"
+
+        model = ScriptedModel([calls(("wait", {})), answer("The tide is low."), answer("Yes.")])
+        limits = ServingLimits(runs=1)
+        async with Serving({"a": FnCallAgent([wait], model, name="helper")}, limits=limits) as serving:
+            running, cancelled, following = [await serving.start("a", text) for text in ("Tide?", "Wind?", "Sun?")]
+            await began.wait()
+            assert [(await serving.run(one)).phase for one in (running, cancelled, following)] == [
+                "running", "queued", "queued",
+            ]  # fmt: skip
+            assert (serving.active, serving.queued) == (3, 2)
+            reader = asyncio.create_task(read(serving, cancelled))
+            if is_reader_first:
+                await asyncio.sleep(0)
+            await serving.cancel(cancelled)
+            last = (await asyncio.wait_for(reader, 30))[-1].event.event
+            assert isinstance(last, RunFinished)
+            assert last.stop_reason == "cancelled"
+            assert ((await serving.run(running)).phase, len(model.requests)) == ("running", 1)
+            assert (await serving.run(following)).phase == "queued"
+            gate.set()
+            await read(serving, running)
+            await read(serving, following)
+            assert [(await serving.run(one)).text for one in (running, following)] == ["The tide is low.", "Yes."]
+            assert (serving.active, serving.queued) == (0, 0)
+
+    asyncio.run(main())
+
+
 def test_a_session_has_one_run_at_a_time_and_a_run_continues_another() -> None:
     async def main() -> None:
         model = ScriptedModel([calls(("locate", {})), answer("In Rome."), answer("Yes, in Italy.")])

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from jackfield.agents import Agent
@@ -97,7 +97,7 @@ class Driver:
 
     async def _run(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
         try:
-            async with self._slots:
+            async with self._room_for(live):
                 live.is_queued = False
                 await self._run_agent(served, live)
         except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
@@ -110,6 +110,24 @@ class Driver:
             live.close()
             self.count -= 1
             self._keep(live)
+
+    @contextlib.asynccontextmanager
+    async def _room_for(self, live: LiveRun) -> AsyncIterator[None]:
+        """Wait for a run's turn. A cancelled run needs none: its agent ends it without asking a model."""
+        try:
+            async with asyncio.timeout(None) as scope:
+                live.cancel.enter(scope)
+                try:
+                    await self._slots.acquire()
+                finally:
+                    live.cancel.leave(scope)
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _run_agent(self, served: ServedAgent, live: LiveRun) -> None:
         request = live.request
