@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -28,6 +29,7 @@ from jackfield_openai_server.items import AnswerEnded, Change, ItemFold
 from jackfield_openai_server.response_object import ResponseHead
 from jackfield_openai_server.response_stream import ResponseStream
 from jackfield_serve import Tokens, serving_app
+from jackfield_serving import ServingLimits
 from jackfield_testkit.faces import ServedFace
 
 OPENAI_RESPONSE: TypeAdapter[Any] = TypeAdapter(Response)
@@ -83,6 +85,17 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C
         case "json":
             return answer('{"city": "Bonn"}')
     return answer(f"You said: {text}", reasoning="Let me think. 🙂")
+
+
+class Patient(ScriptedModel):
+    """Sends a word and then waits until it is cancelled."""
+
+    began = threading.Event()
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("one moment")
+        self.began.set()
+        await asyncio.sleep(60)
 
 
 @pytest.fixture(scope="module")
@@ -326,6 +339,43 @@ def test_an_approval_continues_the_run(client: openai.OpenAI, approve: bool, tex
     assert (done.output_text == text) if text else ("paid" not in done.output_text)
     with pytest.raises(openai.ConflictError):
         client.responses.create(model="helper", input=[decision], previous_response_id=asked.id)
+
+
+def test_a_response_that_waits_for_approval_is_cancelled_for_good(client: openai.OpenAI) -> None:
+    """Also in a conversation, which takes its next request then."""
+    conversation = client.conversations.create().id
+    asked = client.responses.create(model="helper", input="pay please", conversation=conversation)
+    (request,) = asked.output
+    assert client.responses.cancel(asked.id).id == asked.id
+    decision: Any = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
+    with pytest.raises(openai.ConflictError) as caught:
+        client.responses.create(model="helper", input=[decision], previous_response_id=asked.id)
+    assert caught.value.code == "not_waiting"
+    done = client.responses.create(model="helper", input="Hi", conversation=conversation)
+    assert done.output_text == "You said: Hi"
+    assert client.responses.cancel(done.id).status == "completed"  # it has ended, and stays as it is
+
+
+def test_a_conversation_is_deleted_whatever_its_run_does() -> None:
+    """A run that waits for its turn ends without one; a running one is cancelled, and so is one that is paused."""
+    agent = FnCallAgent([pay], llm=ScriptedModel(script), name="helper")
+    slow = FnCallAgent(llm=Patient([]), name="slow")
+    app = serving_app({"helper": agent, "slow": slow}, faces=["openai"], limits=ServingLimits(runs=1))
+    with ServedFace(app) as face, openai.OpenAI(base_url=f"{face.url}/v1", api_key="none", max_retries=0) as client:
+        paused, running, queued = (client.conversations.create().id for _ in range(3))
+        kept = client.responses.create(model="helper", input="Hi")
+        responses = [client.responses.create(model="helper", input="pay please", conversation=paused)]
+        responses += [
+            client.responses.create(model="slow", input="Hi", conversation=conversation, background=True)
+            for conversation in (running, queued)
+        ]
+        assert Patient.began.wait(30)
+        assert client.responses.retrieve(responses[2].id).status == "queued"
+        for conversation, response in zip((queued, running, paused), reversed(responses), strict=True):
+            assert client.conversations.delete(conversation).deleted
+            with pytest.raises(openai.NotFoundError):
+                client.responses.retrieve(response.id)
+        assert client.responses.retrieve(kept.id) == kept
 
 
 def test_a_response_continues_another_and_repeats_its_request(client: openai.OpenAI) -> None:
