@@ -27,13 +27,13 @@ from jackfield.events import (
     TurnStarted,
     UsageReported,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.plugins import default_host
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.work import part_of_run
 from jackfield_otel.observer import OtelObserver
-from jackfield_otel.pauses import Pauses
+from jackfield_otel.pauses import Pauses, keys_of_calls
 
 from .conftest import SDK, ReceivedSpan, Receiver
 
@@ -390,6 +390,40 @@ def test_the_oldest_paused_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
         pauses.remember([run_id], trace.SpanContext(trace_id=number, span_id=number, is_remote=False))
     linked = {name: [link.context.trace_id for link in pauses.links_to(name, [])] for name in ("one", "two", "three")}
     assert linked == {"one": [3], "two": [], "three": [4]}
+
+
+WAITING = Message("assistant", "", function_call=FunctionCall("pay", '{"amount": 3}'), extra={"function_id": "c1"})
+CONTINUED: dict[str, tuple[str, tuple[Message, ...], bool]] = {
+    "by its id": ("paused", (), True),
+    "by its call": ("new", (Message("user", "Pay."), WAITING), True),
+    "by one of its calls": ("new", (WAITING.replace(extra={"function_id": "c0"}), WAITING), True),
+    "with an answered call": (
+        "new", (WAITING, Message("function", "paid", name="pay", extra={"function_id": "c1"})), False,
+    ),
+    "with another id of the call": ("new", (WAITING.replace(extra={"function_id": "c2"}),), False),
+    "with other arguments": ("new", (WAITING.replace(function_call=FunctionCall("pay", '{"amount": 4}')),), False),
+    "with another tool": ("new", (WAITING.replace(function_call=FunctionCall("buy", '{"amount": 3}')),), False),
+    "with a question": ("new", (WAITING, Message("user", "And now?")), False),
+    "without messages": ("new", (), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CONTINUED))
+def test_a_run_links_to_the_paused_one_by_its_id_or_by_a_call_that_waited(name: str) -> None:
+    run_id, messages, is_linked = CONTINUED[name]
+    pauses = Pauses()
+    assert pauses.links_to(run_id, messages) == []
+    span = trace.SpanContext(trace_id=7, span_id=7, is_remote=False)
+    pauses.remember(["paused", *keys_of_calls([("c1", FunctionCall("pay", '{"amount": 3}'))])], span)
+    assert [link.context for link in pauses.links_to(run_id, messages)] == ([span] if is_linked else [])
+
+
+def test_a_run_and_its_requests_have_the_conversation_that_they_belong_to(sdk: SDK, receiver: Receiver) -> None:
+    for session in ("ada", ""):
+        _agent(sdk, calls(("plain", {"word": "oak"})), answer("A tree.")).ask("Hi", session=session)
+    spans = [span for span in receiver.spans() if span.name.startswith(("invoke_agent", "chat"))]
+    conversations = [span.attributes.get("gen_ai.conversation.id") for span in spans]
+    assert conversations == ["ada"] * 3 + [None] * 3
 
 
 def test_a_run_that_has_finished_is_not_remembered(sdk: SDK, receiver: Receiver) -> None:

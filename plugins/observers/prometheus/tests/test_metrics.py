@@ -29,6 +29,7 @@ from jackfield.events import (
     RunStarted,
     StreamReset,
     TextDelta,
+    ToolFinished,
     TurnFinished,
     TurnStarted,
     UsageReported,
@@ -188,6 +189,66 @@ def test_names_that_models_make_up_become_no_labels(registry: CollectorRegistry)
     _agent(registry, *script, answer("No.")).ask("Hi")
     assert _value(registry, "jackfield_tool_calls_total", tool=OTHER) == 5
     assert _value(registry, "jackfield_tool_calls_total") == 5
+
+
+def test_a_tool_of_the_agent_keeps_its_name_when_it_fails_first(registry: CollectorRegistry) -> None:
+    """A name that failed is known from the agent only, also from an agent that the observer saw before."""
+    observer = PrometheusObserver(registry)
+    one, other = (
+        SimpleNamespace(function_map=dict.fromkeys(names)) for names in (("look_up", "burn"), ("burn", "send"))
+    )
+    for agent in (one, other, SimpleNamespace()):
+        observer.prepare(agent)
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    for name, error in (("look_up", "E"), ("burn", "E"), ("send", "E"), ("made_up", "E"), ("made_by_client", "")):
+        message = Message("function", "x", name=name, extra={"function_id": "c"})
+        observer.observe(RunEvent("r", 2, "a", 0, ToolFinished(0, "c", message, 0.5, error)))
+    counts = {
+        its["tool"]: value
+        for name, its, value in _samples(exposition(registry))
+        if name == "jackfield_tool_calls_total"
+    }
+    assert counts == dict.fromkeys(("look_up", "burn", "send", OTHER, "made_by_client"), 1)
+    assert _value(registry, "jackfield_tool_failures_total", agent="a", error="E") == 4
+    assert _value(registry, "jackfield_tool_duration_seconds_sum", tool="burn") == 0.5
+
+
+def test_the_number_of_tools_whose_names_are_remembered_is_bounded(
+    registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jackfield_prometheus.observer._MAX_KNOWN_TOOLS", 2)
+    observer = PrometheusObserver(registry)
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    for name in ("first", "second", "third"):
+        observer.prepare(SimpleNamespace(function_map={name: None}))
+        message = Message("function", "x", name=name, extra={"function_id": "c"})
+        observer.observe(RunEvent("r", 2, "a", 0, ToolFinished(0, "c", message, 0.5, "E")))
+    assert [_value(registry, "jackfield_tool_calls_total", tool=name) for name in ("first", "second", OTHER)] == [1] * 3
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (Usage(prompt_tokens=3, completion_tokens=5), {"tokens_total": 8, "unpriced_answers_total": 1}),
+        (Usage(reasoning_tokens=7), {"reasoning_tokens_total": 7, "unpriced_answers_total": 1}),
+        (Usage(cached_tokens=4, cost=Decimal(0)), {"cached_tokens_total": 4}),
+        (Usage(cost=Decimal("0.5")), {"cost_total": 0.5}),
+    ],
+    ids=str,
+)
+def test_each_kind_of_usage_has_a_metric_of_its_own(
+    usage: Usage, counts: Mapping[str, float], registry: CollectorRegistry
+) -> None:
+    observer = PrometheusObserver(registry)
+    for event in (RunStarted(()), TurnStarted(1), ModelFinished("stop", "m"), TurnFinished(1, (), usage)):
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+    names = (
+        "tokens_total", "cached_tokens_total", "reasoning_tokens_total", "cost_total", "unpriced_answers_total",
+    )  # fmt: skip
+    values = {name: _value(registry, f"jackfield_{name}", agent="a", model="m") for name in names}
+    assert values == {**dict.fromkeys(names, 0), **counts}
+    assert _value(registry, "jackfield_tokens_total", type="input") == usage.prompt_tokens
+    assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 0  # it came in no pieces
 
 
 @pytest.mark.parametrize("label", ["agent", "model"])
