@@ -48,7 +48,7 @@ class DialogueRetrievalAgent(Assistant):
             asked, answered = BasicAgent(llm=self.llm, name="reader", host=self.host), Answered()
             beginning, end = question[:LONG_CHARS], question[-LONG_CHARS:]
             prompt = self.memory.prompts.text("long_question", run.lang, beginning=beginning, end=end)
-            async with closing(ask_below(asked, prompt, parent, answered)) as answering:
+            async with closing(ask_below(asked, prompt, parent, answered, lang=run.lang)) as answering:
                 async for placed in answering:
                     yield placed
             question = recalled.question = answered.text.strip() or f"{beginning}\n…\n{end}"

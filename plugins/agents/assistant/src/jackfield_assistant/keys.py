@@ -100,7 +100,7 @@ async def ask_for_object(
     """
     answered = Answered()
     try:
-        async with closing(ask_below(agent, prompt, parent, answered)) as events:
+        async with closing(ask_below(agent, prompt, parent, answered, lang=parent.run.lang)) as events:
             async for event in events:
                 yield event
         answers[""] = object_in(answered.text)

@@ -185,7 +185,8 @@ class _Reading:
         prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
         answered = Answered()
         try:
-            async for event in ask_below(self._agent, prompt, self._parent.at(f"part {index}"), answered):
+            place = self._parent.at(f"part {index}")
+            async for event in ask_below(self._agent, prompt, place, answered, lang=lang):
                 self._events.put_nowait(event)
         except ModelServiceError as error:
             self._failures.append(error)
