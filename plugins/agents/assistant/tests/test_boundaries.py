@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,13 @@ def test_a_note_comes_after_the_heading_and_blank_passages_are_left_out() -> Non
     assert knowledge_block(passages[:1], "en", note="A note.") == "", "without passages there is nothing to note"
 
 
+MOON = [{"url": "moon.md", "text": ["The moon is far."]}]
+
+
 def test_knowledge_has_no_marks_in_an_answer_that_is_data() -> None:
     llm = ScriptedModel([answer('{"far": true}')])
     form = {"type": "object", "properties": {"far": {"type": "boolean"}}, "required": ["far"]}
-    result = create_agent("assistant", llm=llm).ask("Far?", output=form, knowledge="The moon is far.")
+    result = create_agent("assistant", llm=llm).ask("Far?", output=form, knowledge=MOON)
     assert result.output == {"far": True}
     assert "[1]" not in llm.requests[0].messages[0].get_text_content()
 
@@ -405,22 +408,52 @@ def part_of(request: ChatRequest) -> str:
     return text if "Part:" in text else ""
 
 
-def test_findings_are_in_the_order_of_the_parts_and_are_searched_for(tmp_path: Path) -> None:
-    def script(request: ChatRequest) -> list[ModelEvent]:
+class LastFirst(ScriptedModel):
+    """Answers about the first part after it has answered about all others."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__(self._find)
+        self._others = others
+        self._done = asyncio.Event()
+
+    def _find(self, request: ChatRequest) -> list[ModelEvent]:
         number = re.search(r"Panel (\d)", part_of(request))
         return answer(f'{{"res": "ans", "content": "finding {number[1]}"}}' if number else "So.")
 
-    agent = ParallelDocQA(llm=ScriptedModel(script), files=[book(tmp_path, 6)], part_tokens=20, at_once=3)
-    events = list(agent.stream("How many sockets?"))
-    system = texts_of(agent, -1)[0]
-    shown = [int(number) for number in re.findall(r"finding (\d)", system)]
-    assert shown == sorted(shown)
-    assert len(shown) >= 6
-    (data,) = plugin_data(events, RETRIEVED)
-    assert data["shown"] == [] or "finding" in str(data), "all of a small book is shown"
-    assert len({one["done"] for one in plugin_data(events, PROGRESS)}) == len(plugin_data(events, PROGRESS)), (
-        "parts with an answer are read once"
-    )
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        if "Panel 1 " in part_of(request):
+            await self._done.wait()
+        async for event in super().stream(request):
+            yield event
+        self._others -= 1
+        if not self._others:
+            self._done.set()
+
+
+def test_findings_are_in_the_order_of_the_parts_which_are_read_once(tmp_path: Path) -> None:
+    agent = ParallelDocQA(llm=LastFirst(2), files=[book(tmp_path, 3)], part_tokens=20)
+    progress = plugin_data(list(agent.stream("How many sockets?")), PROGRESS)
+    assert re.findall(r"finding (\d)", texts_of(agent, -1)[0]) == ["1", "2", "3"]
+    assert [data["done"] for data in progress] == [1, 2, 3]
+
+
+def test_findings_are_searched_for_and_parts_do_not_overlap(tmp_path: Path) -> None:
+    facts = [f"Bird {number} nests on cliff {number}." for number in range(200)]
+    facts[150] = "The kestrel nests in a tower."
+    (tmp_path / "birds.txt").write_text(" ".join(facts), encoding="utf-8")
+
+    def script(request: ChatRequest) -> list[ModelEvent]:
+        if not (part := part_of(request)):
+            return answer("In a tower.")
+        return answer(f'{{"res": "ans", "content": "{"kestrel tower" if "kestrel" in part else ""}"}}')
+
+    llm = ScriptedModel(script)
+    rag_cfg = {"max_ref_token": 200, "parser_page_size": 60}
+    ParallelDocQA(llm=llm, files=[str(tmp_path / "birds.txt")], part_tokens=100, rag_cfg=rag_cfg).ask("Where is it?")
+    *parts, last = [request.messages for request in llm.requests]
+    assert "The kestrel nests in a tower." in last[0].get_text_content()
+    assert sum(messages[-1].get_text_content().count("Bird 77 ") for messages in parts) == 1
+    assert all(sum(one[-1].get_text_content().count(fact) for one in parts) <= 1 for fact in facts)
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,7 @@ class _Shown:
 
 async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> PluginEvent | None:
     """Return the event about the marks in an answer that is complete; None if it has none."""
-    if any(message.function_call for message in event.messages):
-        return None
-    answer = text_of_answer(event.messages)
+    answer = text_of_answer(event.messages)  # '' if calls follow it
     if not any(bracket in answer for bracket in "[【"):
         return None
     checked = await sync.in_worker(check_marks, answer, numbered, question=question)
