@@ -12,18 +12,25 @@ import pytest
 from jackfield import Agent, FnCallAgent, Message, tool
 from jackfield.agents import CancelToken, Event, Handoff, Run, RunState, effects_of
 from jackfield.events import (
+    ApprovalNeeded,
     FunctionCallDelta,
     ModelEvent,
     ModelFinished,
     ReasoningDelta,
+    RunFinished,
     TextDelta,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
 )
 from jackfield.messages import FUNCTION, FunctionCall, Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
+from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield_testkit.records import MemoryStore
+
+PATIENCE_S = 30
 
 
 class Seeing(FnCallAgent):
@@ -51,6 +58,9 @@ class Watch(Observer):
 
     def observe(self, event: Any) -> None:
         """Do nothing."""
+
+    def observe_request(self, run_id: str, request: ChatRequest) -> None:
+        """Do nothing, but get the requests."""
 
 
 WAYS: dict[str, Callable[[Agent], tuple[str, dict[str, Any]]]] = {
@@ -103,6 +113,7 @@ def test_what_the_caller_passed_holds_for_the_other_agent(way: str) -> None:
         assert run.ends_in_data
         assert run.path == (desk,)
         assert run.observers is first.observers
+        assert run.observers.names == {"watch"}
         assert run.lang == "zh"
         assert run.config is not None
         assert (run.config.lang, run.config.seed) == ("zh", 7)
@@ -149,11 +160,73 @@ def test_an_agent_as_a_tool_is_resumable_if_the_agent_is(resumable: bool) -> Non
     assert agent.as_tool().safety().resumable is resumable
 
 
-def test_an_agent_that_stops_early_says_so_after_its_text() -> None:
-    child = seeing([calls(("read", {"path": "a"}), text="Half. ")], "child", [read], limits={"turns": 1})
-    boss = FnCallAgent([child.as_tool()], ScriptedModel([calls(("child", {"request": "x"})), answer("Done.")]))
-    [text] = results_in(boss.ask("Go.").messages)
-    assert "(Agent child stopped early: turn_limit.)" in text
+class Stopping(FnCallAgent):
+    """Stops early, with or without a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(llm=ScriptedModel([]), name="child", description="Stops.")
+        self._text = text
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield RunFinished("token_limit", (Message("assistant", self._text, name="child"),), Usage())
+
+
+@pytest.mark.parametrize(("text", "result"), [("Half.", "Half.\n\n{}"), ("", "{}")])
+def test_an_agent_that_stops_early_says_so_after_its_text(text: str, result: str) -> None:
+    steps = [calls(("child", {"request": "x"})), answer("Done.")]
+    boss = FnCallAgent([Stopping(text).as_tool()], ScriptedModel(steps))
+    early = "(Agent child stopped early: token_limit.)"
+    assert results_in(boss.ask("Go.").messages) == [result.format(early)]
+
+
+# --- pauses ---
+
+
+def test_a_call_that_was_under_way_when_a_run_was_left_is_in_doubt_when_it_goes_on() -> None:
+    store, began = MemoryStore(), asyncio.Event()
+
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        began.set()
+        await asyncio.Event().wait()
+        return "paid"
+
+    def agent() -> FnCallAgent:
+        return FnCallAgent([pay], ScriptedModel([calls(("pay", {}))]), name="clerk", store=store)
+
+    async def leave() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            async with closing(agent().astream("Pay.")) as events:
+                async for event in events:
+                    if isinstance(event.event, ToolStarted):
+                        break
+                waiting = asyncio.ensure_future(anext(events))
+                await began.wait()
+                waiting.cancel()
+                await asyncio.wait([waiting])
+
+    asyncio.run(leave())
+    store.restarted()
+    [run_id] = store.kept
+    stream = agent().stream([], run_id=run_id, resume=True)
+    [needed] = [event for event in stream if isinstance(event, ApprovalNeeded)]
+    assert stream.result.stop_reason == "approval_needed"
+    assert needed.in_doubt == needed.call_ids != ()
+
+
+def test_a_call_that_needs_approval_names_each_agent_on_the_way_to_it() -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    leaf = seeing([calls(("pay", {}))], "leaf", [pay])
+    mid = seeing([calls(("leaf", {"request": "x"}))], "mid", [leaf.as_tool()])
+    boss = FnCallAgent([mid.as_tool()], ScriptedModel([calls(("mid", {"request": "x"}))]), store=MemoryStore())
+    needed = [event for event in boss.stream("Go.") if isinstance(event, ApprovalNeeded)]
+    assert [one.agents for one in needed] == [("mid/leaf",)]
+    assert [call.name for call in needed[0].calls] == ["pay"]
 
 
 # --- the end of an answer ---
