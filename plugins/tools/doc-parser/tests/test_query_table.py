@@ -64,6 +64,16 @@ def test_tables_of_a_text_are_named_after_their_headings(tmp_path: Path) -> None
     assert result.metadata["rows"] == [[2.0], [1.2]]
 
 
+def test_links_and_code_in_cells_count_as_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "packages.md"
+    path.write_text(
+        "# List\n\n| `name` | size |\n|---|---|\n| [`mutt`](http://a.example/m?x=1) | [7104](http://b.example/s) |\n"
+        "| ``a`b`` | [1,000](#t) |\n| [kept] (x) | 3 |\n"
+    )
+    result = query(str(path), 'SELECT SUM("size"), MAX("name"), MIN("name") FROM "List"')
+    assert result.metadata["rows"] == [[8107, "mutt", "[kept] (x)"]]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

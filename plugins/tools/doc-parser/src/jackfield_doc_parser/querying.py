@@ -27,6 +27,8 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)?(?:\.\d+)?
 _CURRENCIES = "$€£¥￥"
 _GROUPS = re.compile(r"[,\u202f\u00a0 ]")
 _NO_NAME = re.compile(r"\W+")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\(\S*\)")
+_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 Cell = str | int | float | None
 
@@ -61,7 +63,7 @@ def tables_of(documents: Iterable[Document]) -> list[Table]:
     names: set[str] = set()
     for document in documents:
         for place in places_of(document):
-            rows = cells_of(place.block)
+            rows = [[_without_markup(cell) for cell in row] for row in cells_of(place.block)]
             if len(rows) > 1:
                 title = place.headings[-1] if place.headings else Path(basename_of(document.source)).stem
                 tables.append(_table(_unique(_NO_NAME.sub("_", title).strip("_") or "table", names), rows))
@@ -130,6 +132,11 @@ def _unique(name: str, names: set[str]) -> str:
         unique = f"{name}_{number}"
     names.add(unique.lower())
     return unique
+
+
+def _without_markup(cell: str) -> str:
+    """Return the text of a cell without the targets of links and the marks of code, so that numbers are numbers."""
+    return _CODE.sub(r"\2", _LINK.sub(r"\1", cell))
 
 
 def _is_numeric(column: Sequence[str]) -> bool:
