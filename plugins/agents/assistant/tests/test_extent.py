@@ -13,6 +13,7 @@ from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_assistant import Assistant
 from jackfield_assistant.memory import RETRIEVED
+from jackfield_counting.estimating import estimate_tokens
 
 RAG: dict[str, Any] = {"max_ref_token": 600, "chunk_size": 60}
 
@@ -63,6 +64,18 @@ def test_a_question_about_the_whole_gets_the_beginning_the_headings_and_the_end(
     assert "- Part 31" in prompt
     assert "Only a part of the documents is shown" in prompt
     assert data["sources"] == ["manual.md"]
+
+
+def test_headings_take_at_most_a_quarter_and_leave_the_rest_of_it_to_passages(tmp_path: Path) -> None:
+    deep, flat = tmp_path / "deep.md", tmp_path / "flat.md"
+    text = "The lock opens slowly. " * 20
+    deep.write_text("".join(f"# Part {number}\n\n## Lock {number}\n\n{text}\n\n" for number in range(60)))
+    flat.write_text("# Locks\n\n" + f"{text}\n\n" * 60)
+    outlined, _, _ = ask([str(deep)], "Summarise the whole document", max_ref_token=2000)
+    assert "- Part 59" in outlined
+    assert "- Lock 59" not in outlined
+    plain, _, _ = ask([str(flat)], "Summarise the whole document", max_ref_token=2000)
+    assert estimate_tokens(plain) > 1800
 
 
 def test_what_does_not_match_is_given_as_a_beginning_and_not_as_a_find(manual: str) -> None:

@@ -19,6 +19,7 @@ from jackfield.retrieval import Chunk, Corpus, Document, Hit, Searcher, Where, m
 from jackfield.runs import ReportProgress
 from jackfield.sync import in_worker
 from jackfield.work import part_of_run
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import (
     Expanded,
     Kept,
@@ -48,7 +49,7 @@ _KEPT_CORPORA = 8
 _MAX_PREPARED = 32  # pairs of a searcher and a corpus; to prepare one again is cheap
 _TRIES = 5
 _MOST_OVERVIEWED = 20_000  # chunks; of more, no overview is made
-_OUTLINE_SHARE = 8  # headings take one part in so many of the tokens
+_OUTLINE_SHARE = 4  # headings take at most one part in so many of the tokens
 _SAMPLED = 20  # chunks whose scripts are looked at
 _SAMPLED_CHARS = 500
 
@@ -260,7 +261,8 @@ class Retriever:
             source: outline_of(of_one, max_tokens=most // len(by_source)) for source, of_one in by_source.items()
         }
         texts: list[Passage] = [{"url": source, "text": [text]} for source, text in outlines.items() if text]
-        chosen = overview(chunks, max_tokens=self._config.max_ref_token - (most if texts else 0))
+        used = sum(estimate_tokens(text) for text in outlines.values())
+        chosen = overview(chunks, max_tokens=self._config.max_ref_token - used)
         return RetrievalResult(
             passages(chosen),
             (),
