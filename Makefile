@@ -109,6 +109,7 @@ bench: .venv/.installed-dev
 quality: .venv/.installed-dev
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m quality $(ARGS)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m quality.manual $(ARGS)
+	@$(BIN)/python -m quality.held_out
 
 attack: .venv/.installed-dev
 	@$(BIN)/python -m attacks $(ARGS)

@@ -84,11 +84,11 @@ def _peer(judged: JudgedSet, python: str) -> None:
     documents: dict[str, list[tuple[str, str]]] = {}
     for passage in judged.passages:
         documents.setdefault(passage.document, []).append((passage.id, passage.text))
-    given = {"documents": documents, "questions": [question.text for question in judged.questions], "depth": DEPTH}
+    job = {"documents": documents, "questions": [question.text for question in judged.questions], "depth": DEPTH}
     done = subprocess.run(
-        [python, str(PEER)], input=json.dumps(given), capture_output=True, text=True, timeout=900, check=True
+        [python, str(PEER)], input=json.dumps([job]), capture_output=True, text=True, timeout=900, check=True
     )
-    for name, found in json.loads(done.stdout.splitlines()[-1]).items():
+    for name, (found,) in json.loads(done.stdout.splitlines()[-1]).items():
         _print(f"Qwen-Agent: {name}", figures_of(zip(judged.questions, found, strict=True)))
 
 

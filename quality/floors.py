@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from quality.measures import Figures
+from quality.measures import Figures, Share
 
 TOLERANCE = 0.005  # another processor adds numbers in another order, which may swap two neighbours
-MEASURES = ("recall", "mrr", "ndcg")
+MEASURES = ("recall", "mrr", "ndcg")  # of searchers; others have a `share`
 
 Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
-def below(measured: Mapping[str, Mapping[str, Figures]], floors: Floors) -> list[str]:
+def below(measured: Mapping[str, Mapping[str, Figures | Share]], floors: Floors) -> list[str]:
     """Return a line for each figure that is below its floor."""
     return [
         f"{searcher}, {group}: {measure} is {found:.3f} and was {floor:.3f}"
@@ -27,12 +27,16 @@ def below(measured: Mapping[str, Mapping[str, Figures]], floors: Floors) -> list
     ]
 
 
-def record(measured: Mapping[str, Mapping[str, Figures]], path: Path) -> None:
+def record(measured: Mapping[str, Mapping[str, Figures | Share]], path: Path) -> None:
     """Make the figures the floors of their searchers; the floors of others stay."""
     floors = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for searcher, groups in measured.items():
         floors[searcher] = {
-            group: {measure: math.floor(1000 * asdict(figures)[measure]) / 1000 for measure in MEASURES}
+            group: {
+                measure: math.floor(1000 * value) / 1000
+                for measure, value in asdict(figures).items()
+                if measure != "questions"
+            }
             for group, figures in groups.items()
         }
     path.write_text(json.dumps(floors, indent=2) + "\n", encoding="utf-8")

@@ -32,6 +32,14 @@ class Figures:
     ndcg: float
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of some questions whose answer reaches the model, from 0 to 1."""
+
+    questions: int
+    share: float
+
+
 def recall_at_5(ranking: Ranking, question: Question) -> float:
     """Which part of the answers is among the first five."""
     return len(question.answers & set(ranking[:5])) / min(5, len(question.answers))

@@ -46,7 +46,16 @@ def fetch(requirements: Path, folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
             shutil.rmtree(folder, ignore_errors=True)
-            command = [_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+            command = [
+                find_uv(),
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--python",
+                sys.executable,
+            ]
             failure = _failure_of([*command, "--target", str(folder), "-r", str(requirements)])
             if failure:
                 raise CannotInstallError(f"{wanted.split()[0]} cannot be installed here: {failure}")
@@ -61,7 +70,12 @@ def _failure_of(command: list[str]) -> str:
     return done.stderr.strip()[-500:] or f"exit status {done.returncode}" if done.returncode else ""
 
 
-def _uv() -> str:
+def find_uv() -> str:
+    """Return the path of uv.
+
+    Raises:
+        CannotInstallError: It is not installed.
+    """
     beside = str(Path(sys.executable).parent)
     found = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     if not found:

@@ -10,21 +10,30 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jackfield.plugins import default_host
-from jackfield.retrieval import Embedder
+from jackfield.retrieval import Chunk, Corpus, Embedder
 from jackfield_documents.analyzer import Analyzer
 from quality.__main__ import FLOORS, main
 from quality.floors import MEASURES, below
+from quality.held_out.__main__ import GOALS, ask_assistant
+from quality.held_out.__main__ import QUESTIONS as HELD_OUT
 from quality.judged import FOLDER, LANGUAGES, JudgedSet, Question, read_set
 from quality.manual.__main__ import FLOORS as MANUAL_FLOORS
+from quality.manual.comparing import measure_peers
 from quality.manual.measuring import SETUPS as MANUAL_SETUPS
-from quality.manual.measuring import cases_of
-from quality.manual.questions import read_questions
-from quality.measures import GROUPS, Figures, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
+from quality.manual.measuring import Case, cases_of
+from quality.manual.questions import ManualQuestion, read_questions
+from quality.manual.texts import Section
+from quality.manual.tools import TableQuestion, answers_by_query, read_table_questions, summarize_by_tool
+from quality.manual.wholes import Whole, mean_shares, read_wholes, show_by_assistant
+from quality.measures import GROUPS, Figures, Share, figures_of, ndcg_at_10, recall_at_5, reciprocal_rank
+from quality.peers import Job
 from quality.searchers import SETUPS, NotInstalledError, Setup, rankings
 from quality.weights import LIMIT_S, CannotInstallError, model_folder
 
@@ -218,8 +227,9 @@ def test_a_name_of_nothing_is_no_success() -> None:
 def test_the_manual_is_asked_in_both_languages_and_in_every_way() -> None:
     questions = read_questions()
     kinds = Counter((question.language, question.kind, question.part) for question in questions)
-    assert len(kinds) == 2 * 3 * 2
-    assert min(kinds.values()) >= 20
+    assert len(kinds) == 2 * 4 * 2
+    assert min(count for (_, kind, _), count in kinds.items() if kind != "table") >= 20
+    assert min(kinds.values()) >= 8
     texts = Counter((question.language, question.text, question.earlier) for question in questions)
     assert [text for text, count in texts.items() if count > 1] == []
     for question in questions:
@@ -233,14 +243,18 @@ def test_no_section_has_questions_in_both_halves() -> None:
     assert all(len(parts) == 1 for parts in halves.values())
 
 
+KINDS_OF_CASES = (", direct", ", paraphrase", ", followup", ", table")
+
+
 def test_each_question_of_the_kept_half_is_measured_once_in_a_group() -> None:
     questions = read_questions()
     cases = cases_of(questions, "kept")
     kept = [question for question in questions if question.part == "kept"]
-    assert sum(case.group.endswith((", direct", ", paraphrase", ", followup")) for case in cases) == 2 * len(kept)
+    assert sum(case.group.endswith(KINDS_OF_CASES) for case in cases) == 2 * len(kept)
     floors = json.loads(MANUAL_FLOORS.read_text(encoding="utf-8"))
-    assert set(floors) == {setup.name for setup in MANUAL_SETUPS}
-    assert all(set(groups) == {case.group for case in cases} for groups in floors.values())
+    for setup in MANUAL_SETUPS:
+        assert set(floors.pop(setup.name)) == {case.group for case in cases}
+    assert set(floors) == {"assistant", "summarize_document", "query_table"}
 
 
 @pytest.mark.parametrize("line", ["en direct no bar", "fr direct | Quoi ?", "en followup | And its price?"])
@@ -249,6 +263,109 @@ def test_a_question_of_another_form_is_named(tmp_path: Path, line: str) -> None:
     path.write_text(f"# _links\n{line}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"questions\.txt:2"):
         read_questions(path)
+
+
+# --- whole documents, tables, peers, and what is held out ---
+
+PAGE = """<html><body><h1>Chapter 1. Tools</h1><h2>1.1. Editors</h2><p>The editor vim has modes.</p>
+<h2>1.2. Sizes</h2><table><tr><th>package</th><th>size</th></tr><tr><td><a href="http://a.example">vim</a></td>
+<td><a href="http://b.example">700</a></td></tr><tr><td>nano</td><td>300</td></tr></table></body></html>"""
+WHOLE = Whole("en", 1, "Summarise this document.", ("vim", "nano"))
+SUM = TableQuestion("en", 1, "How large are they?", 'SELECT SUM("size") FROM "1_2_Sizes"', "1000")
+
+
+@pytest.fixture
+def chapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "ch01.html"
+    path.write_text(PAGE)
+    for module in ("tools", "wholes"):
+        monkeypatch.setattr(f"quality.manual.{module}.chapter_files", lambda _: [path])
+    return path
+
+
+def test_the_summary_of_a_tool_names_what_its_model_noted(chapter: Path) -> None:
+    assert WHOLE.share_in(summarize_by_tool(WHOLE)) == 1
+    chapter.write_text(PAGE.replace("nano", "ed"))
+    assert WHOLE.share_in(summarize_by_tool(WHOLE)) == 0.5
+
+
+def test_the_share_of_a_whole_document_is_of_what_the_assistant_shows(chapter: Path) -> None:
+    assert WHOLE.share_in(show_by_assistant(WHOLE)) == 1
+    chapter.write_text(PAGE.replace("nano", "ed"))
+    shares = mean_shares([WHOLE, WHOLE], [show_by_assistant(WHOLE), ""])
+    assert shares == {"English, whole document": Share(2, 0.25)}
+
+
+@pytest.mark.usefixtures("chapter")
+def test_a_table_is_answered_only_with_the_right_cell_of_a_listed_table() -> None:
+    assert answers_by_query(SUM)
+    assert not answers_by_query(replace(SUM, expected="100"))
+    assert not answers_by_query(replace(SUM, sql='SELECT SUM("size") FROM "Sizes"'))
+
+
+def test_whole_documents_and_tables_are_asked_in_both_languages() -> None:
+    wholes, tables = read_wholes(), read_table_questions()
+    for language in LANGUAGES:
+        assert {one.chapter for one in wholes if one.language == language} == set(range(13))
+        assert sum(one.language == language for one in tables) >= 5
+    assert min(len(one.facts) for one in wholes) >= 6
+    assert len(read_questions()) + len(wholes) + len(tables) >= 300
+
+
+@pytest.mark.parametrize("read", [read_wholes, read_table_questions])
+def test_a_whole_or_a_table_of_another_form_is_named(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("en 1 | Summarise.\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"lines\.txt:1"):
+        read(path)
+
+
+def test_each_passage_that_is_held_out_is_asked_for_in_three_ways() -> None:
+    questions = read_questions(HELD_OUT)
+    kinds = Counter((question.language, question.kind) for question in questions)
+    assert set(kinds) == {(language, kind) for language in LANGUAGES for kind in GOALS}
+    assert min(kinds.values()) >= 25
+    assert Counter(Counter(question.section for question in questions).values()) == {3: len(questions) // 3}
+
+
+def test_a_held_out_passage_counts_only_if_the_model_sees_it(tmp_path: Path) -> None:
+    path = tmp_path / "guide.md"
+    path.write_text("# Panels\n\nA panel has `48`\nsockets.\n", encoding="utf-8")
+    questions = [
+        ManualQuestion("en", "direct", "A panel has 48 sockets.", "How many sockets has a panel?"),
+        ManualQuestion("en", "followup", "A panel has 49 sockets.", "And a panel?", ("What has a wall?", "Panels.")),
+    ]
+    assert [is_shown for _, is_shown in ask_assistant([str(path)], questions, {})] == [True, False]
+
+
+def test_peers_get_the_passages_and_their_rankings_become_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks = tuple(
+        Chunk(id=f"{section}{number}", source=section, text=f"{section} {number} vim", index=number, tokens=3000)
+        for section in "ab"
+        for number in range(2)
+    )
+    asked: list[Job] = []
+
+    def rank(jobs: Sequence[Job]) -> dict[str, list[list[list[str]]]]:
+        asked.extend(jobs)
+        return {"peer": [[["b1", "b0", "a0"], []], [["a0", "a1"]]]}
+
+    monkeypatch.setattr("quality.manual.comparing.rank_with_peers", rank)
+    monkeypatch.setattr(
+        "quality.manual.comparing.read_sections", lambda _: [Section("a", "A", "text", 1), Section("b", "B", "text", 2)]
+    )
+    monkeypatch.setattr("quality.manual.comparing._vectors_of", lambda texts, _: {text: [1.0] for text in texts})
+    cases = [Case("one", "en", "first", "a"), Case("two", "en", "second", "a")]
+    measured = measure_peers({"en": Corpus(chunks)}, cases, [replace(WHOLE, facts=("a 0", "a 1"))], default_host())
+    assert measured == {
+        "peer": {
+            "one": Figures(1, 1.0, 0.5, pytest.approx(1 / math.log2(3))),
+            "two": Figures(1, 0, 0, 0),
+            "English, whole document": Share(1, 0.5),
+        }
+    }
+    assert [len(job["passages"]) for job in asked] == [4, 2]
+    assert [[query["text"] for query in job["queries"]] for job in asked] == [["first", "second"], [WHOLE.text]]
 
 
 # --- with real weights ---

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import Corpus, Searcher, make_searcher
+from jackfield.retrieval import Chunk, Corpus, Searcher, make_searcher
 from jackfield_documents import best_within
 from jackfield_documents.followups import Exchange, search_text
+from quality.debian import CACHE
 from quality.judged import ANSWERS, Question
 from quality.manual.multilingual import FOLDER, WANTED
 from quality.manual.questions import ManualQuestion, Part
-from quality.manual.texts import CACHE
 from quality.measures import DEPTH, Figures, means_of
 from quality.weights import fetch
 
-_FETCHED = 50  # chunks, of which several may be of one section
+FETCHED = 50  # chunks, of which several may be of one section
 _OTHER = {"en": "zh", "zh": "en"}
 _NAMES = {"en": "English", "zh": "Chinese"}
 _UNRELATED_SEED = 1
@@ -106,12 +106,21 @@ def measure(
         CannotInstallError: The weights of the model cannot be fetched.
     """
     searcher = make_searcher(setup.searcher, setup.settings(), host=host)
-    rankings = asyncio.run(_rank_all(searcher, corpora, cases))
+    return figures_by_group(cases, asyncio.run(_rank_all(searcher, corpora, cases)))
+
+
+def figures_by_group(cases: Sequence[Case], rankings: Sequence[Sequence[str]]) -> dict[str, Figures]:
+    """Return the figures of each group of cases, from the sections that were found for each case, best first."""
     groups: dict[str, list[tuple[Question, Sequence[str]]]] = {}
     for case, ranking in zip(cases, rankings, strict=True):
         question = Question(case.manual, "direct", case.text, {case.section: ANSWERS})
         groups.setdefault(case.group, []).append((question, ranking))
     return {group: means_of(pairs) for group, pairs in sorted(groups.items())}
+
+
+def sections_of(chunks: Iterable[Chunk]) -> list[str]:
+    """Return the sections of ranked chunks, each once, as many as are looked at."""
+    return list(dict.fromkeys(chunk.source for chunk in chunks))[:DEPTH]
 
 
 def measure_request(
@@ -154,8 +163,8 @@ async def _rank_all(searcher: Searcher, corpora: Mapping[str, Corpus], cases: Se
 
 
 async def _sections(searcher: Searcher, text: str, corpus: Corpus) -> list[str]:
-    hits = await searcher.search(text, corpus, limit=_FETCHED)
-    return list(dict.fromkeys(hit.chunk.source for hit in hits))[:DEPTH]
+    hits = await searcher.search(text, corpus, limit=FETCHED)
+    return sections_of(hit.chunk for hit in hits)
 
 
 def _exchanges(question: ManualQuestion) -> list[Exchange]:

@@ -9,7 +9,7 @@ from typing import Literal, cast, get_args
 
 FILE = Path(__file__).with_name("questions.txt")
 
-Kind = Literal["direct", "paraphrase", "followup"]
+Kind = Literal["direct", "paraphrase", "followup", "table"]
 Part = Literal["tuned", "kept"]
 """Settings may be tuned on the one half of the questions, and never on the other."""
 
@@ -20,7 +20,8 @@ class ManualQuestion:
 
     Attributes:
         language: `en` or `zh`.
-        kind: `direct` has words of the answer, `paraphrase` few or none; `followup` needs the turns before it.
+        kind: `direct` has words of the answer, `paraphrase` few or none; `followup` needs the turns before it; the
+            answer to `table` is a cell of a table.
         section: The id of the section.
         text: The question.
         earlier: What was said before, the user first; () for the other kinds.

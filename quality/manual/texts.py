@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -12,18 +10,13 @@ from pathlib import Path
 
 from jackfield.retrieval import Block, Corpus, Document
 from jackfield_documents import corpus_of
+from quality.debian import fetch_package
 
-CACHE = Path(__file__).resolve().parent.parent.parent / ".cache" / "manual"
 VERSION = "2.100"
 PACKAGES = {"en": "debian-reference-en", "zh": "debian-reference-zh-cn"}
 _IN_FILE_NAMES = {"en": "en", "zh": "zh-cn"}
 _HEADING = re.compile("h[1-6]")
-_CHAPTERS = 12
-_LIMIT_S = 300
-
-
-class NoManualError(Exception):
-    """The manual cannot be fetched on this machine."""
+CHAPTERS = 12
 
 
 @dataclass(slots=True)
@@ -34,11 +27,13 @@ class Section:
         id: Its anchor, the same in both languages.
         title: Its heading, with the number.
         text: What comes before the next heading.
+        chapter: The number of its chapter.
     """
 
     id: str
     title: str
     text: str
+    chapter: int
 
 
 def read_corpus(language: str) -> Corpus:
@@ -61,40 +56,22 @@ def read_sections(language: str) -> list[Section]:
     Raises:
         NoManualError: It cannot be fetched.
     """
-    folder = _fetch(PACKAGES[language])
     sections = []
-    for chapter in range(1, _CHAPTERS + 1):
-        path = folder / f"usr/share/debian-reference/ch{chapter:02}.{_IN_FILE_NAMES[language]}.html"
-        parser = _SectionParser()
+    for chapter, path in enumerate(chapter_files(language), start=1):
+        parser = _SectionParser(chapter)
         parser.feed(path.read_text(encoding="utf-8"))
         sections += list(parser.sections())
     return sections
 
 
-def _fetch(package: str) -> Path:
-    folder = CACHE / package
-    if folder.exists():
-        return folder
-    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
-    if not apt or not dpkg:
-        raise NoManualError("the manual comes as a package of Debian, and apt-get is not installed")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    _run([apt, "download", "--quiet", f"{package}={VERSION}"])
-    (archive,) = CACHE.glob(f"{package}_*.deb")
-    staging = CACHE / f"{package}.new"
-    shutil.rmtree(staging, ignore_errors=True)
-    _run([dpkg, "-x", str(archive), str(staging)])
-    staging.rename(folder)
-    return folder
+def chapter_files(language: str) -> list[Path]:
+    """Return the HTML files of the chapters in order; fetch the manual at the first call ever.
 
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise NoManualError(f"{command[0]} did not end in {_LIMIT_S} s") from error
-    if done.returncode:
-        raise NoManualError(f"{' '.join(command)} failed: {done.stderr.strip()[-300:]}")
+    Raises:
+        NoManualError: It cannot be fetched.
+    """
+    folder = fetch_package(PACKAGES[language], VERSION) / "usr/share/debian-reference"
+    return [folder / f"ch{chapter:02}.{_IN_FILE_NAMES[language]}.html" for chapter in range(1, CHAPTERS + 1)]
 
 
 @dataclass(slots=True)
@@ -107,8 +84,9 @@ class _Open:
 class _SectionParser(HTMLParser):
     """Collects the text below each heading that has an anchor."""
 
-    def __init__(self) -> None:
+    def __init__(self, chapter: int) -> None:
         super().__init__(convert_charrefs=True)
+        self._chapter = chapter
         self._sections: list[_Open] = []
         self._is_heading = False
         self._is_skipped = False
@@ -118,7 +96,7 @@ class _SectionParser(HTMLParser):
         for section in self._sections:
             title = " ".join("".join(section.title).split())
             lines = (" ".join(line.split()) for line in "".join(section.text).splitlines())
-            yield Section(section.id, title, "\n".join(line for line in lines if line))
+            yield Section(section.id, title, "\n".join(line for line in lines if line), self._chapter)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._is_skipped = self._is_skipped or tag in {"style", "script", "title"}
