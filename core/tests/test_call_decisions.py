@@ -94,6 +94,44 @@ def test_a_rule_decides_only_about_calls_that_need_no_approval(needs_approval: b
     assert (call.decision.by if call.decision else None) == rule
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_allowed"),
+    [
+        ("pay", "pay", True),
+        ("pay", "pay_all", False),
+        ("pay*", "pay_all", True),
+        ("*_all", "pay_all", True),
+        ("*_all", "pay_alloy", False),
+        ("pay_?", "pay_1", True),
+        ("pay_?", "pay_12", False),
+        ("[pq]ay", "qay", True),
+        ("PAY", "pay", False),
+    ],
+)
+def test_a_pattern_allows_whole_names(pattern: str, name: str, is_allowed: bool) -> None:
+    named = tool(name=name, description="Acts.")(lambda: "done")
+    rules = CallRules("allow_listed", (pattern,))
+    assert rules.need_approval(named, named.safety()) != is_allowed
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "name"),
+    [
+        (CallRules(), CallRules(), "marked"),
+        (CallRules(), CallRules("ask"), "ask"),
+        (CallRules("read_only"), CallRules("ask"), "read_only"),
+        (CallRules("read_only"), CallRules(), "read_only"),
+        (CallRules(), CallRules().within(CallRules("ask")), "ask"),
+    ],
+)
+def test_a_decision_names_the_nearest_rule_and_both_rules_hold(inner: CallRules, outer: CallRules, name: str) -> None:
+    rules = inner.within(outer)
+    assert rules.name == name
+    look = tool(name="look", description="Looks.", read_only=True)(lambda: "seen")
+    needs = inner.need_approval(look, look.safety()) or outer.need_approval(look, look.safety())
+    assert rules.need_approval(look, look.safety()) == needs
+
+
 # --- questions of a running call ---
 
 
