@@ -48,3 +48,17 @@ def test_what_only_begins_like_json_is_cut_as_text(text: str) -> None:
 
 def test_json_nested_too_deeply_to_be_read_becomes_a_note() -> None:
     assert "200000 characters left out" in json.loads(cut_text("[" * 100_000 + "]" * 100_000, 1000))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 90, 299])
+def test_a_text_without_lines_keeps_twice_as_much_of_its_beginning_as_of_its_end(limit: int) -> None:
+    text = "".join(chr(33 + number % 90) for number in range(300))
+    head, note, tail = cut_text(text, limit).split("\n")
+    assert note == f"[… {300 - limit} characters left out …]"
+    assert (len(head), len(tail)) == (limit * 2 // 3, limit - limit * 2 // 3)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+
+
+def test_a_text_that_just_fits_stays() -> None:
+    assert cut_text("x" * 90, 90) == "x" * 90

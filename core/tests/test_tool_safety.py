@@ -17,7 +17,7 @@ from jackfield.events import ApprovalDecided, ApprovalNeeded, RunFinished, ToolF
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, PluginTool, ToolContext, ToolExecutor, find_tool
-from jackfield.tools._safety import Safety
+from jackfield.tools._safety import Safety, SafetySettings, with_settings
 
 ASK = [Message("user", "go")]
 GO = PlannedCall(0, "c0", FunctionCall("act", "{}"))
@@ -469,3 +469,12 @@ def test_a_call_may_be_repeated_and_its_result_kept_only_if_all_say_so(
     made = plugin_tool(site, **{place: SAYS_SO[place] for place in places}, **settings)
     made.load()
     assert (made.safety().cacheable, made.safety().idempotent) == (holds, holds)
+
+
+@pytest.mark.parametrize("first", [None, "always", "never"])
+@pytest.mark.parametrize("second", [None, "always", "never"])
+def test_of_two_settings_the_nearer_one_decides_about_approval(first: Any, second: Any) -> None:
+    made = tool(name="act", description="Acts.")(lambda: "done")
+    nearer = with_settings(with_settings(made, SafetySettings(Safety(), first)), SafetySettings(Safety(), second))
+    assert nearer._settings.approval == (second or first)
+    assert made._settings.approval is None, "other agents use the tool without them"

@@ -46,6 +46,8 @@ class Fixed(Searcher):
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         if on_progress is not None and "reports" in self.cfg:
             on_progress(self.cfg["reports"], len(corpus.chunks))
+        if self.cfg.get("is_silent"):
+            return
         await super().prepare(corpus, on_progress=on_progress)
 
     async def aclose(self) -> None:
@@ -181,8 +183,9 @@ def test_searchers_are_asked_at_the_same_time(make: Make) -> None:
 
 
 def test_a_searcher_of_weight_0_is_not_asked(make: Make) -> None:
-    made = make(searchers=[fixed(1), other(fails="no")], weights={"other": 0})
+    made = make(searchers=[fixed(1), other(2)], weights={"other": 0})
     assert [dict(hit.ranks) for hit in search(made)] == [{"fixed": 1, "hybrid_search": 1}]
+    assert made._searchers.keys() == {"fixed"}
 
 
 # --- failures ---
@@ -245,6 +248,18 @@ def test_the_reranker_of_dashscope_is_such_a_searcher(make: Make) -> None:
     assert sorted(sent) == sorted(texts), "all that the searchers found"
     assert [(hit.chunk.text, hit.score) for hit in hits] == [("green tea", 1.0), ("tea", 0.5)]
     assert dict(hits[0].ranks) == {"keyword_search": 1, "dashscope_rerank": 1, "hybrid_search": 1}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"candidates": 1}, {"weights": {"other": 0}}, {"weights": {"other": 9}}, {"fusion": "ranks"}, {"k": 1}],
+    ids=str,
+)
+def test_what_is_reranked_is_found_with_the_same_settings(make: Make, settings: dict[str, Any]) -> None:
+    searchers = [fixed(1, 2, 3, 4), other(4, 2, 5, score=0.5)]
+    found = search(make(searchers=searchers, **settings))
+    turned = search(make(searchers=searchers, rerank="turned", **settings))
+    assert [hit.chunk.id for hit in turned] == [hit.chunk.id for hit in found][::-1]
 
 
 def test_what_cannot_rerank_is_an_error_that_names_the_setting(make: Make) -> None:
@@ -336,6 +351,19 @@ def test_each_searcher_reports_its_part_of_the_preparation(make: Make) -> None:
     asyncio.run(made.prepare(CORPUS, on_progress=lambda done, total: reports.append((done, total))))
     assert (reports[0], reports[-1]) == ((2, 20), (20, 20))
     assert (10, 20) in reports
+
+
+def test_a_searcher_that_reports_nothing_counts_when_it_is_prepared(make: Make) -> None:
+    reports: list[tuple[int, int]] = []
+    made = make(searchers=[fixed(1, is_silent=True), other(1, is_silent=True)])
+    asyncio.run(made.prepare(CORPUS, on_progress=lambda done, total: reports.append((done, total))))
+    assert reports == [(10, 20), (20, 20)]
+
+
+def test_of_several_failures_the_first_is_raised(make: Make) -> None:
+    made = make(searchers=[fixed(fails="first"), other(fails="second")])
+    with pytest.raises(JackfieldError, match="first"):
+        asyncio.run(made.prepare(CORPUS))
 
 
 def test_an_empty_corpus_is_not_searched_and_nothing_is_loaded(make: Make) -> None:

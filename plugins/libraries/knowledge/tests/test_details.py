@@ -1,0 +1,251 @@
+"""Counts, names and rules of an index: each at its boundary, and none lost or doubled by a second change."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError, DocParserError
+from jackfield.retrieval import Document
+from jackfield_documents import DocumentReader, chunk_document, file_signature
+from jackfield_knowledge import Built, KnowledgeIndex, Progress
+from jackfield_knowledge.store import Step
+
+READER = DocumentReader()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(**texts: str) -> None:
+    """Write Markdown files into `docs`, long enough ago that a change of them shows in their times."""
+    for name, text in texts.items():
+        path = Path("docs", f"{name}.md")
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
+@pytest.fixture
+def notes() -> KnowledgeIndex:
+    return KnowledgeIndex("notes")
+
+
+def build(index: KnowledgeIndex, *names: str, reader: DocumentReader = READER, **options: Any) -> Built:
+    return asyncio.run(index.build(names, reader=reader, **options))
+
+
+def located(index: KnowledgeIndex) -> list[str]:
+    return [Path(one.location).name for one in index.documents()]
+
+
+# --- counts ---
+
+
+def test_a_build_counts_each_file_once(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two", c="three")
+    Path("docs/bad.pdf").write_bytes(b"%PDF-1.7 broken")
+    seen: list[Progress] = []
+    first = build(notes, "docs", on_progress=seen.append)
+    assert (first.read, first.unchanged, first.removed, len(first.failed)) == (3, 0, 0, 1)
+    assert sorted((one.done, one.total) for one in seen) == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert sorted((Path(one.location).name, one.is_new) for one in seen) == [
+        ("a.md", True),
+        ("b.md", True),
+        ("bad.pdf", False),
+        ("c.md", True),
+    ]
+    seen.clear()
+    write(b="2")
+    Path("docs/bad.pdf").unlink()
+    second = build(notes, on_progress=seen.append)
+    assert (second.read, second.unchanged, second.removed, second.failed) == (1, 2, 1, {})
+    assert [(one.done, one.total) for one in seen if one.is_new] == [(3, 3)], "unchanged files are counted at once"
+
+
+class Noting(DocumentReader):
+    """Notes the files whose content it looks at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_at: list[str] = []
+
+    async def fingerprint(self, path: Any) -> Any:
+        self.looked_at.append(Path(path).name)
+        return await super().fingerprint(path)
+
+
+def test_a_file_that_was_only_touched_is_looked_at_once(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    build(notes, "docs")
+    os.utime("docs/a.md", (1_500_000_000, 1_500_000_000))
+    reader = Noting()
+    # The time of the change of the inode is new, so the file is looked at until that has settled.
+    build(notes, reader=reader)
+    assert reader.looked_at == ["a.md"]
+    assert notes.documents()[0].parsers == reader.parsers()
+
+
+class Failing(DocumentReader):
+    """Reads nothing, and says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self._reason = reason
+
+    async def read(self, path: Any) -> Document:
+        raise DocParserError(self._reason)
+
+
+def test_a_file_whose_error_changes_has_the_new_one(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    for reason in ("locked", "locked", "torn"):
+        built = build(notes, "docs", reader=Failing(reason))
+        assert list(built.failed.values()) == [reason]
+        assert [one.error for one in notes.documents()] == [reason]
+
+
+# --- names ---
+
+
+def test_a_name_is_kept_once_and_absolute(notes: KnowledgeIndex, home: Path) -> None:
+    write(a="one")
+    build(notes, "docs", "./docs", "~/docs", str(home / "docs"))
+    assert notes.names() == [Step(str(home / "docs"), True)]
+
+
+def test_names_that_decide_nothing_are_forgotten(notes: KnowledgeIndex, home: Path) -> None:
+    write(a="one", b="two")
+    build(notes, "docs")
+    asyncio.run(notes.remove(["docs/a.md"], reader=READER))
+    assert notes.names() == [Step(str(home / "docs"), True), Step(str(home / "docs/a.md"), False)]
+    asyncio.run(notes.add(["docs/a.md"], reader=READER))
+    assert notes.names()[1:] == [Step(str(home / "docs/a.md"), True)]
+    asyncio.run(notes.remove(["docs"], reader=READER))
+    assert (notes.names(), notes.documents()) == ([], [])
+
+
+def test_a_folder_is_no_folder_whose_name_begins_like_it(notes: KnowledgeIndex, home: Path) -> None:
+    write(a="one")
+    (home / "docs2").mkdir()
+    (home / "docs2/b.md").write_text("two")
+    build(notes, "docs", "docs2")
+    asyncio.run(notes.remove(["docs"], reader=READER))
+    assert located(notes) == ["b.md"]
+
+
+def test_a_file_that_folders_leave_out_comes_in_by_its_name_and_goes_out_by_its_folder(notes: KnowledgeIndex) -> None:
+    write(a="one", draft="two", other="three")
+
+    def why_not(path: str) -> str:
+        return "a draft" if Path(path).stem in ("draft", "other") else ""
+
+    built = build(notes, "docs", "docs/draft.md", why_not=why_not)
+    assert located(notes) == ["a.md", "draft.md"]
+    assert [Path(one.path).name for one in built.skipped] == ["other.md"]
+    asyncio.run(notes.remove(["docs/*.md"], reader=READER, why_not=why_not))
+    assert located(notes) == []
+
+
+# --- sizes, rules and values ---
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_sizes_stay_until_others_are_named(notes: KnowledgeIndex, overlap: int) -> None:
+    write(a="one")
+    build(notes, "docs")
+    assert (notes.facts().size_tokens, notes.facts().overlap_chars) == (500, 150)
+    build(notes, overlap_chars=overlap)
+    build(notes, size_tokens=50)
+    assert (notes.facts().size_tokens, notes.facts().overlap_chars) == (50, overlap)
+
+
+def test_a_chunk_comes_back_with_all_that_it_had(notes: KnowledgeIndex, home: Path) -> None:
+    write(a="# Head\n\n" + "First sentence here. " * 60)
+    build(notes, "docs", size_tokens=50, overlap_chars=60)
+    document = asyncio.run(READER.read(str(home / "docs/a.md")))
+    expected = chunk_document(document, size_tokens=50, overlap_chars=60)
+    names = ("id", "text", "index", "tokens", "page", "headings", "title", "overlap", "joint", "source")
+    chunks = list(notes.corpus().chunks)
+    assert [[getattr(one, name) for name in names] for one in chunks] == [
+        [getattr(one, name) for name in names] for one in expected
+    ]
+    assert any(one.overlap for one in chunks)
+
+
+def values(index: KnowledgeIndex) -> list[dict[str, Any]]:
+    rules = index.facts().metadata_rules
+    return [dict(one.values(rules)) for one in index.documents()]
+
+
+def set_values(index: KnowledgeIndex, given: dict[str, Any], **where: Any) -> int:
+    return asyncio.run(index.set_metadata(given, where=where))
+
+
+def test_later_values_win_and_earlier_ones_of_other_keys_stay(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two")
+    build(notes, "docs")
+    where = {"name": "a.md"}
+    assert set_values(notes, {"team": "tides", "year": 1999}, **where) == 1
+    assert set_values(notes, {"team": ["moon", "sun"]}, **where) == 1
+    assert values(notes)[0]["team"] == ("moon", "sun")
+    assert values(notes)[0]["year"] == 1999
+    assert "team" not in values(notes)[1]
+    assert set_values(notes, {"team": "x", "year": 1}, **where) == 1
+    assert len(notes.facts().metadata_rules) == 1, "rules that decide nothing are forgotten"
+
+
+def test_a_filter_that_does_not_fit_the_documents_is_refused(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    build(notes, "docs")
+    set_values(notes, {"year": 1999}, name="a.md")
+    with pytest.raises(ConfigError, match="year"):
+        notes.select({"year": {">=": "a word"}})
+
+
+def test_a_fingerprint_follows_files_and_outlives_one_that_is_gone(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(a="one", b="two")
+    build(notes, "docs")
+    first = notes.fingerprint()
+    assert notes.fingerprint() == first
+    write(a="other")
+    second = notes.fingerprint()
+    assert second != first
+
+    def gone(path: str) -> Any:
+        Path(path).unlink(missing_ok=True)
+        return file_signature(path)
+
+    monkeypatch.setattr("jackfield_knowledge.index.file_signature", gone)
+    assert notes.fingerprint() not in (first, second)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_the_folder_of_an_index_is_its_users_alone(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    before = os.umask(0)
+    try:
+        build(notes, "docs")
+    finally:
+        os.umask(before)
+    assert notes.folder.stat().st_mode & 0o077 == 0
+
+
+def test_an_index_that_was_never_filled_does_not_exist_and_can_be_built(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    notes.folder.mkdir(parents=True)
+    (notes.folder / "index.sqlite").touch()
+    assert not notes.exists
+    with pytest.raises(ConfigError, match="there is no index 'notes'"):
+        notes.facts()
