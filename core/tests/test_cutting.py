@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.tools import cut_text
@@ -19,6 +19,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON.filter(lambda value: isinstance(value, dict | list)), st.integers(0, 600), st.sampled_from([None, 4]))
+@example([["\n" * 20, 1], None, "ab"], 60, None)  # line feeds take twice the room in JSON
 def test_json_that_is_cut_is_json_of_the_same_kind_or_a_note(value: Any, limit: int, indent: int | None) -> None:
     whole = json.dumps(value, indent=indent, ensure_ascii=False)
     cut = cut_text(whole, limit)
