@@ -67,7 +67,8 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
     """
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        if request.files == "done" or not any(_names_files(message) for message in request.itemized):
+        # Most conversations are plain text.
+        if not request.itemized or request.files == "done" or not any(map(_names_files, request.itemized)):
             return call_next(request)
         if request.files == "name":
             return call_next(replace(request, messages=tuple(name_files(request.messages))))

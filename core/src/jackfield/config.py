@@ -353,6 +353,9 @@ class LLMConfig(Config):
         return self.api_base or self.base_url or server
 
 
+_LISTS = (tuple, list)  # a check against an abstract type runs in Python, and each request has such a list
+
+
 def checked_list(values: Several, what: str, of: str) -> Several:
     """Return `values` if it is a list or another iterable of several values.
 
@@ -364,6 +367,8 @@ def checked_list(values: Several, what: str, of: str) -> Several:
     Raises:
         ConfigError: `values` is a single text, path or table, or cannot be iterated over.
     """
+    if isinstance(values, _LISTS):
+        return values
     if isinstance(values, str | bytes | Mapping | os.PathLike) or not isinstance(values, Iterable):
         shown = repr(values) if isinstance(values, str | os.PathLike) else "…"
         raise ConfigError(f"{what} must be a list of {of}, not {type(values).__name__}: write [{shown}]")

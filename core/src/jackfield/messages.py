@@ -36,6 +36,7 @@ FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 _ROLES = get_args(Role)
+_LISTS = (list, tuple)  # a union would be made for each check
 _SHORT_CHARS = 100  # a shorter text says more than its size
 
 
@@ -309,7 +310,7 @@ class Message(DictCompatibleModel):
     def _no_content_is_empty(cls, content: object) -> object:
         if content is None:
             return ""
-        if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "type" in part for part in content):
+        if isinstance(content, _LISTS) and any(isinstance(part, Mapping) and "type" in part for part in content):
             from jackfield._openai_forms import translate_part
 
             return [translate_part(part) for part in content]
@@ -414,7 +415,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     """
     if isinstance(values, str):
         return (_read_question(values),)
-    if not isinstance(values, list | tuple):  # checks against `Message` and `Mapping` run in Python
+    if not isinstance(values, _LISTS):  # checks against `Message` and `Mapping` run in Python
         if isinstance(values, Message | Mapping):
             values = (values,)
         elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
@@ -458,8 +459,12 @@ def _read_question(text: str) -> Message:
 
 def want_dicts(values: Messages) -> bool:
     """Return True if `values` is a dict or a non-empty list of dicts: the caller gets dicts back."""
-    messages = [values] if isinstance(values, str | Message | Mapping) or not isinstance(values, Iterable) else values
-    return bool(messages) and all(isinstance(message, _MAPPINGS) for message in messages)
+    if not isinstance(values, _LISTS):
+        if isinstance(values, str | Message | Mapping):
+            return isinstance(values, Mapping)
+        if not isinstance(values, Iterable):
+            return False
+    return bool(values) and all(isinstance(message, _MAPPINGS) for message in values)
 
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
@@ -537,10 +542,10 @@ class Usage(DictCompatibleModel):
 
         An empty usage adds nothing, so a sum can start with one.
         """
-        if self._is_empty:
-            return other
         if other._is_empty:
             return self
+        if self._is_empty:
+            return other
         is_cost_known = self.cost is not None and other.cost is not None and self.currency == other.currency
         return Usage(
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,

@@ -779,17 +779,17 @@ def _check_run(
     run_id: object,
 ) -> None:
     """Raise ConfigError for an option of a run that has another type."""
-    check_argument("cancel", cancel, CancelToken | None, "a CancelToken")
-    check_argument("resources", resources, RunResources | None, "RunResources")
+    if cancel is not None:
+        check_argument("cancel", cancel, CancelToken, "a CancelToken")
+    if resources is not None:
+        check_argument("resources", resources, RunResources, "RunResources")
     check_count("attempts", attempts)
     check_argument("session", session, str, "a text")
-    check_argument("run_id", run_id, str | None, "the id of a recorded run, such as result.run_id")
-    check_argument(
-        "resume",
-        resume,
-        bool | Mapping[str, bool | Denial],
-        "True, or {call id: True or False} for calls in result.waiting",
-    )
+    if run_id is not None:
+        check_argument("run_id", run_id, str, "the id of a recorded run, such as result.run_id")
+    if resume is not False and resume is not True:
+        wanted = "True, or {call id: True or False} for calls in result.waiting"
+        check_argument("resume", resume, Mapping[str, bool | Denial], wanted)
     if ask is not None and not callable(ask):
         raise ConfigError(f"ask of a run must be a function, not {type(ask).__name__}")
     if approve is not None and not callable(approve):

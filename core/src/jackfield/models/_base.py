@@ -371,7 +371,8 @@ def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
 
 
 def _check_choice(choice: str, functions: Sequence[FunctionSchema]) -> None:
+    choices = ("auto", "none", "required")
     names = [function["name"] for function in functions]
-    if choice not in ("auto", "none", "required", *names):
-        listed = ", ".join(("auto", "none", "required", *names))
+    if choice not in choices and choice not in names:
+        listed = ", ".join((*choices, *names))
         raise ConfigError(f"function_choice {choice!r} is not one of the choices: {listed}")

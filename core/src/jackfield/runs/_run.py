@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -151,7 +151,7 @@ class Handoff:
 
 def new_run_id() -> str:
     """Return an id that no other run has."""
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class Record(Protocol):
 class Tally:
     """The usage of all runs below a run that have been counted, shared by all parts of the run."""
 
-    spent: Spent = field(default_factory=Spent)
+    spent: Spent = Spent()  # noqa: RUF009 - it is frozen, and sums never return it or its usage
 
 
 @dataclass(frozen=True, kw_only=True)

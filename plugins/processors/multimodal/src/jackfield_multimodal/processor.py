@@ -69,6 +69,8 @@ class Multimodal(Preprocessor):
             return call_next(self.prepare(request))
         if request.files == "read" and self.config.unsupported == "note":
             request = replace(request, files="read_if_possible")
+        if not request.itemized:  # as in most conversations
+            return call_next(request)
         return read_files_before(lambda read: call_next(self.prepare(read)), self._parse, keep_unread=True)(request)
 
     async def _parse(self, file: AttachedFile) -> str:
