@@ -37,6 +37,9 @@ from jackfield.events import (
     UsageReported,
 )
 from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message, Usage
+from jackfield.models import BaseChatModel
+from jackfield.request import ChatRequest
+from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_serving import MemoryStore, Numbered, Serving, ServingLimits
 
@@ -340,3 +343,37 @@ def test_a_reader_of_the_record_continues_live_in_the_middle_of_an_answer() -> N
                 check([*beginning, *rest], expected, stayed=True)
 
     asyncio.run(main())
+
+
+def test_readers_that_wait_read_no_record_however_many_runs_end_at_once() -> None:
+    class CountingStore(MemoryStore):
+        reads = 0
+
+        async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+            self.reads += 1
+            return await super().read(run_id, after=after)
+
+    class WaitingModel(BaseChatModel):
+        backend = "waiting"
+
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            await may_answer.wait()
+            yield TextDelta("yes")
+            yield ModelFinished("stop")
+
+    may_answer = asyncio.Event()
+
+    async def main() -> int:
+        store = CountingStore()
+        async with Serving({"a": FnCallAgent(llm=WaitingModel({"model": "m"}), name="a")}, store=store) as serving:
+
+            async def read_end(run_id: str) -> object:
+                return [numbered.event.event async for numbered in serving.attach(run_id)][-1]
+
+            readers = [asyncio.create_task(read_end(await serving.start("a", "?"))) for _ in range(100)]
+            await asyncio.sleep(0.05)
+            may_answer.set()
+            assert all(isinstance(end, RunFinished) for end in await asyncio.gather(*readers))
+            return store.reads
+
+    assert asyncio.run(main()) == 0

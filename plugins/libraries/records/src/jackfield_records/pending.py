@@ -49,7 +49,7 @@ async def record_pending(
     )
     entry = entry_of(RunStarted(tuple(messages)), whole=True)
     if facts is not None:
-        entry = f'{entry[:-1]}, "{FACTS}": {json.dumps(facts)}}}'
+        entry = f'{entry[:-1]}, "{FACTS}": {json.dumps(facts) if facts else "{}"}}}'
     entries = [await hide_entry(entry, recorder.secrets)]
     hold = await recorder.store.create(stored, entries)
     return PendingRun(run=stored, messages=tuple(messages), hold=hold, entries=entries)

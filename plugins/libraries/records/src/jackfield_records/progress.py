@@ -155,7 +155,8 @@ class Progress(RunState):
 
     def _begin_with(self, messages: Sequence[Message]) -> None:
         self.history[:], self.start = messages, len(messages)
-        self.parts[:] = [replace(self.parts[0], begin=self.start, turns=0)]
+        first = self.parts[0]
+        self.parts[:] = [_Part(agent=first.agent, by_handoff=first.by_handoff, begin=self.start)]
         self.began = _open_ids(messages)
 
     def _take_turn(self, event: TurnFinished) -> None:

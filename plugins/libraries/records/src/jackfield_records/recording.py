@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -368,7 +368,7 @@ class RunRecord:
         self._notes: list[str] = []
         self._known_handoffs = progress.handoffs  # a run that goes on says again who has the conversation
         self._waiting: list[Step] = []
-        self._asked_at: Counter[str] = Counter()
+        self._asked_at: defaultdict[str, int] = defaultdict(int)
         self._answers: Mapping[str, Decision] = {}
 
     @property

@@ -148,7 +148,7 @@ class Driver:
                 ask=live.questions.ask if request.takes_questions else None,
                 resources=resources if editor is not None else None,
                 deps=live.deps,
-                config=request.config,
+                config=request.config or None,
                 **options,
             )
             async with closing(events):

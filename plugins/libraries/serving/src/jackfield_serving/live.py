@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +76,7 @@ class LiveRun:
         )
         self._entries = len(entries)
         self._unmatched: deque[_Entry] = deque()
-        self._early: Counter[tuple[str, str]] = Counter()
+        self._early: defaultdict[tuple[str, str], int] = defaultdict(int)
         heads = [head_of(entry) for entry in entries]
         self._nested = {head.below: head.begins for head in heads if head.begins}
         self._old_runs = {*self._nested.values()}

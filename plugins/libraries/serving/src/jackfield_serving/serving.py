@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -247,8 +247,8 @@ class Serving:
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
         if served.agent.files:
             history = served.agent.make_run(history, language_of(history)).messages
-        run_id = run_id or uuid.uuid4().hex
-        with self._starting_in(session, owner):
+        run_id = run_id or os.urandom(16).hex()
+        with self._starting_in(session, owner) if session else contextlib.nullcontext():
             if session:
                 await self._check_session(session, owner)
             pending = await record_pending(
@@ -504,7 +504,7 @@ class Serving:
             raise InvalidMessageError(f"the call {calls[0].call.name!r} has no result: leave it out, or add its result")
         before = await self._conversation(continues, owner) if continues else ()
         history = with_system_text((*before, *asked), served.agent.system_message, first=True)
-        run_id = uuid.uuid4().hex
+        run_id = os.urandom(16).hex()
         facts = Request(continues=continues).as_facts()
         await record_finished(
             served.recorder, history, response, run_id=run_id, session=session, owner=owner, facts=facts
@@ -585,8 +585,12 @@ class Serving:
         await self._check_owner(run_id, owner)
         cursor, reader = after, Reader()
         recorded: RecordedEvents | None = None
+        live: LiveRun | None = None
         while True:
-            live = self._driver.live.get(run_id)
+            driven = self._driver.live.get(run_id)
+            # The driver keeps only the latest runs that have ended; a reader keeps its own, and reads no record.
+            if driven is not None or live is None or live.end is None:
+                live = driven
             is_in_record = cursor % STRIDE >= HALF  # between events that were derived from an entry
             batch = None if live is None or is_in_record else live.after(cursor)
             if live is not None and batch is not None:
@@ -612,6 +616,7 @@ class Serving:
                 if live is None or not await self._continues_elsewhere(live):
                     return
                 self._driver.forget(live)
+                live = None
             elif following == cursor:
                 await self._wait_for_events(live)
             cursor = following
@@ -768,7 +773,7 @@ class Serving:
     def _starting_in(self, session: str, owner: str) -> Iterator[None]:
         """Refuse a second run of a session while the first is being recorded."""
         key = (owner, session)
-        if session and key in self._starting:
+        if key in self._starting:
             raise SessionBusyError(f"a run of session {session!r} begins: wait until it has ended", run_id="")
         self._starting.add(key)
         try:
