@@ -136,8 +136,8 @@ class ChatCompletions:
     async def _stream(self, question: ChatQuestion, following: _Following) -> AsyncIterator[bytes]:
         head = _head(question, following, "chat.completion.chunk")
         writer = _ChunkWriter({**head, "usage": None} if question.include_usage else head)
-        chunk = writer.write
-        yield chunk({"role": "assistant", "content": "", "refusal": None})
+        # Sent together with the first piece: a message to the server costs more than a piece.
+        opening = writer.write({"role": "assistant", "content": "", "refusal": None})
         shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
         try:
@@ -146,26 +146,32 @@ class ChatCompletions:
                     match change:
                         case Began(item) if shown[item.kind]:
                             shown[item.kind].append(_BETWEEN)
-                            yield writer.write_text(_FIELDS[item.kind], _BETWEEN)
-                        case Grew(item, piece):
-                            shown[item.kind].append(piece)
-                            yield writer.write_text(_FIELDS[item.kind], piece)
+                            piece = writer.write_text(_FIELDS[item.kind], _BETWEEN)
+                        case Grew(item, text):
+                            shown[item.kind].append(text)
+                            piece = writer.write_text(_FIELDS[item.kind], text)
                         case Ended(TextItem() as item) if item.sources or item.citations:
-                            yield chunk({"annotations": _annotations(item, "".join(shown["message"]))})
+                            piece = writer.write({"annotations": _annotations(item, "".join(shown["message"]))})
                         case Ended(CallItem() as call):
-                            yield chunk({"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]})
+                            piece = writer.write(
+                                {"tool_calls": [{"index": calls, **_tool_call(call, following.run_id)}]}
+                            )
                             calls += 1
                         case AnswerEnded():
                             _check_end(change)
-                            end = chunk({}, _finish_reason(change, bool(calls)))
+                            piece = writer.write({}, _finish_reason(change, bool(calls)))
                             if question.include_usage:
                                 usage = usage_object(change.usage, following.spent)
-                                end += b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
-                            yield end + _DONE
+                                piece += b"data: " + write_json({**head, "choices": [], "usage": usage}) + b"\n\n"
+                            piece += _DONE
+                        case _:
+                            continue
+                    yield opening + piece
+                    opening = b""
         except Exception as error:
             # The status is sent: clients read errors from the stream.
             refusal = refusal_of(error)
-            yield b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
+            yield opening + b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
             if refusal.code == "internal":
                 raise  # for the log that its text names
 

@@ -186,6 +186,7 @@ _UNSUPPORTED = (
     "audio", "prediction", "web_search_options", "functions", "function_call", "moderation", "prompt_cache_key",
     "prompt_cache_options", "prompt_cache_retention",
 )  # fmt: skip
+_SUPPORTED = _ChatBody.model_fields.keys() - {*_NEUTRAL, *_UNSUPPORTED}
 
 
 def read_chat_request(table: dict[str, Any]) -> ChatQuestion:
@@ -195,13 +196,8 @@ def read_chat_request(table: dict[str, Any]) -> ChatQuestion:
         ParameterError: A parameter is unknown, not valid or not supported.
     """
     body = parse_body(_ChatBody, table)
-    for name, values in _NEUTRAL.items():
-        value = getattr(body, name)
-        if value is not None and value not in values:
-            refuse_parameter(name, f"{value!r} is not supported")
-    for name in _UNSUPPORTED:
-        if getattr(body, name) is not None:
-            refuse_parameter(name, "it is not supported")
+    if not body.model_fields_set <= _SUPPORTED:
+        _refuse_unsupported(body)
     options = body.stream_options
     if options is not None and options.include_obfuscation:
         refuse_parameter("stream_options.include_obfuscation", "it is not supported")
@@ -233,6 +229,16 @@ def read_chat_request(table: dict[str, Any]) -> ChatQuestion:
         include_usage=bool(options and options.include_usage),
         results=_results_at_end(body.messages),
     )
+
+
+def _refuse_unsupported(body: _ChatBody) -> None:
+    for name, values in _NEUTRAL.items():
+        value = getattr(body, name)
+        if value is not None and value not in values:
+            refuse_parameter(name, f"{value!r} is not supported")
+    for name in _UNSUPPORTED:
+        if getattr(body, name) is not None:
+            refuse_parameter(name, "it is not supported")
 
 
 def _numbered(body: _ChatBody) -> Iterator[tuple[int, dict[str, Any]]]:
