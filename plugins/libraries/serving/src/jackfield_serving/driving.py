@@ -14,7 +14,7 @@ from jackfield.errors import StoreError
 from jackfield.events import RunFailed
 from jackfield.runs import RunResources
 from jackfield.servers import failure_of
-from jackfield.streams import closing
+from jackfield.streams import Interrupted, InterruptibleWait, closing
 from jackfield.tools import Editor
 from jackfield_records.pending import append_failure
 from jackfield_records.recording import PendingRun
@@ -114,16 +114,16 @@ class Driver:
     @contextlib.asynccontextmanager
     async def _room_for(self, live: LiveRun) -> AsyncIterator[None]:
         """Wait for a run's turn. A cancelled run needs none: its agent ends it without asking a model."""
+        wait = InterruptibleWait()
+        live.cancel.enter(wait)
         try:
-            async with asyncio.timeout(None) as scope:
-                live.cancel.enter(scope)
-                try:
-                    await self._slots.acquire()
-                finally:
-                    live.cancel.leave(scope)
-        except TimeoutError:
+            with wait:
+                await self._slots.acquire()
+        except Interrupted:
             yield
             return
+        finally:
+            live.cancel.leave(wait)
         try:
             yield
         finally:
