@@ -34,6 +34,23 @@ def test_audio_content() -> list[ContentItem]:
 
 
 @tool
+def test_embedded_resource() -> list[ContentItem]:
+    """Return a file."""
+    return [ContentItem(file="data:text/plain;name=resource.txt,This is an embedded resource content.")]
+
+
+@tool
+def test_multiple_content_types() -> list[ContentItem]:
+    """Return a text, an image and a file."""
+    file = "data:application/json;name=mixed.json,%7B%22test%22%3A%22data%22%2C%22value%22%3A123%7D"
+    return [
+        ContentItem(text="Multiple content types test:"),
+        ContentItem(image=f"data:image/png;base64,{_PIXEL}"),
+        ContentItem(file=file),
+    ]
+
+
+@tool
 def test_error_handling() -> str:
     """Fail."""
     raise ValueError("This tool intentionally returns an error for testing")
@@ -54,6 +71,40 @@ async def test_elicitation(message: str, context: ToolContext) -> str:
     fields = {name: {"type": "string", "description": name} for name in ("username", "email")}
     form = {"type": "object", "properties": fields, "required": [*fields]}
     return f"User response: {await context.ask({'message': message, 'form': form})}"
+
+
+async def _ask_for(fields: Mapping[str, Any], context: ToolContext) -> str:
+    form = {"type": "object", "properties": dict(fields), "required": []}
+    return f"Elicitation completed: {await context.ask({'message': 'Please fill this in.', 'form': form})}"
+
+
+@tool
+async def test_elicitation_sep1034_defaults(context: ToolContext) -> str:
+    """Ask for values that have defaults."""
+    fields = {
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": True},
+    }
+    return await _ask_for(fields, context)
+
+
+@tool
+async def test_elicitation_sep1330_enums(context: ToolContext) -> str:
+    """Ask for choices in all forms of the protocol."""
+    options = ["option1", "option2", "option3"]
+    titled = [{"const": f"value{number}", "title": f"Option {number}"} for number in (1, 2, 3)]
+    legacy = ["opt1", "opt2", "opt3"]
+    fields = {
+        "untitledSingle": {"type": "string", "enum": options},
+        "titledSingle": {"type": "string", "oneOf": titled},
+        "legacyEnum": {"type": "string", "enum": legacy, "enumNames": ["Option One", "Option Two", "Option Three"]},
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+    }
+    return await _ask_for(fields, context)
 
 
 class TestSchema(BaseTool):
@@ -78,6 +129,10 @@ class TestSchema(BaseTool):
 
 TOOLS = [
     *(test_simple_text, test_image_content, test_audio_content, test_error_handling),
+    *(test_embedded_resource, test_multiple_content_types),
     *(test_tool_with_progress, test_elicitation, TestSchema()),
+    *(test_elicitation_sep1034_defaults, test_elicitation_sep1330_enums),
 ]
-agent = FnCallAgent(TOOLS, llm=ScriptedModel([answer("Hello.")]), name="agent", description="Says hello.")
+agent = FnCallAgent(
+    TOOLS, llm=ScriptedModel([answer("Hello.")]), name="agent", description="Says hello.", suggestions=["Hi."]
+)

@@ -32,6 +32,9 @@ async def check(target: Any) -> None:
         paid = await client.call_tool("helper", {"message": "pay"})
         assert paid.structured_content["text"] == "It says: paid 3", paid
         assert asked == ['Allow the call pay {"amount": 3}?'], asked
+        assert await client.list_resources() == []
+        (template,) = await client.list_resource_templates()
+        assert template.name == "source", template
         failed = await client.call_tool("helper", {"message": ""}, raise_on_error=False)
         assert failed.is_error
 

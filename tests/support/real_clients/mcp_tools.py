@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SCENARIOS = ("server-initialize", "ping", "tools-list", "server-sse-multiple-streams", "dns-rebinding-protection")
-# These call tools of `conformance_agent`. The others need what the face does not have: prompts, resources, completion,
-# sampling, logging, and forms with defaults.
+# These call tools of `conformance_agent`. The README of the face has the reasons for the others.
 TOOL_SCENARIOS = (
     *("tools-call-simple-text", "tools-call-image", "tools-call-audio", "tools-call-error", "tools-call-with-progress"),
     *("tools-call-elicitation", "json-schema-2020-12", "server-sse-polling"),
+    *("tools-call-embedded-resource", "tools-call-mixed-content", "elicitation-sep1034-defaults"),
+    *("elicitation-sep1330-enums", "resources-list", "prompts-list"),
 )
 
 

@@ -391,12 +391,12 @@ class Serving:
         previews = [await in_worker(preview_call, served.agent, one.call, one.agent) for one in calls]
         return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
 
-    def documents(self, run: RunInfo) -> tuple[str, ...]:
-        """Return the documents of a run's agent and of the agents below it: paths, folders and patterns.
+    def documents(self, agent: str) -> tuple[str, ...]:
+        """Return the documents of an agent and of the agents below it: paths, folders and patterns; () for no agent.
 
         Faces must not show these names to clients on other machines.
         """
-        served = self._agents.get(run.agent)
+        served = self._agents.get(agent)
         return () if served is None else files_of(served.agent)
 
     async def runs(

@@ -20,7 +20,9 @@ from jackfield.errors import ConfigError
 from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, StdioServer, write_json
 from jackfield_mcp_server.errors import error_data
 from jackfield_mcp_server.pipes import open_pipes
+from jackfield_mcp_server.prompts import AgentPrompts
 from jackfield_mcp_server.requests import CheckedRequests
+from jackfield_mcp_server.resources import AgentResources
 from jackfield_mcp_server.tools import AgentTools, direct_tools
 from jackfield_serving import Serving
 
@@ -40,6 +42,11 @@ class McpServerConfig(Config):
         default=False,
         description="Offer the tools of the agents one by one as well: as TOOL with one agent, else as AGENT__TOOL. "
         "Approvals hold for them",
+    )
+    documents: bool = Field(
+        default=False,
+        description="Offer the documents of the agents as resources. Clients can then read them whole, and not only "
+        "the passages that answers cite",
     )
     idle_s: float = Field(
         default=1800.0, gt=0, description="The time after which a session without requests ends, in seconds"
@@ -62,7 +69,7 @@ class McpServer(HttpServer, StdioServer):
     def app(self, serving: ServingLike) -> ASGIApp:
         """Return the application."""
         self._manager = StreamableHTTPSessionManager(
-            _protocol_server(cast(Serving, serving), has_tools=self.config.tools),
+            _protocol_server(cast(Serving, serving), self.config),
             stateless=not self.config.sessions,
             session_idle_timeout=self.config.idle_s,
             max_request_body_size=_MAX_BODY_BYTES,
@@ -84,13 +91,14 @@ class McpServer(HttpServer, StdioServer):
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one client until it closes its side; its calls that are under way are cancelled then."""
-        server = _protocol_server(cast(Serving, serving), has_tools=self.config.tools)
+        server = _protocol_server(cast(Serving, serving), self.config)
         async with open_pipes(reader, writer) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _protocol_server(serving: Serving, *, has_tools: bool) -> ProtocolServer[None]:
-    tools = AgentTools(serving, direct_tools(serving) if has_tools else {})
+def _protocol_server(serving: Serving, config: McpServerConfig) -> ProtocolServer[None]:
+    tools = AgentTools(serving, direct_tools(serving) if config.tools else {})
+    resources, prompts = AgentResources(serving, has_documents=config.documents), AgentPrompts(serving)
     for name in tools.names:
         if not _NAME.fullmatch(name):
             raise ConfigError(
@@ -102,6 +110,11 @@ def _protocol_server(serving: Serving, *, has_tools: bool) -> ProtocolServer[Non
         lifespan=_no_lifespan,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call_tool,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read,
+        on_list_prompts=prompts.list_prompts if prompts else None,
+        on_get_prompt=prompts.get_prompt if prompts else None,
     )
 
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
-from mcp_types import AudioContent, CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
+from mcp_types import (
+    AudioContent,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
 
+from jackfield.attachments import decode_uri
+from jackfield.errors import UnsupportedInputError
 from jackfield.events import RunFailed
 from jackfield.messages import ContentItem
 from jackfield.results import Source
 from jackfield.servers import failure_of
+from jackfield_mcp_server.resources import contents_of, replace_surrogates
 from jackfield_serving import RunInfo
 
 OUTPUT_SCHEMA: dict[str, Any] = {
@@ -35,18 +48,20 @@ def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
     return []
 
 
-def result_of(run: RunInfo, sources: Sequence[Source], notes: Sequence[str]) -> CallToolResult:
-    """Return the answer of a run that has ended: its text, media and sources; or its failure."""
+def result_of(
+    run: RunInfo, sources: Sequence[Source], notes: Sequence[str], passages: Sequence[ResourceLink] = ()
+) -> CallToolResult:
+    """Return the answer of a run that has ended: its text, media, and links to its sources; or its failure."""
     if run.error:
         failure = failure_of(RunFailed(run.error, run.error_kind))
         return CallToolResult(content=[_text(str(failure)), *map(_text, notes)], is_error=True)
     content: list[ContentBlock] = [_text(run.text)] if run.text else []
     content += _media_of(run)
-    content += _links_of(sources)
+    content += [*_links_of(sources), *passages]
     content += [_text(note) for note in notes]
     if run.stop_reason not in ("finished", "empty_reply"):
         return CallToolResult(content=[*content, _text(f"The run ended early: {run.stop_reason}.")], is_error=True)
-    structured = {"text": _clean(run.text), "conversation": run.run_id}
+    structured = {"text": replace_surrogates(run.text), "conversation": run.run_id}
     return CallToolResult(content=content or [_text("")], structured_content=structured)
 
 
@@ -64,7 +79,7 @@ def result_of_call(run: RunInfo, sources: Sequence[Source], notes: Sequence[str]
 
 
 def _media_of(run: RunInfo) -> list[ContentBlock]:
-    """Return the images and the audio of the last message."""
+    """Return the images, the audio and the files of the last message."""
     items = run.response[-1].items if run.response and run.response[-1].role == "assistant" else []
     return [block for block in map(_block_of, items) if block is not None]
 
@@ -73,19 +88,26 @@ def _block_of(item: ContentItem) -> ContentBlock | None:
     value = item.value
     if not isinstance(value, str) or not value.startswith("data:"):
         return None
-    media_type, _, data = value[5:].partition(";base64,")
+    head, _, data = value[5:].partition(";base64,")
+    media_type = head.partition(";")[0]
     match item.type:
         case "image":
             return ImageContent(data=data, mime_type=media_type)
         case "audio":
             return AudioContent(data=data, mime_type=media_type)
+        case "file":
+            with suppress(UnsupportedInputError):  # a tool may have written anything
+                file = decode_uri(value)
+                uri = f"attachment:///{quote(file.name, safe='')}"
+                media_type = media_type or "application/octet-stream"
+                return EmbeddedResource(resource=contents_of(uri, media_type, file.content or b""))
     return None
 
 
 def _links_of(sources: Sequence[Source]) -> list[ContentBlock]:
     """Return the sources on the web. Files of the server cannot be read by a client."""
     links = {
-        source.location: ResourceLink(uri=source.location, name=_clean(str(source)))
+        source.location: ResourceLink(uri=source.location, name=replace_surrogates(str(source)))
         for source in sources
         if source.location.startswith(("https://", "http://"))
     }
@@ -93,9 +115,4 @@ def _links_of(sources: Sequence[Source]) -> list[ContentBlock]:
 
 
 def _text(text: str) -> TextContent:
-    return TextContent(text=_clean(text))
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot write."""
-    return text.encode(errors="replace").decode()
+    return TextContent(text=replace_surrogates(text))

@@ -34,6 +34,7 @@ from jackfield.streams import closing
 from jackfield_mcp_server.errors import errors_of_protocol
 from jackfield_mcp_server.progress import Progress
 from jackfield_mcp_server.questions import Asker, PersonsAnswer, read_answers, requests_of
+from jackfield_mcp_server.resources import Passages
 from jackfield_mcp_server.results import OUTPUT_SCHEMA, refused_arguments, result_of, result_of_call
 from jackfield_serving import QUESTION, NotWaitingError, Serving, ToolInfo
 
@@ -63,6 +64,7 @@ class _Call:
         number: The number of the last event that was read.
         seen: The number of the last event that the client was told of.
         sources: The sources that the agent was shown.
+        passages: The passages that the answer cites.
         notes: Remarks for the answer.
         tool: The tool that the client calls itself; None if it asks the agent.
         is_failed: The call of this tool has failed.
@@ -75,6 +77,7 @@ class _Call:
     number: int = 0
     seen: int = 0
     sources: list[Source] = field(default_factory=list)
+    passages: Passages = field(default_factory=Passages)
     notes: list[str] = field(default_factory=list)
     tool: DirectTool | None = None
     is_failed: bool = False
@@ -198,7 +201,7 @@ class AgentTools:
             if run.phase == "ended":
                 if call.tool is not None:
                     return result_of_call(run, call.sources, call.notes, is_failed=call.is_failed)
-                return result_of(run, call.sources, call.notes)
+                return result_of(run, call.sources, call.notes, call.passages.links(run.run_id))
             if not run.waiting:
                 continue  # it was answered elsewhere
             if is_modern and call.asker.can_ask:
@@ -215,6 +218,7 @@ class AgentTools:
             async for number, event in events:
                 call.number = number
                 inner = event.event
+                call.passages.feed(event)
                 if isinstance(inner, ToolFinished):
                     call.sources += sources_in(inner.metadata)
                     call.is_failed = bool(inner.error) if event.depth == 0 else call.is_failed

@@ -66,7 +66,7 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
     folder = await in_worker(TemporaryDirectory, prefix="jackfield-")
     try:
         attached = await in_worker(_save_attached, run.messages, citation.location, Path(folder.name))
-        for path in (*attached, *await in_worker(_paths_of, serving.documents(run), citation.location)):
+        for path in (*attached, *await in_worker(_paths_of, serving.documents(run.agent), citation.location)):
             try:
                 image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
             except DocParserError:
