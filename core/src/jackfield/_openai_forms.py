@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeGuard, TypeVar
+from urllib.parse import quote
 
 from jackfield.errors import InvalidMessageError
 
@@ -101,10 +102,13 @@ def translate_part(part: object) -> object:
             return {"video": url}
         case {"type": "input_audio", "input_audio": audio}:
             return {"audio": audio}
-        case {"type": "file", "file": {"file_data": str(uri)}}:
+        case {"type": "file", "file": {"file_data": str(uri), **others}}:
             if uri[:5].lower() != "data:":  # the parts of a foreign client must not name files of this machine
                 raise ValueError("'file_data' must be a data: URI, as in data:application/pdf;base64,…")
-            return {"file": uri}
+            head, separator, data = uri.partition(";base64,")
+            name = others.get("filename")
+            stated = f";name={quote(name, safe='', errors='replace')}" if isinstance(name, str) and name else ""
+            return {"file": f"{head.partition(';name=')[0]}{stated}{separator}{data}" if separator and stated else uri}
         case {"type": "file", "file": {"file_id": _}}:
             raise ValueError("a file stored at a provider ('file_id') cannot be sent: pass its data or its path")
         case {"type": str(kind)}:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from jackfield.defaults import AGENT_WITH_FILES
 from jackfield.errors import MissingFileError, UnsupportedInputError
@@ -22,6 +22,7 @@ PDF = "application/pdf"
 
 # These addresses never mean a file of this machine: the content itself, or a URL of any scheme but `file`.
 _MAX_URI_HEAD = 10_000
+_MAX_NAME_CHARS = 255
 _ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -111,6 +112,20 @@ def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(_replace_files(message) if _names_files(message) else message for message in history)
 
 
+def write_data_uri(media_type: str, data: str, name: str = "") -> str:
+    """Return content in base64 as a `data:` URI that states the name of its file; see `stated_name`."""
+    stated = f";name={quote(name[-_MAX_NAME_CHARS:], safe='', errors='replace')}" if name else ""
+    return f"data:{media_type}{stated};base64,{data}"
+
+
+def split_data_uri(address: str) -> tuple[str, str, str] | None:
+    """Return the media type, the content in base64 and the stated name of a `data:` URI; None for all else."""
+    head, separator, data = address.partition(";base64,")
+    if not separator or head[:5].lower() != "data:":
+        return None
+    return head[5:].partition(";")[0], data, stated_name(address)
+
+
 def stated_name(uri: str) -> str:
     """Return the file name that a `data:` URI states in its parameter `name`; '' if it states none.
 
@@ -167,13 +182,13 @@ def pdf_of(address: str) -> Media | None:
         UnsupportedInputError: As `read_file`.
     """
     if address[:5].lower() == "data:":
-        head, _, data = address[5:].partition(";base64,")
-        return Media(PDF, base64.b64decode(data)) if head.lower() == PDF else None
+        content = split_data_uri(address)
+        return Media(PDF, base64.b64decode(content[1])) if content and content[0].lower() == PDF else None
     path = path_of(address)
     if path is None:
         return None
-    content = read_file(path)
-    return Media(PDF, content) if content.startswith(b"%PDF") else None
+    data = read_file(path)
+    return Media(PDF, data) if data.startswith(b"%PDF") else None
 
 
 def media_type_of(head: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jackfield.media import address_of, path_of, pdf_of, read_media
+from jackfield.media import address_of, path_of, pdf_of, read_media, stated_name
 from jackfield.messages import ContentItem, basename_of
 
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
@@ -35,7 +35,7 @@ def file_part(address: str) -> dict[str, object] | None:
     pdf = pdf_of(address)
     if pdf is None:
         return None
-    name = "file.pdf" if address[:5].lower() == "data:" else basename_of(address)
+    name = (stated_name(address) or "file.pdf") if address[:5].lower() == "data:" else basename_of(address)
     return {"type": "file", "file": {"filename": name, "file_data": pdf.data_uri}}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from jackfield.config import Lang
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import address_of, media_type_of, notes_of, path_of, pdf_of
+from jackfield.media import address_of, media_type_of, notes_of, path_of, pdf_of, stated_name
 from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, basename_of
 from jackfield_backends.history import Answer, Call, parts_of, text_of
 from jackfield_http import Wire
@@ -146,8 +146,8 @@ def _document(address: str) -> Wire | None:
     if pdf is None:
         return None
     source = {"type": "base64", "media_type": pdf.media_type, "data": pdf.base64}
-    title = {} if address[:5].lower() == "data:" else {"title": basename_of(address)}
-    return {"type": "document", "source": source, **title}
+    name = stated_name(address) if address[:5].lower() == "data:" else basename_of(address)
+    return {"type": "document", "source": source, **({"title": name} if name else {})}
 
 
 def _type_of_data(data: str) -> str:

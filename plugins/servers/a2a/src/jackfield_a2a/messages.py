@@ -12,6 +12,7 @@ from a2a.types.a2a_pb2 import Part, Role
 from google.protobuf.json_format import MessageToDict
 
 from jackfield.jsontext import dumps
+from jackfield.media import split_data_uri, write_data_uri
 from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError
 from jackfield.tools import Denial
@@ -156,9 +157,9 @@ def show_part(item: ContentItem) -> Wire:
     if item.text is not None:
         return {"text": item.text}
     address = item.value if isinstance(item.value, str) else ""
-    head, separator, data = address.partition(";base64,")
-    if head.startswith("data:") and separator:
-        return {"raw": data, "mediaType": head.removeprefix("data:")}
+    if content := split_data_uri(address):
+        media_type, data, name = content
+        return {"raw": data, "mediaType": media_type, **({"filename": name} if name else {})}
     return {"url": address} if is_public_url(address) else {"text": f"[{item.type}]"}
 
 
@@ -170,8 +171,8 @@ def _read_part(part: Part, param: str) -> ContentItem:
             return ContentItem(text=dumps(json.loads(json.dumps(MessageToDict(part.data)))))
         case "raw" if part.raw:
             kind = part.media_type or "application/octet-stream"
-            address = f"data:{kind};base64,{base64.b64encode(part.raw).decode()}"
-            return ContentItem(**{_field_for(kind): address})
+            field, data = _field_for(kind), base64.b64encode(part.raw).decode()
+            return ContentItem(**{field: write_data_uri(kind, data, part.filename if field == "file" else "")})
         case "url":
             if not is_public_url(part.url):  # a path would name a file of the server
                 raise invalid_params(f"{param}.url must be an https:, http: or data: URL")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from acp.schema import (
     AudioContentBlock,
+    BlobResourceContents,
     EmbeddedResourceContentBlock,
     ImageContentBlock,
     ResourceContentBlock,
@@ -14,7 +16,8 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from jackfield.messages import ContentItem, Message
+from jackfield.media import write_data_uri
+from jackfield.messages import ContentItem, Message, basename_of
 from jackfield.servers import RequestRefusedError
 
 Block: TypeAlias = (
@@ -23,10 +26,10 @@ Block: TypeAlias = (
 
 
 def read_prompt(blocks: Sequence[Block]) -> Message:
-    """Return a prompt as a message. A link is its name and address, an embedded file is its address and text.
+    """Return a prompt as a message. A link is its name and address, an embedded text is its address and text.
 
     Raises:
-        RequestRefusedError: It is empty, or embeds a file that is not text.
+        RequestRefusedError: It is empty.
     """
     items: list[ContentItem] = []
     for block in blocks:
@@ -41,10 +44,9 @@ def read_prompt(blocks: Sequence[Block]) -> Message:
                 items.append(ContentItem(text=f"[{block.name}]({block.uri})"))
             case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
                 items.append(ContentItem(text=f"\n<file address={resource.uri!r}>\n{resource.text}\n</file>\n"))
-            case _:
-                raise RequestRefusedError(
-                    "only text can be embedded: send images and audio as content, others as links"
-                )
+            case EmbeddedResourceContentBlock(resource=BlobResourceContents() as resource):
+                name, kind = basename_of(unquote(resource.uri)), resource.mime_type or "application/octet-stream"
+                items.append(ContentItem(file=write_data_uri(kind, resource.blob, name)))
     texts = [item.text for item in items if item.text is not None]
     if len(texts) < len(items):
         return Message("user", items)

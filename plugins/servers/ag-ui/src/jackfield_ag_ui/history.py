@@ -16,6 +16,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
+from jackfield.media import split_data_uri, write_data_uri
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.servers import RequestRefusedError
 from jackfield_serving import is_public_url
@@ -192,7 +193,9 @@ def _read_part(part: Any, param: str) -> ContentItem:
     source = part.source
     match source.type:
         case "data":
-            url = f"data:{source.mime_type};base64,{source.value}"
+            is_named = part.type == "document" and isinstance(part.metadata, dict)
+            name = part.metadata.get("filename") if is_named else None
+            url = write_data_uri(source.mime_type, source.value, name if isinstance(name, str) else "")
         case "url":
             url = source.value
             # A path would name a file of the server.
@@ -207,14 +210,16 @@ def _show_part(item: ContentItem) -> Wire:
     if item.text is not None:
         return {"type": "text", "text": item.text}
     address = item.value if isinstance(item.value, str) else ""
-    head, separator, data = address.partition(";base64,")
-    if head.startswith("data:") and separator:
-        source = {"type": "data", "value": data, "mimeType": head.removeprefix("data:")}
+    metadata = {}
+    if content := split_data_uri(address):
+        media_type, data, name = content
+        source = {"type": "data", "value": data, "mimeType": media_type}
+        metadata = {"metadata": {"filename": name}} if name else {}
     elif is_public_url(address):
         source = {"type": "url", "value": address}
     else:  # a path of the server
         return {"type": "text", "text": f"[{item.type}]"}
-    return {"type": _PARTS[item.type], "source": source}
+    return {"type": _PARTS[item.type], "source": source, **metadata}
 
 
 def _unsupported(param: str, reason: str) -> RequestRefusedError:

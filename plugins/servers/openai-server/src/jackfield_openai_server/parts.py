@@ -6,6 +6,7 @@ import base64
 import binascii
 import mimetypes
 
+from jackfield.media import split_data_uri, write_data_uri
 from jackfield.messages import ContentItem
 from jackfield_openai_server.errors import ParameterError, refuse_parameter
 from jackfield_serving import is_public_url
@@ -55,9 +56,10 @@ def file_item(
     if not data:
         raise ParameterError(f"Missing required parameter: '{param}.file_data'.", param=f"{param}.file_data")
     if data[:5].lower() == "data:":
-        return ContentItem(file=data)
+        content = split_data_uri(data)
+        return ContentItem(file=data if content is None else write_data_uri(content[0], content[1], name or content[2]))
     kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
-    return ContentItem(file=f"data:{kind};base64,{_check_base64(data, param)}")
+    return ContentItem(file=write_data_uri(kind, _check_base64(data, param), name or ""))
 
 
 def _check_url(url: str, param: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jackfield.events import RunFailed
+from jackfield.media import split_data_uri, write_data_uri
 from jackfield.messages import Message, Usage
 from jackfield.servers import failure_of
 from jackfield_openai_server.calls import outer_id
@@ -227,5 +228,9 @@ def _input_part(kind: str, value: Any) -> dict[str, Any] | None:
         case "image":
             return {"type": "input_image", "image_url": value, "detail": "auto"}
         case "file":
-            return {"type": "input_file", "file_data": value, "filename": "file"}
+            content = split_data_uri(value)
+            if content is None:
+                return {"type": "input_file", "file_data": value, "filename": "file"}
+            media_type, data, name = content
+            return {"type": "input_file", "file_data": write_data_uri(media_type, data), "filename": name or "file"}
     return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from jackfield.config import GenerateConfig
 from jackfield.errors import UnsupportedInputError
-from jackfield.media import MAX_FILE_BYTES, address_of, notes_of, path_of
+from jackfield.media import MAX_FILE_BYTES, address_of, notes_of, path_of, split_data_uri, write_data_uri
 from jackfield.messages import SYSTEM, ContentItem, Message, basename_of
 from jackfield.request import ChatRequest, FunctionSchema
 from jackfield_backends.history import RESULT_BELOW, Answer, Call, Result, parts_of, text_of
@@ -246,7 +246,13 @@ def _file(address: str) -> Wire:
     path = path_of(address)
     if path is not None:
         return {"filename": basename_of(str(path)), "file_data": _data_uri(path)}
-    return {"file_url": address} if address[:5].lower() != "data:" else {"filename": "file", "file_data": address}
+    if address[:5].lower() != "data:":
+        return {"file_url": address}
+    content = split_data_uri(address)
+    if content is None:
+        return {"filename": "file", "file_data": address}
+    media_type, data, name = content
+    return {"filename": name or "file", "file_data": write_data_uri(media_type, data)}
 
 
 def _data_uri(path: Path) -> str:
