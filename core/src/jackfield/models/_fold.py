@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from jackfield.errors import ModelResponseError, ModelServiceError
@@ -138,15 +138,9 @@ class Fold:
             return None
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
 
-    @contextmanager
-    def reading_from(self, model: str) -> Iterator[None]:
+    def reading_from(self, model: str) -> AbstractContextManager[None]:
         """Read an answer inside this context: errors get the text that had arrived; at the end, `check_complete`."""
-        try:
-            yield
-        except ModelServiceError as error:
-            error.partial_text = error.partial_text or self.text
-            raise
-        self.check_complete(model)
+        return _Reading(self, model)
 
     def check_complete(self, model: str) -> None:
         """Check that the answer has arrived completely.
@@ -177,6 +171,24 @@ class Fold:
             provider_reason=end.provider_reason,
             warnings=tuple(self._warnings),
         )
+
+
+class _Reading(AbstractContextManager[None]):
+    """See `Fold.reading_from`. A class, because a generator for each answer costs several times as much."""
+
+    __slots__ = ("_fold", "_model")
+
+    def __init__(self, fold: Fold, model: str) -> None:
+        self._fold, self._model = fold, model
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is None:
+            self._fold.check_complete(self._model)
+        elif isinstance(error, ModelServiceError):
+            error.partial_text = error.partial_text or self._fold.text
 
 
 def _without_surrogates(name: str) -> str:

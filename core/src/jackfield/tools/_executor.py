@@ -261,7 +261,8 @@ class ToolExecutor:
     def _open_turn(self, plan: CallPlan, context: ToolContext) -> Turn:
         """Return a turn whose queue also takes the events of nested runs."""
         asker = context.run.asker() if plan.approve is None and context.run is not None else None
-        scoped = replace(context, fills_forms=asker is not None)
+        fills_forms = asker is not None
+        scoped = context if context.fills_forms is fills_forms else replace(context, fills_forms=fills_forms)
         make, refusal = partial(self._make, scoped, plan.approve or asker), partial(_refusal, context)
         turn = Turn(make, self._failed, refusal, self.timeout_s)
         if context.run is not None:
