@@ -1,0 +1,210 @@
+"""Answers, errors and progress in the form of the protocol, for every way in which a run can go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+
+from jackfield.errors import RateLimitedError
+from jackfield.events import (
+    HandedOff,
+    PluginEvent,
+    PreparationProgress,
+    ReasoningDelta,
+    RetryScheduled,
+    RunEvent,
+    TextDelta,
+    ToolProgress,
+    ToolStarted,
+    TurnStarted,
+)
+from jackfield.messages import ContentItem, FunctionCall, Message
+from jackfield.results import Source
+from jackfield.servers import Refusal, RequestRefusedError
+from jackfield_mcp_server.errors import BUSY, error_data, errors_of_protocol
+from jackfield_mcp_server.progress import Progress
+from jackfield_mcp_server.results import refused_arguments, result_of, result_of_call
+from jackfield_serving import RunInfo
+
+PIXEL = "data:image/png;base64,iVBO"
+SOUND = "data:audio/wav;base64,UklG"
+
+
+def run(text: str = "", response: Sequence[Message] = (), **facts: Any) -> RunInfo:
+    fields: dict[str, Any] = {
+        "run_id": "r1", "agent": "a", "session": "", "owner": "", "phase": "ended", "stop_reason": "finished",
+        "title": "", "parent": "", "began": 0.0, "changed": 0.0, "text": text, "response": tuple(response),
+    }  # fmt: skip
+    return RunInfo(**{**fields, **facts})
+
+
+def shown(result: Any) -> list[str]:
+    """Return the blocks of a result, each as its type and its value."""
+    blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+    return [f"{one['type']}:{one.get('text') or one.get('uri') or one.get('mimeType', '')}" for one in blocks]
+
+
+def test_an_answer_has_its_text_then_media_then_sources_then_notes() -> None:
+    media = Message("assistant", [ContentItem(text="Low."), ContentItem(image=PIXEL), ContentItem(audio=SOUND)])
+    old = Message("assistant", [ContentItem(image="data:image/gif;base64,R0lG")])
+    sources = [Source("https://example.org/a"), Source("/srv/secret.pdf"), Source("https://example.org/a")]
+    result = result_of(run("Low.", [old, media]), sources, ["A note."])
+    assert shown(result) == [
+        "text:Low.", "image:image/png", "audio:audio/wav", "resource_link:https://example.org/a", "text:A note.",
+    ]  # fmt: skip
+    assert (result.structured_content, bool(result.is_error)) == ({"text": "Low.", "conversation": "r1"}, False)
+    assert result.content[1].data == "iVBO"
+
+
+ENDS: list[tuple[dict[str, Any], list[str], bool]] = [
+    ({"stop_reason": "finished"}, ["text:Low.", "text:note"], False),
+    ({"stop_reason": "empty_reply", "text": ""}, ["text:note"], False),
+    ({"stop_reason": "turn_limit"}, ["text:Low.", "text:note", "text:The run ended early: turn_limit."], True),
+    ({"stop_reason": "cancelled"}, ["text:Low.", "text:note", "text:The run ended early: cancelled."], True),
+]
+
+
+@pytest.mark.parametrize(("facts", "blocks", "is_error"), ENDS, ids=str)
+def test_a_run_that_did_not_finish_is_an_error_with_what_it_wrote(
+    facts: dict[str, Any], blocks: list[str], is_error: bool
+) -> None:
+    result = result_of(run(**{"text": "Low.", **facts}), [], ["note"])
+    assert (shown(result), bool(result.is_error)) == (blocks, is_error)
+    assert (result.structured_content is None) == is_error
+
+
+def test_a_failure_shows_no_internal_text_but_every_note() -> None:
+    result = result_of(run("half", error="the key sk-secret", error_kind="ZeroDivisionError"), [], ["note"])
+    assert result.is_error
+    assert len(result.content) == 2
+    assert shown(result)[-1] == "text:note"
+    assert "sk-secret" not in "".join(shown(result))
+    assert "half" not in "".join(shown(result))
+
+
+def test_an_answer_without_content_is_an_empty_text_and_surrogates_are_replaced() -> None:
+    assert shown(result_of(run(""), [], [])) == ["text:"]
+    result = result_of(run("a\ud800b"), [], [])
+    assert (shown(result), result.structured_content["text"]) == (["text:a?b"], "a?b")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_the_result_of_a_call_is_that_of_the_last_tool_message(is_failed: bool) -> None:
+    items = [ContentItem(text="rain"), ContentItem(image=PIXEL), ContentItem(file="/srv/secret.pdf")]
+    response = [
+        Message("assistant", "", function_call=FunctionCall("weather", "{}")),
+        Message("function", "old", name="weather"),
+        Message("function", items, name="weather"),
+    ]
+    result = result_of_call(run("x", response), [Source("http://example.org")], ["note"], is_failed=is_failed)
+    assert shown(result) == ["text:rain", "image:image/png", "resource_link:http://example.org", "text:note"]
+    assert bool(result.is_error) == is_failed
+    assert shown(result_of_call(run("x", response, error="no", error_kind="E"), [], [], is_failed=False))[0] != "rain"
+    early = result_of_call(run("", response[:1], stop_reason="cancelled"), [], [], is_failed=False)
+    assert (early.is_error, shown(early)) == (True, ["text:The run ended early: cancelled."])
+
+
+ARGUMENTS: list[tuple[Mapping[str, Any], str]] = [
+    ({"message": "Hi"}, ""),
+    ({"message": "Hi", "conversation": "r1"}, ""),
+    ({"message": " \n"}, "`message`"),
+    ({"message": 1}, "`message`"),
+    ({}, "`message`"),
+    ({"message": "Hi", "conversation": None}, "`conversation`"),
+    ({"message": "Hi", "b": 1, "a": 1}, "'a'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "name"), ARGUMENTS, ids=str)
+def test_arguments_that_do_not_fit_are_refused_by_their_name(arguments: Mapping[str, Any], name: str) -> None:
+    reason = refused_arguments(arguments)
+    assert bool(reason) == bool(name)
+    assert not reason or name in reason[0].text  # type: ignore[union-attr]
+
+
+CODES: list[tuple[int, str, float | None, int | None, int, dict[str, object]]] = [
+    (400, "x", None, None, INVALID_REQUEST, {"code": "x"}),
+    (400, "x", None, INVALID_PARAMS, INVALID_PARAMS, {"code": "x"}),
+    (400, "invalid_json", None, INVALID_PARAMS, PARSE_ERROR, {"code": "invalid_json"}),
+    (429, "busy", 2.6, INVALID_PARAMS, BUSY, {"code": "busy", "retryAfter": 3}),
+    (503, "busy", 0.1, None, BUSY, {"code": "busy", "retryAfter": 1}),
+    (499, "y", None, None, INVALID_REQUEST, {"code": "y"}),
+    (500, "internal", None, INVALID_PARAMS, INTERNAL_ERROR, {"code": "internal"}),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "retry_after_s", "wanted", "expected", "data"), CODES)
+def test_an_error_has_the_code_that_hosts_act_on(
+    status: int, code: str, retry_after_s: float | None, wanted: int | None, expected: int, data: dict[str, object]
+) -> None:
+    error = error_data(Refusal(status=status, code=code, message="no", retry_after_s=retry_after_s), code=wanted)
+    assert (error.code, error.message, error.data) == (expected, "no", data)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "is_logged"),
+    [
+        (RequestRefusedError("no", status=404, code="z"), INVALID_PARAMS, False),
+        (RateLimitedError("full"), BUSY, False),
+        (ZeroDivisionError("sk-secret"), INTERNAL_ERROR, True),
+        (MCPError(7, "own"), 7, False),
+    ],
+    ids=str,
+)
+def test_only_unexpected_errors_are_logged_and_none_shows_its_text(
+    error: Exception, code: int, is_logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(MCPError) as caught, errors_of_protocol():
+        raise error
+    assert caught.value.error.code == code
+    assert "sk-secret" not in str(caught.value)
+    assert bool(caplog.records) == is_logged
+
+
+class Session:
+    """Takes the reports of one call."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[float, str]] = []
+
+    async def report_progress(self, progress: float, *, message: str) -> None:
+        self.reports.append((progress, message))
+
+
+def test_progress_names_each_step_and_counts_it() -> None:
+    session = Session()
+    progress = Progress(session, "served")  # type: ignore[arg-type]
+    events: list[tuple[int, Any]] = [
+        (0, TurnStarted(1)),
+        (0, TextDelta("x" * 999)),
+        (0, ReasoningDelta("x")),  # the thousandth character
+        (0, TextDelta("x" * 999)),
+        (0, TextDelta("x")),
+        (0, TurnStarted(2)),
+        (0, TextDelta("x" * 999)),  # each turn counts anew
+        (0, ToolStarted(0, "c", FunctionCall("look_up", "{}"))),
+        (1, TurnStarted(1)),
+        (0, RetryScheduled(1, 0.5, "busy")),
+        (0, HandedOff("inner", "clerk")),
+        (0, ToolProgress(0, "c", "half done")),
+        (0, PreparationProgress("parsed", 1, 2)),
+        (0, PluginEvent("x", {"note": "a \ud800 note"})),
+        (0, PluginEvent("x", {"other": "silent"})),
+        (0, PluginEvent("x", {"note": 7})),
+    ]
+
+    async def main() -> None:
+        for depth, event in events:
+            await progress.report(RunEvent("r", 1, "inner", depth, event))
+
+    asyncio.run(main())
+    assert [message for _, message in session.reports] == [
+        "served thinks", "served writes", "served writes", "served thinks", "served calls look_up", "inner thinks",
+        "served tries again", "clerk takes over", "half done", PreparationProgress("parsed", 1, 2).text, "a ? note",
+    ]  # fmt: skip
+    assert [count for count, _ in session.reports] == list(range(1, 12))
