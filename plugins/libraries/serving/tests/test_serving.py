@@ -24,6 +24,7 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
+from jackfield.messages import Message
 from jackfield.request import ModelFacts
 from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
@@ -433,6 +434,40 @@ def test_a_session_has_one_run_at_a_time_and_a_run_continues_another() -> None:
             assert asked == ["Be brief.", "Where is Ada?", "", "Rome", "In Rome.", "In Italy?"]
             [session] = await serving.sessions()
             assert (session.runs, session.last_run, session.title) == (2, second, "Where is Ada?")
+
+    asyncio.run(main())
+
+
+SYSTEMS: list[tuple[list[str], list[str], str]] = [
+    ([], [], "Own."),
+    (["One."], [], "Own.\n\nOne."),
+    (["One.", "Two."], [], "Own.\n\nOne.\n\nTwo."),
+    ([], ["Three."], "Own.\n\nThree."),
+    (["One."], ["Three."], "Own.\n\nThree."),
+    (["One.", "Two."], ["Three.", "Four."], "Own.\n\nThree.\n\nFour."),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "text"), SYSTEMS, ids=str)
+def test_the_model_gets_one_system_message_with_the_clients_latest_texts(
+    first: list[str], second: list[str], text: str
+) -> None:
+    async def main() -> None:
+        model = ScriptedModel([answer("yes"), answer("no")])
+        own = FnCallAgent(llm=model, name="helper", system_message="Own.")
+        async with Serving({"a": own}) as serving:
+            run_id = ""
+            for question, systems in (("one", first), ("two", second)):
+                # One comes before the question, and the others come after it.
+                messages = [Message("system", one) for one in systems]
+                run_id = await serving.start(
+                    "a", [*messages[:1], Message("user", question), *messages[1:]], continues=run_id
+                )
+                await read(serving, run_id)
+                assert (await serving.run(run_id)).stop_reason == "finished"
+        sent = model.requests[-1].messages
+        assert [message.role for message in sent] == ["system", "user", "assistant", "user"]
+        assert [message.get_text_content() for message in sent] == [text, "one", "yes", "two"]
 
     asyncio.run(main())
 

@@ -82,6 +82,8 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C
             return [ContextLengthError("the context has room for 10 tokens")]
         case "busy":
             return [RateLimitedError("too many requests")]
+        case "system":
+            return answer(" | ".join(one.get_text_content() for one in request.messages if one.role == "system"))
         case "json":
             return answer('{"city": "Bonn"}')
     return answer(f"You said: {text}", reasoning="Let me think. 🙂")
@@ -101,7 +103,8 @@ class Patient(ScriptedModel):
 @pytest.fixture(scope="module")
 def served() -> Iterator[ServedFace]:
     agent = FnCallAgent([pay, look_up, wait_for_gate], llm=ScriptedModel(script), name="helper")
-    with ServedFace(serving_app({"helper": agent}, faces=["openai"])) as face:
+    other = FnCallAgent(llm=ScriptedModel(script), name="other")
+    with ServedFace(serving_app({"helper": agent, "other": other}, faces=["openai"])) as face:
         yield face
 
 
@@ -385,6 +388,75 @@ def test_a_response_continues_another_and_repeats_its_request(client: openai.Ope
     assert (second.metadata, second.temperature, second.previous_response_id) == ({}, 1.0, first.id)
     items = client.responses.input_items.list(second.id)
     assert [item.content[0].text for item in items] == ["two"]  # type: ignore[union-attr]
+
+
+def test_instructions_replace_those_of_the_response_before(client: openai.OpenAI) -> None:
+    previous: Any = openai.omit
+    texts = []
+    for instructions in ("Be brief.", "Be brief.", "Be kind.", openai.omit):
+        response = client.responses.create(
+            model="helper", input="system", instructions=instructions, previous_response_id=previous
+        )
+        previous = response.id
+        texts.append(response.output_text)
+    assert texts == ["Be brief.", "Be brief.", "Be kind.", "Be kind."]
+
+
+def test_instructions_and_system_items_reach_the_model_together(served: ServedFace) -> None:
+    items = [{"role": "system", "content": "A"}, {"role": "developer", "content": "B"}]
+    done = ask(served, input=[*items, {"role": "user", "content": "system"}], instructions="C")
+    assert (done["status"], done["output"][-1]["content"][0]["text"]) == ("completed", "C\n\nA\n\nB")
+    body = {"model": "helper", "messages": [*items, {"role": "user", "content": "system"}]}
+    reply = HTTP.post(f"{served.url}/v1/chat/completions", json=body).json()
+    assert reply["choices"][0]["message"]["content"] == "A\n\nB"
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_not_passed_on(served: ServedFace) -> None:
+    form = {"type": "json_schema", "name": "place", "schema": PARAMETERS}
+    assert ask(served, input="json", text={"format": form})["status"] == "completed"
+    assert ask(served, input="Hi", text={"format": form})["status"] == "failed"
+
+
+def results_of(response: dict[str, Any], output: str) -> list[dict[str, Any]]:
+    """Return a result for each call of a response."""
+    return [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": output}
+        for item in response["output"]
+        if item["type"] == "function_call"
+    ]
+
+
+def test_a_run_whose_results_came_with_the_whole_conversation_waits_no_longer(served: ServedFace) -> None:
+    asked = ask(served, input="weather", tools=[WEATHER])
+    compact = {"model": "helper", "previous_response_id": asked["id"]}
+    reply = HTTP.post(f"{served.url}/v1/responses/compact", json=compact)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "response_in_progress")
+    calls_made = [item for item in asked["output"] if item["type"] == "function_call"]
+    done = ask(served, input=[{"role": "user", "content": "weather"}, *calls_made, *results_of(asked, "snow")])
+    assert done["output"][-1]["content"][0]["text"] == "It says: snow"
+    assert HTTP.post(f"{served.url}/v1/responses/compact", json=compact).status_code == 200
+
+
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "options": {"temperature": 0.5},
+    "tools": {"tools": [{**WEATHER, "description": "Other."}]},
+    "schema": {"text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}}},
+    "agent": {"model": "other"},
+}
+
+
+@pytest.mark.parametrize("name", list(OTHERWISE))
+def test_results_under_other_options_do_not_continue_the_run(served: ServedFace, name: str) -> None:
+    asked = ask(served, input="weather", tools=[WEATHER])
+    body = {
+        "model": "helper",
+        "input": results_of(asked, "snow"),
+        "previous_response_id": asked["id"],
+        "tools": [WEATHER],
+        **OTHERWISE[name],
+    }
+    reply = HTTP.post(f"{served.url}/v1/responses", json=body).json()
+    assert not str(reply.get("id")).startswith(asked["id"])
 
 
 def test_a_conversation_keeps_its_responses(client: openai.OpenAI) -> None:

@@ -205,7 +205,8 @@ class Serving:
             config: Options for the model, as JSON.
             client_tools: The schemas of tools that the client runs. A call pauses the run; `answer` brings its result.
             output: The JSON Schema of the answer.
-            continues: A run of this owner whose conversation precedes the messages.
+            continues: A run of this owner whose conversation precedes the messages. System messages among these replace
+                that of the conversation.
             takes_questions: The client answers questions that come up during calls, such as those of MCP servers. They
                 wait for `answer` until the time-out of the call. Otherwise they are declined.
             call: A call of one of the agent's tools, which the run makes in place of asking the model. The agent's
@@ -244,7 +245,7 @@ class Serving:
         except (ConfigError, PluginError) as error:
             raise OptionsRefusedError(str(error)) from None
         before = await self._conversation(continues, owner) if continues else ()
-        history = with_system_text((*before, *asked), served.agent.system_message, first=True)
+        history = with_system_text(_join_system(before, asked), served.agent.system_message, first=True)
         if served.agent.files:
             history = served.agent.make_run(history, language_of(history)).messages
         run_id = run_id or os.urandom(16).hex()
@@ -503,7 +504,7 @@ class Serving:
         if calls := open_calls(response):
             raise InvalidMessageError(f"the call {calls[0].call.name!r} has no result: leave it out, or add its result")
         before = await self._conversation(continues, owner) if continues else ()
-        history = with_system_text((*before, *asked), served.agent.system_message, first=True)
+        history = with_system_text(_join_system(before, asked), served.agent.system_message, first=True)
         run_id = os.urandom(16).hex()
         facts = Request(continues=continues).as_facts()
         await record_finished(
@@ -797,6 +798,15 @@ def _load_store(store: str | Mapping[str, object] | Store | None, limits: Servin
     if not loaded.content:
         raise ConfigError("the store keeps no content, so no run can be followed or resumed: set content=true")
     return loaded
+
+
+def _join_system(before: Sequence[Message], asked: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a conversation with at most one system message: models take no more, and clients send several."""
+    systems = [message for message in asked if message.role == SYSTEM]
+    if not systems or (len(systems) == 1 and not before):
+        return (*before, *asked)
+    rest = [message for message in (*before, *asked) if message.role != SYSTEM]
+    return (Message(SYSTEM, "\n\n".join(message.get_text_content() for message in systems)), *rest)
 
 
 def _as_options(config: GenerateOptions) -> Mapping[str, Any] | None:
