@@ -41,6 +41,12 @@ def test_of_json_the_first_elements_and_all_small_values_are_kept() -> None:
     assert "elements left out" in read["hits"][-1]
 
 
+def test_the_entries_of_a_cut_object_keep_their_order() -> None:
+    entries = {"first": "x" * 900, "second": 2, "third": ["y" * 50] * 40, "fourth": None}
+    read = json.loads(cut_text(json.dumps(entries), 600))
+    assert list(read) == list(entries)
+
+
 @pytest.mark.parametrize("text", ["[1] Knuth, The Art of Computer Programming. " * 50, "{half of an object " * 100])
 def test_what_only_begins_like_json_is_cut_as_text(text: str) -> None:
     assert "characters left out" in cut_text(text, 200)

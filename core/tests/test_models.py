@@ -295,6 +295,22 @@ def test_a_note_before_the_answer_neither_keeps_from_a_retry_nor_makes_anything_
     assert fold(came).get_content() == "Yes."
 
 
+@pytest.mark.parametrize(
+    "note", [PluginEvent("acme.note"), UsageReported(Usage(prompt_tokens=1))], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("after", [0, 1])
+def test_output_stays_output_whatever_follows_it(gather: Gather, note: Any, before: int, after: int) -> None:
+    steps: list[Any] = [*[note] * before, TextDelta("ab"), *[note] * after, ModelConnectionError("cut")]
+    came = gather(scripted(steps, answer("X"), max_retries=1).astream(ASK))
+    assert [event for event in came if isinstance(event, StreamReset)] == [StreamReset("cut")]
+    assert fold(came).get_content() == "X"
+    once = scripted(steps, answer("X"), max_retries=1)
+    with pytest.raises(ModelConnectionError):
+        gather(once.astream(ASK, metadata={ONLY_BEFORE_OUTPUT: True}))
+    assert len(once.requests) == 1
+
+
 # --- answers that break off ---
 
 

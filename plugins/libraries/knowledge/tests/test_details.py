@@ -69,7 +69,18 @@ def test_a_build_counts_each_file_once(notes: KnowledgeIndex) -> None:
     Path("docs/bad.pdf").unlink()
     second = build(notes, on_progress=seen.append)
     assert (second.read, second.unchanged, second.removed, second.failed) == (1, 2, 1, {})
-    assert [(one.done, one.total) for one in seen if one.is_new] == [(3, 3)], "unchanged files are counted at once"
+
+
+def test_files_that_have_not_changed_are_counted_at_once(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jackfield_knowledge.index.is_settled", lambda _: True)
+    write(a="one", b="two", c="three")
+    build(notes, "docs")
+    write(b="2, and longer")
+    seen: list[Progress] = []
+    build(notes, on_progress=seen.append)
+    assert [(one.done, one.total, Path(one.location).name) for one in seen] == [(3, 3, "b.md")]
 
 
 class Noting(DocumentReader):
@@ -82,6 +93,24 @@ class Noting(DocumentReader):
     async def fingerprint(self, path: Any) -> Any:
         self.looked_at.append(Path(path).name)
         return await super().fingerprint(path)
+
+
+class WithOthers(Noting):
+    """A reader with another set of parsers."""
+
+    def parsers(self) -> str:
+        return "others"
+
+
+def test_other_parsers_look_at_each_file_again(notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_knowledge.index.is_settled", lambda _: True)
+    write(a="one")
+    build(notes, "docs")
+    looks = []
+    for reader in (Noting(), WithOthers(), WithOthers(), Noting()):
+        build(notes, reader=reader)
+        looks.append(len(reader.looked_at))
+    assert looks == [0, 1, 0, 1]
 
 
 def test_a_file_that_was_only_touched_is_looked_at_once(notes: KnowledgeIndex) -> None:
