@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -143,3 +144,35 @@ def test_a_cancelled_run_leaves_no_call_open() -> None:
 def test_one_tool_is_needed() -> None:
     with pytest.raises(ConfigError, match="has one tool"):
         TIRMathAgent([], ScriptedModel([]))
+
+
+def test_stop_words_of_the_caller_hold_besides_its_own_and_calls_have_ids_of_their_own() -> None:
+    agent, model = solver(BLOCK, BLOCK, "It is \\boxed{1}.", prompts={"solve": "Compute."})
+    result = agent.ask("How much?", config={"temperature": 0.5})
+    assert [request.config.temperature for request in model.requests] == [0.5] * 3
+    assert model.requests[0].messages[0].content == "Compute."
+    ids = [message.function_id for message in result.messages if message.function_call]
+    assert len(set(ids)) == 2
+    assert ids == [message.function_id for message in result.messages if message.role == FUNCTION]
+    again, _ = solver(BLOCK, "Done.")
+    other = again.ask("How much?", history=result.history)
+    assert len({*ids, *(message.function_id for message in other.messages if message.function_call)}) == 3
+
+
+@pytest.mark.parametrize(("limit", "ran"), [(0, 0), (1, 1), (3, 3)])
+def test_a_limit_of_calls_allows_that_many(limit: int, ran: int) -> None:
+    agent, _ = solver(*[BLOCK] * 9, limits={"tool_calls": limit})
+    result = agent.ask("How much?")
+    assert (result.stop_reason, len(results(result.messages))) == ("tool_call_limit", ran)
+
+
+def test_an_answer_in_chinese_gets_its_prompt_in_chinese() -> None:
+    agent, model = solver("\\boxed{1}")
+    agent.run_nonstream("How much?", lang="zh")
+    assert re.search("[\u4e00-\u9fff]", model.requests[0].messages[0].get_text_content())
+
+
+def test_a_text_after_a_block_is_an_answer_only_with_a_result() -> None:
+    agent, model = solver("```python\na\n```\nNow I wait.", "It is \\boxed{1}.")
+    assert results(agent.ask("How much?").messages) == ["ran a"]
+    assert len(model.requests) == 2

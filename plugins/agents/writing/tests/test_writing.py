@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,81 @@ def test_an_interrupted_text_goes_on_and_no_part_is_written_twice(kind: str, tmp
             assert [message.content for message in resumed.messages] == [message.content for message in whole]
             assert resumed.usage == whole.usage
             assert len(store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
+
+
+CJK = re.compile("[\u4e00-\u9fff]")
+ALL = ["outline_writing", "expand_writing", "continue_writing", "write_from_scratch", "article"]
+
+
+@pytest.mark.parametrize(("question", "lang"), [("写一写茶", "en"), ("Write about tea.", "zh")])
+@pytest.mark.parametrize("kind", ALL)
+def test_every_prompt_is_in_the_language_of_the_run(kind: str, question: str, lang: Any, tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text(question, encoding="utf-8")
+    options: dict[str, Any] = {"files": [str(tmp_path / "tea.md")]} if kind == "article" else {}
+    asked: dict[str, Any] = {"full_article": True} if kind == "article" else {"knowledge": question}
+    if kind == "expand_writing":
+        asked |= {"outline": question, "capture": question, "capture_later": question}
+    llm = ScriptedModel(lambda _: answer("1. ?\n2. !"))
+    create_agent(kind, llm=llm, **options).run_nonstream(question, lang=lang, **asked)
+    assert {request.lang for request in llm.requests} == {lang}, "that of the caller, whatever the material says"
+    for request in llm.requests:
+        prompt = request.messages[0].get_text_content().replace(question, "")
+        assert bool(CJK.search(prompt)) == (lang == "zh")
+
+
+def test_a_section_is_told_its_number_its_heading_and_where_to_stop() -> None:
+    def told(**options: Any) -> str:
+        agent = ExpandWriting(llm=ScriptedModel([answer("x")]))
+        agent.run_nonstream("Write.", **options)
+        return system_of(agent)
+
+    assert "section 1 of the text" in told()
+    assert "section 3 of the text" in told(index="3")
+    text = told(outline="I. Tea\nII. Milk", index=2, capture="II. Milk", knowledge="All about milk.")
+    assert all(part in text for part in ("section 2 of", "I. Tea\nII. Milk", "II. Milk", "All about milk."))
+    assert "Stop before" not in text
+    assert "Stop before this section begins: III. Rum" in told(capture="II. Milk", capture_later="III. Rum")
+    assert "{" not in text
+
+
+def test_prompts_of_a_whole_text_are_those_of_its_parts() -> None:
+    prompts = {"outline": "Plan it.", "expand": "Write {capture}.", "summary": "Sum up {knowledge}."}
+    for make in (WriteFromScratch, ArticleAgent):
+        agent: Any = make(llm=ScriptedModel(lambda _: answer("I. Tea\nII. Milk")), prompts=prompts)
+        asked = {"full_article": True} if make is ArticleAgent else {"knowledge": "tea"}
+        agent.run_nonstream("Write.", **asked)
+        told = [request.messages[0].get_text_content() for request in agent.llm.requests]
+        assert told[-3:] == ["Plan it.", "Write I. Tea.", "Write II. Milk."]
+        assert make is ArticleAgent or agent.llm.requests[0].messages[-1].content == "Sum up tea."
+
+
+def test_a_section_ends_with_one_blank_line_and_the_last_one_as_it_is() -> None:
+    script = [answer("I. Tea\nII. Milk\n\n\n"), answer("Leaf. \n\n\n"), answer("Cow.\n")]
+    result = WriteFromScratch(llm=ScriptedModel(script)).ask("Write.")
+    assert [message.content for message in result.messages] == ["I. Tea\nII. Milk\n\n", "Leaf.\n\n", "Cow.\n"]
+
+
+@pytest.mark.parametrize(("tokens", "parts"), [(2, 1), (3, 2), (4, 2), (5, 3), (100, 3)])
+def test_a_text_ends_before_the_part_that_a_limit_forbids(tokens: int, parts: int) -> None:
+    agent = WriteFromScratch(llm=ScriptedModel(lambda _: answer("I. Tea\nII. Milk")), limits={"tokens": tokens})
+    result = agent.ask("Write.")
+    assert len(result.messages) == parts
+    assert result.stop_reason == ("finished" if parts == 3 else "token_limit")
+
+
+def test_turns_are_those_of_each_part() -> None:
+    agent = WriteFromScratch(llm=ScriptedModel(lambda _: answer("I. Tea\nII. Milk")), limits={"turns": 1})
+    assert (agent.ask("Write.").stop_reason, len(agent.ask("Write.").messages)) == ("finished", 3)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_article_has_passages_of_a_long_document_and_not_all_of_it(full: bool, tmp_path: Path) -> None:
+    lines = [f"Bird {number} nests on cliff {number}." for number in range(2000)]
+    (tmp_path / "birds.txt").write_text("\n\n".join([*lines, "The kestrel nests in a tower."]), encoding="utf-8")
+    llm = ScriptedModel(lambda _: answer("I. Birds"))
+    rag_cfg = {"max_ref_token": 200, "parser_page_size": 60}
+    agent = ArticleAgent(llm=llm, files=[str(tmp_path / "birds.txt")], rag_cfg=rag_cfg)
+    agent.run_nonstream("Where does the kestrel nest?", full_article=full)  # type: ignore[call-arg]
+    sent = ["\n".join(message.get_text_content() for message in request.messages) for request in llm.requests]
+    assert max(len(text) for text in sent) < 5000
+    assert "The kestrel nests in a tower." in sent[0]

@@ -39,6 +39,7 @@ class ArticleAgent(Agent):
     """
 
     resumable = True
+    reads_files = True
     run_options: ClassVar[type] = ArticleRunOptions
 
     def __init__(

@@ -185,7 +185,8 @@ class _Work:
         parent = ParentRun(self.run, self.spent)
         try:
             config = self.run.caller_config
-            async with closing(ask_below(agent, prompt, parent, answered, config=config)) as events:
+            asking = ask_below(agent, prompt, parent, answered, lang=self.run.lang, config=config)
+            async with closing(asking) as events:
                 async for event in events:
                     yield event
         except Interrupted:
