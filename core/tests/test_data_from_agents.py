@@ -1,0 +1,121 @@
+"""An agent whose answer is data: the way that is chosen, the answers that are counted, and what an error says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from jackfield import FnCallAgent, Message, tool
+from jackfield.agents import Event, Run
+from jackfield.agents._structured import choose_way
+from jackfield.errors import BrokenPluginError, ConfigError, InvalidAnswerError
+from jackfield.events import RunFinished
+from jackfield.messages import Usage
+from jackfield.request import ModelFacts
+from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext, toolset
+
+FORM = {"type": "object", "properties": {"far": {"type": "boolean"}}, "required": ["far"]}
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+@toolset
+def looks(context: ToolContext) -> list[Any]:
+    """Tools that are made for a run."""
+    return [look]
+
+
+@pytest.mark.parametrize(
+    ("facts", "tools", "way"),
+    [
+        (ModelFacts(json_schema=True), [], "native"),
+        (ModelFacts(json_schema=True, native_tools=True), [look], "tool"),
+        (ModelFacts(json_schema=True, native_tools=True), [looks], "tool"),
+        (ModelFacts(json_schema=True, schema_with_tools=True), [look], "native"),
+        (ModelFacts(json_schema=True, schema_with_tools=True), [looks], "native"),
+        (ModelFacts(json_schema=True, native_tools=False), [looks], "prompt"),
+        (ModelFacts(native_tools=True), [], "tool"),
+        (ModelFacts(native_tools=False), [], "prompt"),
+    ],
+)
+def test_the_strictest_way_is_chosen_that_the_model_allows(facts: ModelFacts, tools: list[Any], way: str) -> None:
+    assert choose_way(FnCallAgent(tools, ScriptedModel([], facts=facts)), None) == way
+
+
+class WithoutTool(FnCallAgent):
+    """A kind that says nothing about the tool, and has events of its own."""
+
+    def events(self, run: Run) -> AsyncIterator[Event]:
+        return super().events(run)
+
+
+def test_a_kind_that_cannot_answer_by_a_tool_is_asked_in_words() -> None:
+    agent = WithoutTool(llm=ScriptedModel([], facts=ModelFacts(native_tools=True)))
+    assert choose_way(agent, None) == "prompt"
+    with pytest.raises(ConfigError, match="cannot answer by a tool"):
+        choose_way(agent, "tool")
+    with pytest.raises(ConfigError, match="there is no way 'magic'"):
+        choose_way(agent, "magic")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+@pytest.mark.parametrize("text", ["", "no", '{"far": "perhaps"}'])
+def test_an_error_after_all_attempts_has_the_last_text_and_the_whole_usage(attempts: int, text: str) -> None:
+    model = ScriptedModel(lambda _: answer(text))
+    with pytest.raises(InvalidAnswerError, match=f"after {attempts} attempts") as caught:
+        FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=attempts, way="prompt")
+    assert len(model.requests) == attempts
+    assert caught.value.partial_text == text
+    assert caught.value.usage == Usage(prompt_tokens=attempts, completion_tokens=attempts)
+
+
+def test_attempts_see_the_answers_before_and_the_result_has_all_of_them() -> None:
+    model = ScriptedModel([answer("no"), answer("never"), answer('{"far": true}')])
+    result = FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=3, way="prompt")
+    assert result.output == {"far": True}
+    roles = [message.role for message in result.messages]
+    assert roles == ["assistant", "user", "assistant", "user", "assistant"]
+    assert [len(request.messages) for request in model.requests] == [2, 4, 6]
+    assert result.usage.total_tokens == 6
+    with pytest.raises(ConfigError, match="attempts must be at least 1"):
+        FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=0)
+
+
+def test_a_limit_ends_the_run_between_attempts_and_is_no_wrong_answer() -> None:
+    agent = FnCallAgent([look], ScriptedModel(lambda _: calls(("look", {}))), limits={"turns": 2})
+    result = agent.ask("Far?", output=FORM, way="prompt")
+    assert result.stop_reason == "turn_limit"
+    with pytest.raises(InvalidAnswerError, match="ended with 'turn_limit'"):
+        _ = result.output
+    limited = FnCallAgent(llm=ScriptedModel(lambda _: answer("no")), limits={"tokens": 4})
+    result = limited.ask("Far?", output=FORM, attempts=9, way="prompt")
+    assert (result.stop_reason, result.usage.total_tokens) == ("token_limit", 4)
+
+
+class Mute(FnCallAgent):
+    """Ends without a word, and without an end."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        for event in list[RunFinished]():
+            yield event
+
+
+def test_a_kind_that_ends_without_an_end_is_named() -> None:
+    with pytest.raises(BrokenPluginError, match="Mute ended without RunFinished"):
+        Mute(llm=ScriptedModel([])).ask([Message("user", "Far?")], output=FORM)
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_the_answer_tool_has_a_name_that_no_other_tool_has(count: int) -> None:
+    names = ("answer", "final_answer", "answer_2", "answer_3", "answer_4")
+    tools = [tool(name=name, description="Acts.")(lambda: "done") for name in names[:count]]
+    model = ScriptedModel([answer('{"far": true}')])
+    FnCallAgent(tools, model).ask("Far?", output=FORM, way="tool")
+    assert [function["name"] for function in model.requests[0].functions] == [*names[: count + 1]]
