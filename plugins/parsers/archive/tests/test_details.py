@@ -49,7 +49,7 @@ def test_members_are_listed_in_their_order_with_their_sizes_and_states() -> None
     given = [
         Member("b.txt", 1_234_567, b"b"), Member("a.txt", 0, b""), Member("c.txt", 7, None),
         Member("d", 1, None, "why"),
-        Member("x" * 201, 2, None), Member("y" * 201, 2, b"yy"), Member("", 3, b"abc"),
+        Member("x" * 200 + "z", 2, None), Member("y" * 200 + "z", 2, b"yy"), Member("", 3, b"abc"),
     ]  # fmt: skip
     document = document_of(given, source="x.zip")
     assert lines(document) == [
@@ -57,7 +57,11 @@ def test_members_are_listed_in_their_order_with_their_sizes_and_states() -> None
         "- d (1 bytes, not read: why)", f"- {'x' * 200} (2 bytes, not read: it is damaged)", f"- {'y' * 200} (2 bytes)",
         "- compressed file (3 bytes)",
     ]  # fmt: skip
-    assert [(part.name, part.data) for part in document.parts] == [("b.txt", b"b"), ("y" * 201, b"yy"), ("", b"abc")]
+    assert [(part.name, part.data) for part in document.parts] == [
+        ("b.txt", b"b"),
+        ("y" * 200 + "z", b"yy"),
+        ("", b"abc"),
+    ]
     assert document.metadata == {"files": 7, "unread": ["c.txt", "x" * 200]}
     assert document.blocks[0].kind == "list"
 
@@ -73,13 +77,20 @@ def test_a_thousand_names_are_listed_and_all_files_are_given(count: int, last: s
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("größe.txt", "größe.txt"), ("a├ñ.txt", "aä.txt"), ("数据.txt", "数据.txt"), ("a/", None), ("b/c.txt", "b/c.txt")],
+    [
+        ("größe.txt", "größe.txt"),
+        ("a├ñ.txt", "aä.txt"),
+        ("数据.txt", "数据.txt"),
+        ("a/", None),
+        ("a\\", None),
+        ("b/c.txt", "b/c.txt"),
+    ],
 )
 def test_names_of_a_zip_file_are_decoded_and_folders_are_left_out(name: str, shown: str | None) -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("z.txt", b"z")
-        archive.writestr(name, b"" if name.endswith("/") else b"a")
+        archive.writestr(name, b"" if name.endswith(("/", "\\")) else b"a")
     document = ZipParser().parse(data.getvalue(), source="x.zip")
     assert [part.name for part in document.parts] == ["z.txt", *([shown] if shown else [])]
     assert len(lines(document)) == len(document.parts)

@@ -94,6 +94,16 @@ def test_the_first_title_is_the_heading_wherever_it_is_and_a_second_one_is_text(
     assert document.title == "Tea time"
 
 
+def test_the_texts_of_the_layout_are_not_notes(files: Any) -> None:
+    def write(presentation: Any) -> None:
+        for layout in presentation.slide_layouts:
+            presentation.slides.add_slide(layout).shapes.add_textbox(0, 0, 9, 9).text_frame.text = "box"
+
+    assert {text for _, text in texts(PptxParser().parse(files.slides(write), source="x.pptx")) if text[0] != "S"} == {
+        "box"
+    }
+
+
 def test_an_empty_title_is_passed_over(read: Read) -> None:
     assert texts(read(shape(paragraph(" "), kind="title") + shape(B, kind="title"))) == [("heading", "b")]
 

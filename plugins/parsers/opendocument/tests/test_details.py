@@ -433,6 +433,12 @@ def test_an_object_in_a_flat_file_or_a_folder_is_read(
     assert read(data) == [("paragraph", "a"), *expected]
 
 
+def test_the_picture_of_an_object_that_is_read_is_not_named(file: Any, content: Any) -> None:
+    frame = OBJECT.format("O").replace("</draw:frame>", "<draw:image/><svg:title>Sales</svg:title></draw:frame>")
+    data = file("odt", frame, **{"O/content.xml": content("odt", "<chart:chart/>")})
+    assert [text for _, text in read(data)] == ["a", "Chart"]
+
+
 def test_all_sheets_of_an_embedded_book_are_read_and_a_lost_object_of_a_flat_file_is_named(
     file: Any, flat: Any, content: Any
 ) -> None:
