@@ -11,7 +11,7 @@ from jackfield import FnCallAgent, Message, tool
 from jackfield.agents import Event, Run
 from jackfield.agents._structured import choose_way
 from jackfield.errors import BrokenPluginError, ConfigError, InvalidAnswerError
-from jackfield.events import RunFinished
+from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, RunFinished, TextDelta
 from jackfield.messages import Usage
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
@@ -110,6 +110,48 @@ class Mute(FnCallAgent):
 def test_a_kind_that_ends_without_an_end_is_named() -> None:
     with pytest.raises(BrokenPluginError, match="Mute ended without RunFinished"):
         Mute(llm=ScriptedModel([])).ask([Message("user", "Far?")], output=FORM)
+
+
+def pieces(index: int, name: str, *arguments: str) -> list[ModelEvent]:
+    first, *rest = arguments
+    return [
+        FunctionCallDelta(index, id=f"c{index}", name=name, arguments=first),
+        *(FunctionCallDelta(index, arguments=piece) for piece in rest),
+    ]
+
+
+@pytest.mark.parametrize("answer_first", [True, False])
+def test_a_call_beside_the_answer_is_made_with_all_of_its_arguments(answer_first: bool) -> None:
+    @tool
+    def echo(text: str) -> str:
+        """Echo."""
+        return f"echo {text}"
+
+    names = ("answer", "echo") if answer_first else ("echo", "answer")
+    arguments = {"answer": ('{"far": ', "false}"), "echo": ('{"text": ', '"ha"}')}
+    events = [event for index, name in enumerate(names) for event in pieces(index, name, *arguments[name])]
+    script = [[*events, ModelFinished("tool_calls")], answer('{"far": true}')]
+    result = FnCallAgent([echo], ScriptedModel(script)).ask("Far?", output=FORM, way="tool")
+    assert [message.content for message in result.messages if message.role == "function"] == ["echo ha"]
+    assert result.output == {"far": True}, "an answer beside calls is provisional"
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "stop"])
+def test_data_of_the_backend_about_an_answer_by_a_tool_is_not_sent_back(reason: Any) -> None:
+    end = ModelFinished(reason, data={"signature": "of the call"})
+    script: list[Any] = [[*pieces(0, "answer", '{"far": true}'), end], [TextDelta("Yes."), end]]
+    agent = FnCallAgent(llm=ScriptedModel(script))
+    by_tool = agent.ask("Far?", output=FORM, way="tool")
+    assert by_tool.messages[-1].origin is None
+    in_words = agent.ask("Far?").messages[-1].origin
+    assert in_words is not None
+    assert in_words.data == {"signature": "of the call"}
+
+
+def test_an_answer_by_a_tool_without_arguments_is_an_empty_object() -> None:
+    script = [[*pieces(0, "answer", " ", "\n"), ModelFinished("tool_calls")]]
+    result = FnCallAgent(llm=ScriptedModel(script)).ask("Far?", output={"type": "object"}, way="tool")
+    assert result.output == {}
 
 
 @pytest.mark.parametrize("count", range(5))

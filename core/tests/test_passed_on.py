@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import permutations
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -23,11 +26,12 @@ from jackfield.events import (
     ToolStarted,
     TurnFinished,
 )
-from jackfield.messages import FUNCTION, FunctionCall, Usage
+from jackfield.messages import FUNCTION, ContentItem, FunctionCall, Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
 from jackfield_testkit.records import MemoryStore
 
 PATIENCE_S = 30
@@ -283,3 +287,27 @@ def test_results_after_a_missing_one_keep_the_order_of_the_calls(order: tuple[in
     assert state.settle() is True
     assert results_in(state.made) == ["1", "2", "3"]
     assert state.settle() is False
+
+
+# --- files of a message ---
+
+
+@pytest.mark.parametrize("stem", ["tides", "x" * 300, "文" * 100, "é" * 60, "é" * 61, "a.b" * 90])
+def test_a_file_in_a_message_is_saved_under_a_name_that_file_systems_take(stem: str) -> None:
+    read: list[tuple[str, bytes, str]] = []
+
+    @tool(file_access=True, effects=["files"])
+    def look(context: ToolContext) -> str:
+        """Look."""
+        for name in context.files:
+            path = Path(name)
+            read.append((path.read_text(encoding="utf-8"), os.fsencode(path.name), path.suffix))
+        return "seen"
+
+    item = ContentItem(file=f"data:text/markdown;name={quote(stem)}.md,hello")
+    agent = FnCallAgent([look], ScriptedModel([calls(("look", {})), answer("Done.")]))
+    agent.ask([Message("user", [ContentItem(text="Look."), item])])
+    [(text, name, suffix)] = read
+    assert (text, suffix) == ("hello", ".md")
+    assert len(name) <= 120
+    assert (name == f"{stem}.md".encode()) == (len(stem.encode()) + 3 <= 120)
