@@ -90,6 +90,11 @@ def __dir__() -> list[str]:
 def _raise_for(name: str) -> NoReturn:
     """Raise for a name that is not here: ImportError if it has a place elsewhere, else AttributeError."""
     if name[:1] != "_":
+        from importlib.util import find_spec
+
+        if name.isidentifier() and find_spec(f"{__name__}.{name}"):
+            # Python asks for a submodule in this way before it imports it, and needs no suggestions.
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r} yet: import {__name__}.{name} first")
         import json
         import pkgutil
 

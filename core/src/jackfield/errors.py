@@ -42,7 +42,6 @@ JackfieldError
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -85,6 +84,8 @@ class ConsentNeededError(ConfigError):
     @property
     def lines(self) -> list[str]:
         """The message, line by line."""
+        import shlex  # for this error only
+
         command = f"jackfield trust {shlex.quote(str(self.path))}, or " if self.by_command else ""
         return [
             f"{self.path} needs your consent, because it",

@@ -22,7 +22,7 @@ FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
 
 
-_CHINESE = re.compile("[\u4e00-\u9fff]")
+_CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +149,4 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
 def language_of(messages: Sequence[Message]) -> Lang:
     """Return `zh` if the text of the system or the user has a Chinese character, else `en`."""
     texts = (message.get_text_content() for message in messages if message.role in (SYSTEM, USER))
-    return "zh" if any(not text.isascii() and _CHINESE.search(text) for text in texts) else "en"
+    return "zh" if any(not text.isascii() and re.search(_CHINESE, text) for text in texts) else "en"

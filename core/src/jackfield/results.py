@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, Literal, Self, TypeAlias
 
-from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from jackfield import sync
@@ -218,6 +217,8 @@ class RunResult(Generic[T]):
         ]
         values["citations"] = [citation.to_dict() for citation in self.citations]
         values["seconds"] = round(self.seconds, 3)
+        from pydantic import TypeAdapter  # few programs write results as JSON
+
         plain: dict[str, Any] = TypeAdapter(Any).dump_python(values, mode="json", exclude_none=True)
         return plain
 
