@@ -15,6 +15,7 @@ from jackfield.events import ModelEvent, ModelFinished
 from jackfield.plugins import PluginHost
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel
+from jackfield_testkit.forks import Forks
 from tests.support.site import FakeSite
 
 TOOLS = ["code_interpreter", "web_search", "image_gen"]
@@ -192,3 +193,10 @@ def test_a_part_that_a_run_finds_missing_is_told_with_the_others(site: FakeSite,
     with pytest.raises(PluginNotFoundError) as caught:
         agent.ask("hi")
     assert {"jackfield-keyword-search", "jackfield-retrieval", "jackfield-pdf"} <= set(str(caught.value).split())
+
+
+def test_importing_a_submodule_from_the_package_looks_for_no_similar_names(tmp_path: Path) -> None:
+    program = "from jackfield import sync\nprint('difflib' in sys.modules)"
+    with Forks("import sys") as forks:
+        done = forks.run(program, cwd=tmp_path, env={"HOME": str(tmp_path)})
+    assert (done.stdout.strip(), done.stderr) == ("False", "")
