@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from jackfield.agents import Agent
@@ -97,9 +97,13 @@ class Driver:
 
     async def _run(self, served: ServedAgent, live: LiveRun, hold: int) -> None:
         try:
-            async with self._room_for(live):
-                live.is_queued = False
+            has_slot = await self._take_slot(live)
+            live.is_queued = False
+            try:
                 await self._run_agent(served, live)
+            finally:
+                if has_slot:
+                    self._slots.release()
         except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
             # Clients read no more than that this log names the cause, unless they caused it themselves.
             is_ours = failure_of(RunFailed(str(error), type(error).__name__)).status >= 500
@@ -111,23 +115,18 @@ class Driver:
             self.count -= 1
             self._keep(live)
 
-    @contextlib.asynccontextmanager
-    async def _room_for(self, live: LiveRun) -> AsyncIterator[None]:
-        """Wait for a run's turn. A cancelled run needs none: its agent ends it without asking a model."""
+    async def _take_slot(self, live: LiveRun) -> bool:
+        """Wait for a run's turn; return False if it is cancelled, as its agent then ends it without asking a model."""
         wait = InterruptibleWait()
         live.cancel.enter(wait)
         try:
             with wait:
                 await self._slots.acquire()
         except Interrupted:
-            yield
-            return
+            return False
         finally:
             live.cancel.leave(wait)
-        try:
-            yield
-        finally:
-            self._slots.release()
+        return True
 
     async def _run_agent(self, served: ServedAgent, live: LiveRun) -> None:
         request = live.request
