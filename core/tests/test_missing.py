@@ -196,7 +196,7 @@ def test_a_part_that_a_run_finds_missing_is_told_with_the_others(site: FakeSite,
 
 
 def test_importing_a_submodule_from_the_package_looks_for_no_similar_names(tmp_path: Path) -> None:
-    program = "from jackfield import sync\nprint('difflib' in sys.modules)"
+    program = "import sys\nfrom jackfield import sync\nprint('difflib' in sys.modules)"
     with Forks("import sys") as forks:
         done = forks.run(program, cwd=tmp_path, env={"HOME": str(tmp_path)})
     assert (done.stdout.strip(), done.stderr) == ("False", "")
