@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jackfield.messages import basename_of
+from jackfield.messages import basename_of, name_in_file
 
 CITATIONS = "citations"
 """The key under which a `PluginEvent` lists the citations of an answer, in `data`; see `Citation.to_dict`."""
@@ -19,8 +19,9 @@ class Citation:
     Attributes:
         mark: The mark of the passage, without its brackets: `1` for `[1]` in the answer.
         location: The name of the file, or the URL.
+        part: The file inside that file: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
         page: The page on which the passage begins, from 1, or None.
-        headings: The headings above the passage, outermost first.
+        headings: The headings above the passage in the file or part, outermost first.
         passage: The text of the passage.
         start, end: The range in `passage` that the answer quotes; the whole passage if it quotes nothing.
         quote: The text of that range if the answer quotes it, otherwise ''.
@@ -29,6 +30,7 @@ class Citation:
 
     mark: str
     location: str
+    part: str = ""
     page: int | None = None
     headings: tuple[str, ...] = ()
     passage: str = ""
@@ -39,9 +41,10 @@ class Citation:
 
     @property
     def place(self) -> str:
-        """The file, the page and the headings as one line."""
+        """The file, the part, the page and the headings as one line."""
+        name = name_in_file(basename_of(self.location), self.part)
         page = "" if self.page is None else f"page {self.page}"
-        return ", ".join(part for part in (basename_of(self.location), page, " › ".join(self.headings)) if part)
+        return ", ".join(text for text in (name, page, " › ".join(self.headings)) if text)
 
     def __str__(self) -> str:
         quote = " ".join(self.quote.split())
@@ -49,10 +52,12 @@ class Citation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values; `citations_in` reads them."""
+        part = {"part": self.part} if self.part else {}
         page = {} if self.page is None else {"page": self.page}
         return {
             "mark": self.mark,
             "location": self.location,
+            **part,
             **page,
             "headings": list(self.headings),
             "passage": self.passage,
@@ -77,11 +82,12 @@ def citations_in(data: Mapping[str, object]) -> list[Citation]:
         match entry:
             case {"mark": str(mark), "location": str(location), "answer_ranges": [*ranges]}:
                 page, start, end = entry.get("page"), entry.get("start"), entry.get("end")
-                headings = entry.get("headings")
+                headings, part = entry.get("headings"), entry.get("part")
                 citations.append(
                     Citation(
                         mark=mark,
                         location=location,
+                        part=part if isinstance(part, str) else "",
                         page=page if isinstance(page, int) else None,
                         headings=tuple(str(text) for text in headings) if isinstance(headings, list | tuple) else (),
                         passage=str(entry.get("passage", "")),

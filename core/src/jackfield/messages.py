@@ -35,6 +35,9 @@ something else, which `provider_reason` names; the answer may be incomplete.
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
+PART_SEPARATOR = " › "
+"""Separates the name of a file from that of a file inside it."""
+
 _ROLES = get_args(Role)
 _LISTS = (list, tuple)  # a union would be made for each check
 _SHORT_CHARS = 100  # a shorter text says more than its size
@@ -245,6 +248,11 @@ def basename_of(location: str) -> str:
     """
     path, host = _path_and_host(location)
     return unquote(path.rstrip("/").rpartition("/")[2]) or host or location
+
+
+def name_in_file(name: str, part: str) -> str:
+    """Return the name of a file inside another one: `mail.eml › scans.zip › a.pdf`; for no part, the name itself."""
+    return f"{name}{PART_SEPARATOR}{part}" if part else name
 
 
 def _path_and_host(location: str) -> tuple[str, str]:

@@ -37,6 +37,7 @@ from jackfield.messages import (
     Usage,
     as_messages,
     basename_of,
+    name_in_file,
     without_system_text,
 )
 from jackfield.streams import closing
@@ -66,18 +67,20 @@ class Source:
     Attributes:
         location: A path, a URL or a name, as the plugin that showed it states it.
         page: The page number, from 1; None for several pages, or a source without pages.
+        part: The file inside it to which `page` refers: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
     """
 
     location: str
     page: int | None = None
+    part: str = ""
 
     def __str__(self) -> str:
-        name = basename_of(self.location)
+        name = name_in_file(basename_of(self.location), self.part)
         return name if self.page is None else f"{name}, page {self.page}"
 
 
 def sources_in(data: Mapping[str, object]) -> list[Source]:
-    """Return the sources that a plugin lists under `sources`: texts, or dicts with `location` and perhaps `page`.
+    """Return the sources that a plugin lists under `sources`: texts, or dicts of `location`, `page` and `part`.
 
     Anything else is ignored, because plugins of any version write this list.
     """
@@ -88,8 +91,9 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
             case str():
                 sources.append(Source(entry))
             case {"location": str(location)}:
-                page = entry.get("page")
-                sources.append(Source(location, page if isinstance(page, int) else None))
+                page, part = entry.get("page"), entry.get("part")
+                page = page if isinstance(page, int) else None
+                sources.append(Source(location, page, part if isinstance(part, str) else ""))
     return sources
 
 
@@ -212,7 +216,11 @@ class RunResult(Generic[T]):
         """Return everything but `output` as plain JSON values."""
         values = {name: getattr(self, name) for name in _IN_DICT}
         values["sources"] = [
-            {"location": source.location, "page": source.page} if source.page else {"location": source.location}
+            {
+                "location": source.location,
+                **({"part": source.part} if source.part else {}),
+                **({"page": source.page} if source.page else {}),
+            }
             for source in self.sources
         ]
         values["citations"] = [citation.to_dict() for citation in self.citations]

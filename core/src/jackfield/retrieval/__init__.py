@@ -19,6 +19,7 @@ from jackfield.retrieval._filtering import (
     check_metadata,
     document_values,
     kinds_in,
+    position_values,
 )
 from jackfield.retrieval._searching import Chunk, Corpus, Hit, Searcher, Selection, chunk_values, make_searcher
 
@@ -47,6 +48,7 @@ __all__ = [
     "document_values",
     "kinds_in",
     "make_searcher",
+    "position_values",
     "shown_path",
     "unread_parts",
 ]

@@ -23,12 +23,15 @@ class Block:
         kind: The kind of block.
         page: The page on which it begins, from 1; None for formats without pages.
         level: The level of a heading, from 1; 0 for other blocks.
+        part: The file inside the document that it is from: 'a.pdf', or 'scans.zip › a.pdf'. '' for the document's own
+            blocks. `DocumentReader` sets it.
     """
 
     text: str
     kind: BlockKind = "paragraph"
     page: int | None = None
     level: int = 0
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from jackfield.errors import ConfigError
-from jackfield.messages import basename_of
+from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.suggestions import suggest
 
 MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
@@ -19,7 +19,7 @@ MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 Kind = Literal["text", "number", "true or false"]
 
-CHUNK_KEYS: Mapping[str, Kind] = {"page": "number", "heading": "text"}
+CHUNK_KEYS: Mapping[str, Kind] = {"page": "number", "heading": "text", "part": "text"}
 """The keys whose values differ within a document."""
 DOCUMENT_KEYS: Mapping[str, Kind] = {"path": "text", "name": "text", "type": "text", "title": "text"}
 """The keys that every document has."""
@@ -70,7 +70,7 @@ class Condition:
         if self.kind != "text":
             return any(kind_of(one) == self.kind and one in self.operands for one in _each(value))
         texts = [one for one in _each(value) if isinstance(one, str)]
-        is_path = self.key == "path"
+        is_path = self.key in ("path", "part")
         patterns = [pattern for operand in self.operands for pattern in _patterns(str(operand), is_path=is_path)]
         return any(pattern.match(text) for text in texts for pattern in patterns)
 
@@ -93,7 +93,7 @@ class Where:
 
         A condition is a value, a list of values of which one must be equal, or a dict of `gt`, `gte`, `lt`, `lte` and
         `not`. In texts, letter case does not count, `*` stands for any text and `?` for one character; a pattern for
-        `path` may begin at any folder.
+        `path` or `part` may begin at any folder. `path` is the file itself, and `part` a file inside it.
 
         Raises:
             ConfigError: A condition does not fit; the message has the key.
@@ -143,6 +143,16 @@ def document_values(source: str, title: str, metadata: Mapping[str, MetadataValu
     name = basename_of(source)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     return {**metadata, "path": source.replace("\\", "/"), "name": name, "type": extension, "title": title}
+
+
+def position_values(page: int | None, headings: tuple[str, ...], part: str) -> dict[str, MetadataValue]:
+    """Return the values by which a chunk is filtered within its document."""
+    values: dict[str, MetadataValue] = {"heading": headings}
+    if page is not None:
+        values["page"] = page
+    if part:
+        values["part"] = part
+    return values
 
 
 def kind_of(value: object) -> Kind:
@@ -219,6 +229,6 @@ def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
     """Return the expressions of which one must match for a text with `*` and `?`."""
     plain = text.replace("\\", "/") if is_path else text
     plain = plain.replace("[", "[[]")  # brackets are no wildcards
-    ways = [plain, f"*/{plain}"] if is_path and not plain.startswith("/") else [plain]
+    ways = [plain, f"*/{plain}", f"*{PART_SEPARATOR}{plain}"] if is_path and not plain.startswith("/") else [plain]
     # `fnmatch` writes expressions that never backtrack, whatever a model asks for.
     return tuple(re.compile(fnmatch.translate(way), re.IGNORECASE) for way in ways)

@@ -14,7 +14,7 @@ from jackfield.config import Configured
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins._loading import host_argument
 from jackfield.plugins._protocol import Plugins
-from jackfield.retrieval._filtering import MetadataValue, Where, document_values, kinds_in
+from jackfield.retrieval._filtering import MetadataValue, Where, document_values, kinds_in, position_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,9 @@ class Chunk:
         index: Its position in the document, from 0.
         tokens: The number of tokens in `text`.
         page: The page on which it begins, from 1, or None.
-        headings: The headings above it, outermost first.
+        headings: The headings above it, outermost first. In a part, they begin with its name.
+        part: The file inside the document that it is from, such as 'scans.zip › a.pdf', to which `page` refers; '' for
+            the document itself.
         title: The document's title.
         overlap: The number of characters of `text`, after its page line, that repeat the previous chunk.
         joint: The text between the previous chunk and the text after `overlap`, from which the document can be joined
@@ -44,6 +46,7 @@ class Chunk:
     tokens: int
     page: int | None = None
     headings: tuple[str, ...] = ()
+    part: str = ""
     title: str = ""
     overlap: int = 0
     joint: str | None = None
@@ -54,9 +57,7 @@ class Chunk:
 def chunk_values(chunk: Chunk) -> dict[str, MetadataValue]:
     """Return the values by which a chunk is filtered."""
     values = document_values(chunk.source, chunk.title, chunk.metadata)
-    if chunk.page is not None:
-        values["page"] = chunk.page
-    return {**values, "heading": chunk.headings}
+    return {**values, **position_values(chunk.page, chunk.headings, chunk.part)}
 
 
 _KEPT_SELECTIONS = 8

@@ -6,7 +6,7 @@ import pytest
 
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Part
-from jackfield_documents import parts
+from jackfield_documents import parts, places_of
 from jackfield_documents.parts import NoParserError, PartBudget, with_parts
 
 
@@ -62,8 +62,8 @@ def test_a_part_without_pages_is_not_on_a_page_of_another(monkeypatch: pytest.Mo
     paged = Document("p", (Block("x", page=7),), "")
     monkeypatch.setitem(globals(), "read", lambda part: paged if part.name == "p" else Document("", (Block("y"),), ""))
     document = merge(Part("p", b""), Part("q", b""))
-    pages = [(block.text, block.page) for block in document.blocks]
-    assert pages == [("own", 1), ("p", 7), ("x", 7), ("q", 1), ("y", 1)]
+    pages = [(place.block.text, place.page) for place in places_of(document)]
+    assert pages == [("own", None), ("p", 7), ("x", 7), ("q", None), ("y", None)]
     assert {block.page for block in merge(Part("q", b"")).blocks} == {None}
 
 

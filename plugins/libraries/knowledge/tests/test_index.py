@@ -387,7 +387,7 @@ def _(file: Path) -> None:
 @damage("of a newer version")
 def _(file: Path) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 99")
 
 
 @damage("of another program")
@@ -406,7 +406,7 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> N
     connection.close()
     DAMAGES[name](file)
     before = file.read_bytes()
-    wording = {"of a newer version": "it has version 2", "of another program": "another program's database"}
+    wording = {"of a newer version": "it has version 99", "of another program": "another program's database"}
     with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}"):
         list(KnowledgeIndex("notes").corpus().chunks)
     with pytest.raises(ConfigError, match="index 'notes' cannot be used"):

@@ -14,11 +14,11 @@ from reportlab.pdfgen.canvas import Canvas
 
 from jackfield import sync
 from jackfield.errors import DocParserError
-from jackfield.retrieval import Document
+from jackfield.retrieval import Document, Hit, Where
 from jackfield_archive import tars
 from jackfield_archive.tars import TarParser
 from jackfield_archive.zips import ZipParser
-from jackfield_documents import DocumentReader
+from jackfield_documents import DocumentReader, chunk_document, corpus_of, headings_in_part, with_surroundings
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
@@ -61,17 +61,60 @@ def texts(document: Document) -> list[str]:
 def test_each_file_is_read_by_its_own_parser_below_its_name(tmp_path: Path) -> None:
     data = zipped({"a/b.md": b"# One\n\ntext", "c.pdf": pdf("first", "second"), "d.raw": b"\0\1"})
     document = read(tmp_path, "x.zip", data)
-    assert [(block.kind, block.text, block.page, block.level) for block in document.blocks[1:]] == [
-        ("heading", "a/b.md", 1, 1),
-        ("heading", "One", 1, 2),
-        ("paragraph", "text", 1, 0),
-        ("heading", "c.pdf", 1, 1),
-        ("paragraph", "first", 1, 0),
-        ("paragraph", "second", 2, 0),
-        ("paragraph", "(Not read, because no installed parser reads files of this type: d.raw)", 1, 0),
+    assert [(block.kind, block.text, block.part, block.page, block.level) for block in document.blocks[1:]] == [
+        ("heading", "a/b.md", "a/b.md", None, 1),
+        ("heading", "One", "a/b.md", None, 2),
+        ("paragraph", "text", "a/b.md", None, 0),
+        ("heading", "c.pdf", "c.pdf", 1, 1),
+        ("paragraph", "first", "c.pdf", 1, 0),
+        ("paragraph", "second", "c.pdf", 2, 0),
+        ("paragraph", "(Not read, because no installed parser reads files of this type: d.raw)", "", None, 0),
     ]
     assert document.parts == ()
     assert document.content_hash
+
+
+def test_a_passage_names_its_file_in_the_archive_and_the_page_in_that_file(tmp_path: Path) -> None:
+    inner = zipped({"deep.pdf": pdf("below one", "below two")})
+    data = zipped({"r/a.pdf": pdf("first", "second"), "b.txt": b"plain", "in.zip": inner, "r/c.pdf": pdf("third")})
+    document = read(tmp_path, "x.zip", data)
+    by_text = {
+        word: [(one.part, one.page, headings_in_part(one)) for one in chunk_document(document) if word in one.text]
+        for word in ("first", "plain", "below one", "third")
+    }
+    assert by_text == {
+        "first": [("r/a.pdf", 1, ())],
+        "plain": [("b.txt", None, ())],
+        "below one": [("in.zip › deep.pdf", 1, ())],
+        "third": [("r/c.pdf", 1, ())],
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("*", {"r/a.txt", "in.zip", "in.zip › s/b.txt"}),
+        ("r/*", {"r/a.txt"}),
+        ("b.txt", {"in.zip › s/b.txt"}),
+        ("s/b.txt", {"in.zip › s/b.txt"}),
+        ("in.zip", {"in.zip"}),
+        ("in.zip*", {"in.zip", "in.zip › s/b.txt"}),
+    ],
+)
+def test_passages_are_filtered_by_their_file_in_the_archive(tmp_path: Path, pattern: str, parts: set[str]) -> None:
+    data = zipped({"r/a.txt": b"one", "in.zip": zipped({"s/b.txt": b"two"})})
+    corpus = corpus_of([read(tmp_path, "x.zip", data)])
+    selected = corpus.select(Where.parse({"path": "x.zip", "part": pattern})).numbers
+    assert {corpus.chunks[number].part for number in selected} == parts
+
+
+def test_neighbours_of_a_passage_are_from_the_same_file(tmp_path: Path) -> None:
+    data = zipped({f"{name}.txt": f"{name} ".encode() * 900 for name in "abc"})
+    corpus = corpus_of([read(tmp_path, "x.zip", data)])
+    hits = [Hit(next(chunk for chunk in corpus.chunks if chunk.part == "b.txt"), 1.0)]
+    around = with_surroundings(hits, [corpus], neighbours=50, whole_sections=True, max_tokens=10**6)
+    assert {hit.chunk.part for hit in around} == {"b.txt"}
+    assert len(around) == sum(chunk.part == "b.txt" for chunk in corpus.chunks) > 1
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:

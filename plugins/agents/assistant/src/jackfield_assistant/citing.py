@@ -14,7 +14,7 @@ from jackfield.citations import CITATIONS, Citation
 from jackfield.messages import basename_of
 from jackfield.results import WARNINGS
 from jackfield.retrieval import Chunk, shown_path
-from jackfield_documents import is_url, passages
+from jackfield_documents import headings_in_part, is_url, passages
 
 _PREFIXES = ("", "P", "Q", "K")
 _CODE = re.compile(
@@ -46,6 +46,7 @@ class Numbered:
         page: The page on which it begins, or None.
         headings: The headings above it.
         joined: The text of this passage and of neighbouring ones if they are shown as well, otherwise ''.
+        part: The file inside that file, or ''.
     """
 
     mark: str
@@ -54,6 +55,7 @@ class Numbered:
     page: int | None = None
     headings: tuple[str, ...] = ()
     joined: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,12 @@ def number_chunks(chunks: Sequence[Chunk]) -> tuple[list[Mapping[str, Any]], lis
         beside = [
             other
             for other in chunks[max(0, position - 1) : position + 2]
-            if other.source == chunk.source and abs(other.index - chunk.index) <= 1
+            if (other.source, other.part) == (chunk.source, chunk.part) and abs(other.index - chunk.index) <= 1
         ]
         joined = passages(beside)[0]["text"][0] if len(beside) > 1 else ""
         location = chunk.source if is_url(chunk.source) else basename_of(chunk.source)
-        numbered.append(Numbered(marks[chunk.id], shown_path(location), chunk.text, chunk.page, chunk.headings, joined))
+        place = (chunk.page, headings_in_part(chunk), joined, chunk.part)
+        numbered.append(Numbered(marks[chunk.id], shown_path(location), chunk.text, *place))
     return shown, numbered
 
 
@@ -110,7 +113,8 @@ def number_texts(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str
         texts = []
         for text in map(str, entry["text"]):
             mark = f"{prefix}{len(numbered) + 1}"
-            numbered.append(Numbered(mark, location if is_url(location) else basename_of(location), text))
+            name = location if is_url(location) else basename_of(location)
+            numbered.append(Numbered(mark, name, text, part=str(entry.get("part", ""))))
             texts.append(f"[{mark}]\n{text}")
         shown.append({**entry, "text": texts})
     return shown, numbered
@@ -181,6 +185,7 @@ def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = ""
         Citation(
             mark=mark,
             location=by_mark[mark].location,
+            part=by_mark[mark].part,
             page=by_mark[mark].page,
             headings=by_mark[mark].headings,
             passage=text,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from jackfield.config import Lang
-from jackfield.messages import basename_of
+from jackfield.messages import basename_of, name_in_file
 
 _HEADING: Mapping[Lang, str] = {"en": "# Knowledge Base", "zh": "# 知识库"}
 _SNIPPET: Mapping[Lang, str] = {
@@ -43,9 +43,13 @@ def _sources(passages: str | Sequence[Mapping[str, Any]], lang: Lang) -> list[tu
     if listed is None:
         return [(_UPLOADED[lang], str(passages))]
     return [
-        (_FILE[lang].format(name=basename_of(str(source["url"]))), _BETWEEN_PASSAGES.join(map(str, source["text"])))
+        (_FILE[lang].format(name=_name_of(source)), _BETWEEN_PASSAGES.join(map(str, source["text"])))
         for source in listed
     ]
+
+
+def _name_of(source: Mapping[str, Any]) -> str:
+    return name_in_file(basename_of(str(source["url"])), str(source.get("part", "")))
 
 
 def _parsed(text: str) -> list[Mapping[str, Any]] | None:

@@ -227,10 +227,15 @@ def question_in(messages: Sequence[Message]) -> str:
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
+def _source(passage: Mapping[str, Any]) -> str | dict[str, str]:
+    name = basename_of(str(passage["url"]))
+    return {"location": name, "part": str(passage["part"])} if passage.get("part") else name
+
+
 def _event(found: Retrieved, *, query: str) -> PluginEvent:
     problems = [str(error) for error in found.errors]
     data: dict[str, object] = {
-        "sources": [basename_of(str(passage["url"])) for passage in found.passages],
+        "sources": [_source(passage) for passage in found.passages],
         "passages": sum(len(passage["text"]) for passage in found.passages),
         "errors": problems,
         WARNINGS: problems,

@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from jackfield.errors import JackfieldError
+from jackfield.messages import name_in_file
 from jackfield.retrieval import Hit, shown_path
-from jackfield_documents import score_as_json
+from jackfield_documents import headings_in_part, score_as_json
 from jackfield_knowledge import Built, KnowledgeIndex
 
 _SHOWN_CHARS = 200
@@ -107,8 +108,9 @@ def hit_facts(hit: Hit) -> Mapping[str, object]:
     chunk = hit.chunk
     return {
         "location": chunk.source,
+        **({"part": chunk.part} if chunk.part else {}),
         "page": chunk.page,
-        "headings": list(chunk.headings),
+        "headings": list(headings_in_part(chunk)),
         "score": score_as_json(hit.score),
         "ranks": dict(hit.ranks),
         "text": chunk.text,
@@ -118,9 +120,10 @@ def hit_facts(hit: Hit) -> Mapping[str, object]:
 def describe_hit(number: int, hit: Hit) -> Iterator[str]:
     """Yield a hit as two lines: its location with its ranks, and an excerpt."""
     page = "" if hit.chunk.page is None else f", page {hit.chunk.page}"
-    headings = " > ".join(shown_path(heading) for heading in hit.chunk.headings)
+    headings = " > ".join(shown_path(heading) for heading in headings_in_part(hit.chunk))
     ranks = ", ".join(f"{name} {rank}" for name, rank in hit.ranks.items())
-    yield f"{number}. {_relative(hit.chunk.source)}{page}{f', {headings}' if headings else ''}  ({ranks})"
+    name = name_in_file(_relative(hit.chunk.source), hit.chunk.part)
+    yield f"{number}. {name}{page}{f', {headings}' if headings else ''}  ({ranks})"
     line = " ".join(hit.chunk.text.split())
     yield f"   {shown_path(line if len(line) <= _SHOWN_CHARS else f'{line[:_SHOWN_CHARS]}…')}"
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jackfield_documents.named_searchers import check_weights, searchers_by_name, weights_of
     from jackfield_documents.naming import file_meant
     from jackfield_documents.parsing import ParserLimits
-    from jackfield_documents.places import Place, cells_of, places_of, text_of
+    from jackfield_documents.places import Place, cells_of, headings_in_part, places_of, text_of
     from jackfield_documents.rag_config import RAGConfig
     from jackfield_documents.scripts import scripts_of
     from jackfield_documents.selecting import MetadataRules, metadata_of, search_selected, stated_metadata, with_rules
@@ -89,6 +89,7 @@ __all__ = [
     "front_part",
     "fuse",
     "has_scheme",
+    "headings_in_part",
     "is_settled",
     "is_url",
     "metadata_of",
@@ -146,6 +147,7 @@ _HOME = {
     "ParserLimits": "parsing",
     "Place": "places",
     "cells_of": "places",
+    "headings_in_part": "places",
     "places_of": "places",
     "text_of": "places",
     "RAGConfig": "rag_config",

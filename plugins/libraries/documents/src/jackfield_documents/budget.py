@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from jackfield.retrieval import Chunk, Corpus, Hit, shown_path
 from jackfield.tokenizers import TokenCounter
@@ -19,10 +19,17 @@ _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\
 
 
 class Passage(TypedDict):
-    """The texts of one source, in document order; neighbouring chunks are one text."""
+    """The texts of one source, in document order; neighbouring chunks are one text.
+
+    Attributes:
+        url: The path or URL of the source.
+        text: The texts.
+        part: The file inside the source that they are from, if it is one; see `Chunk.part`.
+    """
 
     url: str
     text: list[str]
+    part: NotRequired[str]
 
 
 def choose(
@@ -97,24 +104,27 @@ def passages(chunks: Iterable[Chunk], *, mark: Callable[[Chunk], str] | None = N
         chunks: The chunks.
         mark: Returns a line to show before the text of a chunk, the repeated text included.
     """
-    parts: dict[str, list[list[str]]] = defaultdict(list)
+    parts: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
     previous: Chunk | None = None
     for chunk in chunks:
         line = f"{mark(chunk)}\n" if mark else ""
         if previous is not None and chunk.joint is not None and _is_next(chunk, previous):
-            texts = parts[chunk.source][-1]
+            texts = parts[chunk.source, chunk.part][-1]
             if line:
                 texts += _with_line_before_overlap(texts.pop() + chunk.joint, line, chunk)
             else:
                 texts.append(chunk.joint)
             texts.append(chunk.text[_start_of_new_text(chunk) :])
         else:
-            parts[chunk.source].append([line, chunk.text])
+            parts[chunk.source, chunk.part].append([line, chunk.text])
         previous = chunk
-    return [
-        {"url": shown_path(source), "text": ["".join(text_parts) for text_parts in texts]}
-        for source, texts in parts.items()
-    ]
+    result: list[Passage] = []
+    for (source, part), of_part in parts.items():
+        passage: Passage = {"url": shown_path(source), "text": ["".join(text_parts) for text_parts in of_part]}
+        if part:
+            passage["part"] = part
+        result.append(passage)
+    return result
 
 
 def _with_line_before_overlap(text: str, line: str, chunk: Chunk) -> list[str]:
@@ -126,7 +136,8 @@ def _with_line_before_overlap(text: str, line: str, chunk: Chunk) -> list[str]:
 
 
 def _is_next(chunk: Chunk, previous: Chunk) -> bool:
-    return chunk.source == previous.source and chunk.index == previous.index + 1 and not previous.is_cut
+    is_same_file = (chunk.source, chunk.part) == (previous.source, previous.part)
+    return is_same_file and chunk.index == previous.index + 1 and not previous.is_cut
 
 
 def _start_of_new_text(chunk: Chunk) -> int:

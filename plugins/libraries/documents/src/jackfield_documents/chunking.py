@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from jackfield.retrieval import Block, Chunk, Corpus, Document, MetadataValue
+from jackfield.retrieval import Chunk, Corpus, Document, MetadataValue
 from jackfield.tokenizers import TokenCounter
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents.cutting import cut_and_count, tail_from_a_sentence
-from jackfield_documents.places import BETWEEN_BLOCKS, places_of
+from jackfield_documents.places import BETWEEN_BLOCKS, Place, places_of
 from jackfield_documents.selecting import MetadataRules, metadata_of, stated_metadata
 
-CUT_VERSION = "2"
+CUT_VERSION = "3"
 """Changes whenever the same document is cut in other places, so that kept indexes cut their documents again."""
 
 _SAMPLE_CHARS_PER_TOKEN = 20
@@ -32,10 +32,10 @@ def chunk_document(
 ) -> list[Chunk]:
     """Split a document into chunks; no text is lost, and blocks stay whole while they fit.
 
-    In a document with pages, each chunk begins with a line `[page: N]` and has another wherever the page changes. A
-    heading stays with the block after it, and opens a new chunk if the current one is at least half full. If prose is
-    split within a page, the next chunk repeats the end of the previous one, across paragraphs. The rest of a split
-    table repeats the table's header.
+    If the document has files inside, a chunk has text of one of them. In a document with pages, each chunk begins with
+    a line `[page: N]` and has another wherever the page changes. A heading stays with the block after it, and opens a
+    new chunk if the current one is at least half full. If prose is split within a page, the next chunk repeats the end
+    of the previous one, across paragraphs. The rest of a split table repeats the table's header.
 
     Args:
         document: The parsed document.
@@ -53,9 +53,7 @@ def chunk_document(
             f"size_tokens must be at least 1 and overlap_chars at least 0, got {size_tokens}, {overlap_chars}"
         )
     cut = _Cut(size_tokens, overlap_chars, count_tokens)
-    pieces = [
-        piece for place in places_of(document) for piece in _split_block(place.block, place.page, place.headings, cut)
-    ]
+    pieces = [piece for place in places_of(document) for piece in _split_block(place, cut)]
     values = stated_metadata(document) if metadata is None else metadata
     chunks: list[Chunk] = []
     previous = start = 0
@@ -124,12 +122,17 @@ class _Piece:
     page: int | None
     headings: tuple[str, ...]
     kind: str
+    part: str
     glue: str = BETWEEN_BLOCKS
     lead: str = ""
 
     @property
     def is_heading(self) -> bool:
         return self.kind == "heading"
+
+    @property
+    def position(self) -> tuple[str, int | None]:
+        return (self.part, self.page)
 
     @property
     def is_prose(self) -> bool:
@@ -148,7 +151,8 @@ class _Draft:
 # --- blocks to pieces ---
 
 
-def _split_block(block: Block, page: int | None, headings: tuple[str, ...], cut: _Cut) -> Iterator[_Piece]:
+def _split_block(place: Place, cut: _Cut) -> Iterator[_Piece]:
+    block, page, headings = place.block, place.page, place.headings
     text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" and block.level else block.text
     opening = page_line(page)
     # The beginning of a very long text shows that it must be split, and saves the counting of the rest.
@@ -159,7 +163,7 @@ def _split_block(block: Block, page: int | None, headings: tuple[str, ...], cut:
     # The text is counted with its page line only if that could matter.
     is_short = 2 * (tokens + len(opening)) < cut.size
     if is_short or (tokens <= 2 * cut.size and (cut.count(opening + text) if opening else tokens) <= cut.size):
-        yield _Piece(text, tokens, page, headings, block.kind)
+        yield _Piece(text, tokens, page, headings, block.kind, block.part)
         return
     lead = _table_header(text, cut) if block.kind == "table" else ""
     before = opening + lead
@@ -178,7 +182,7 @@ def _split_block(block: Block, page: int | None, headings: tuple[str, ...], cut:
             glue += part  # white space joins two pieces; as a piece it would put a page line before nothing
             continue
         part_tokens = max(1, tokens_with_opening - tokens_before)
-        yield _Piece(part, part_tokens, page, headings, block.kind, glue, "" if is_first else lead)
+        yield _Piece(part, part_tokens, page, headings, block.kind, block.part, glue, "" if is_first else lead)
         glue = ""
         is_first = False
 
@@ -237,7 +241,7 @@ def _end_of_prose(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
     parts: list[str] = []
     size, following = 0, first
     for piece in reversed(pieces):
-        is_same_prose = piece.page == following.page and piece.is_prose and following.is_prose
+        is_same_prose = piece.position == following.position and piece.is_prose and following.is_prose
         if size > chars or not is_same_prose:
             break
         parts += [following.glue, piece.text]
@@ -247,7 +251,7 @@ def _end_of_prose(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
 
 def _joint(previous: _Piece, piece: _Piece) -> str:
     """Return the text between two pieces in a document that is shown unbroken."""
-    return piece.glue + (page_line(piece.page) if piece.page != previous.page else "")
+    return piece.glue + (page_line(piece.page) if piece.position != previous.position else "")
 
 
 def _end_of_chunk(pieces: Sequence[_Piece], start: int, used: int, cut: _Cut) -> int:
@@ -255,7 +259,7 @@ def _end_of_chunk(pieces: Sequence[_Piece], start: int, used: int, cut: _Cut) ->
     end = start + 1
     while end < len(pieces):
         piece, previous = pieces[end], pieces[end - 1]
-        if piece.is_heading and not previous.is_heading and 2 * used > cut.size:
+        if piece.part != previous.part or (piece.is_heading and not previous.is_heading and 2 * used > cut.size):
             return end
         used += piece.tokens + 1 + (cut.count(page_line(piece.page)) if piece.page != previous.page else 0)
         if used > cut.size:
@@ -295,6 +299,7 @@ def _chunk(
         tokens=draft.tokens,
         page=first.page,
         headings=first.headings,
+        part=first.part,
         title=document.title,
         overlap=draft.overlap,
         joint=joint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jackfield.errors import ToolArgumentError
-from jackfield.messages import basename_of
+from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.tools import Workspace
 
 
@@ -25,7 +25,8 @@ def file_meant(
     """
     if name in files:
         return name
-    matches = [file for file in files if basename_of(file) == name]
+    outer = name.partition(PART_SEPARATOR)[0]  # results name files inside others
+    matches = [file for file in files if basename_of(file) in (name, outer)]
     if len(matches) > 1:
         raise ToolArgumentError(f"{name!r} is the name of {len(matches)} documents: {if_several}")
     if matches:

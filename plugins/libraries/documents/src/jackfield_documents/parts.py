@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from jackfield.errors import DocParserError
-from jackfield.messages import basename_of
+from jackfield.messages import basename_of, name_in_file
 from jackfield.plugins import install_hint
 from jackfield.retrieval import Block, Document, Part, shown_path
 from jackfield_documents.parsing import processes_at_once
@@ -77,8 +77,8 @@ class PartBudget:
 def with_parts(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
     """Return a document with the blocks of its parts, each part below a heading with its name, or in place of its page.
 
-    Pages are those of the part; if only some parts have pages, the other ones are one page long. A part that cannot be
-    read is named in a block and in `metadata["unread"]`; parts without an installed parser are listed at the end.
+    Each block names its part, and its page is that of the part. A part that cannot be read is named in a block and in
+    `metadata["unread"]`; parts without an installed parser are listed at the end.
 
     Args:
         document: The document.
@@ -101,7 +101,7 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
             without_parser.append(name)
             continue
         except DocParserError as error:
-            blocks += [Block(name, kind="heading", level=1), Block(f"({error})")]
+            blocks += [Block(name, kind="heading", level=1, part=name), Block(f"({error})", part=name)]
             unread.append(name)
             continue
         blocks += _below(name, inner)
@@ -110,9 +110,6 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
         more = f" and {len(without_parser) - _SHOWN_NAMES:,} more" if len(without_parser) > _SHOWN_NAMES else ""
         names = ", ".join(without_parser[:_SHOWN_NAMES])
         blocks.append(Block(f"(Not read, because no installed parser reads files of this type: {names}{more})"))
-    if any(block.page is not None for block in blocks):
-        # A block without a page counts as being on the page of the block before, which may be another file's.
-        blocks = [replace(block, page=1) if block.page is None else block for block in blocks]
     metadata = {**document.metadata, **({"unread": unread} if unread else {})}
     return replace(document, blocks=tuple(blocks), metadata=metadata, parts=())
 
@@ -182,7 +179,8 @@ def _page_range(pages: Sequence[int]) -> str:
 
 
 def _below(name: str, document: Document) -> Iterator[Block]:
-    first = next((block.page for block in document.blocks if block.page is not None), None)
-    yield Block(name, kind="heading", page=first, level=1)
+    first = next((block.page for block in document.blocks if block.page is not None and not block.part), None)
+    yield Block(name, kind="heading", page=first, level=1, part=name)
     for block in document.blocks:
-        yield replace(block, level=block.level + 1) if block.kind == "heading" else block
+        level = block.level + 1 if block.kind == "heading" else block.level
+        yield replace(block, level=level, part=name_in_file(name, block.part))

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jackfield.retrieval import Block, Document
+from jackfield.messages import PART_SEPARATOR
+from jackfield.retrieval import Block, Chunk, Document
 
 BETWEEN_BLOCKS = "\n\n"
 _HEADING_CHARS = 200  # every chunk below a heading repeats it
@@ -20,7 +21,8 @@ class Place:
 
     Attributes:
         block: The block.
-        page: The page on which the block begins, or that of the previous block; None for formats without pages.
+        page: The page on which the block begins, or that of the previous block in its file; None for formats without
+            pages.
         headings: The headings above the block, outermost first, at most nine; for a heading, itself included.
         start: The offset of the block's text in `text_of` the document, in characters.
     """
@@ -36,15 +38,35 @@ def text_of(document: Document) -> str:
     return BETWEEN_BLOCKS.join(block.text for block in document.blocks if block.text.strip())
 
 
+def names_of_part(part: str) -> list[str]:
+    """Return the names in the path of a part, outermost first; [] for the document itself."""
+    return part.split(PART_SEPARATOR) if part else []
+
+
+def headings_in_part(chunk: Chunk) -> tuple[str, ...]:
+    """Return the headings of a chunk without the names of its part, with which they begin."""
+    names = tuple(names_of_part(chunk.part))
+    return chunk.headings[len(names) :] if chunk.headings[: len(names)] == names else chunk.headings
+
+
 def places_of(document: Document) -> Iterator[Place]:
     """Yield the blocks of a document that have text, in order, each with its position."""
-    page = next((block.page for block in document.blocks if block.page is not None), None)
+    first_pages: dict[str, int] = {}
+    for block in document.blocks:
+        if block.page is not None:
+            first_pages.setdefault(block.part, block.page)
+    part, page = "", first_pages.get("")
     path: list[tuple[int, str]] = []  # levels and texts of the current headings
     headings: tuple[str, ...] = ()
     start = 0
     for block in document.blocks:
         if not block.text.strip():
             continue
+        if block.part != part:
+            part, page = block.part, first_pages.get(block.part)
+            # The names of the part and of those around it are the first headings.
+            path = [heading for heading in path if heading[0] <= len(names_of_part(part))]
+            headings = tuple(text for _, text in path)
         page = page if block.page is None else block.page
         if block.kind == "heading":
             level = min(max(1, block.level), _MAX_LEVEL)

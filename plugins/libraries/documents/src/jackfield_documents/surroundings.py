@@ -54,7 +54,7 @@ def _around(
             distance += 1
             for side in (-1, 1):
                 other = _chunk_at(corpus, number + side * distance) if is_open[side] else None
-                is_in = other is not None and other.source == chunk.source
+                is_in = other is not None and (other.source, other.part) == (chunk.source, chunk.part)
                 if not (is_in and other and (distance <= neighbours or (whole_sections and _is_under(other, chunk)))):
                     is_open[side] = False
                     continue

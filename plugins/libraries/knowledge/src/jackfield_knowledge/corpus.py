@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import cast, overload
 
-from jackfield.retrieval import Chunk, Corpus, MetadataValue, Where, document_values, kinds_in
+from jackfield.retrieval import Chunk, Corpus, MetadataValue, Where, document_values, kinds_in, position_values
 from jackfield_documents import Shelf
 from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
 
@@ -115,12 +115,8 @@ class KeptChunks(Sequence[Chunk]):
             elif where.is_of_documents:
                 yield from range(start, start + document.chunks)
             else:
-                for number, (page, headings) in enumerate(self._store.positions(document), start):
-                    values["heading"] = headings
-                    values.pop("page", None)
-                    if page is not None:
-                        values["page"] = page
-                    if where.matches(values):
+                for number, position in enumerate(self._store.positions(document), start):
+                    if where.matches({**values, **position_values(*position)}):
                         yield number
             start += document.chunks
 

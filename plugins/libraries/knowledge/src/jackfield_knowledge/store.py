@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x4A464B42
 """Marks the file as ours, in its header; SQLite keeps it for that."""
-VERSION = 1
+VERSION = 2
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document
 _OF_GENERATION = "since <= ?1 AND (until IS NULL OR until > ?1)"
@@ -45,7 +45,7 @@ CREATE UNIQUE INDEX documents_now ON documents (location) WHERE until IS NULL;
 CREATE INDEX documents_gone ON documents (until) WHERE until IS NOT NULL;
 CREATE TABLE chunks (
   place INTEGER PRIMARY KEY, id TEXT NOT NULL, page INTEGER, tokens INTEGER NOT NULL, overlap INTEGER NOT NULL,
-  joint BLOB, headings TEXT NOT NULL, text BLOB NOT NULL
+  joint BLOB, headings TEXT NOT NULL, part BLOB NOT NULL, text BLOB NOT NULL
 );
 INSERT INTO facts VALUES ('generation', '0');
 INSERT INTO facts VALUES ('content', '');
@@ -211,18 +211,18 @@ class Store:
 
         return self._used(read)
 
-    def positions(self, document: StoredDocument) -> list[tuple[int | None, tuple[str, ...]]]:
-        """Return the page and the headings of each chunk of a document, without reading texts.
+    def positions(self, document: StoredDocument) -> list[tuple[int | None, tuple[str, ...], str]]:
+        """Return the page, the headings and the part of each chunk of a document, without reading texts.
 
         Raises:
             ChangedIndexError: Its generation is gone.
         """
         first = document.number * _PLACES
-        query = "SELECT page, headings FROM chunks WHERE place >= ? AND place < ? ORDER BY place"
+        query = "SELECT page, headings, part FROM chunks WHERE place >= ? AND place < ? ORDER BY place"
         rows = self._used(lambda connection: connection.execute(query, (first, first + document.chunks)).fetchall())
         if len(rows) != document.chunks:
             raise ChangedIndexError
-        return [(page, tuple(json.loads(headings))) for page, headings in rows]
+        return [(page, tuple(json.loads(headings)), _text(part)) for page, headings, part in rows]
 
     def chunk(self, document: StoredDocument, place: int, metadata: Mapping[str, MetadataValue]) -> Chunk:
         """Return a chunk; `metadata` is what it gets.
@@ -249,7 +249,7 @@ class Store:
         end = document.chunks if end is None else end
         rows = self._used(
             lambda connection: connection.execute(
-                "SELECT place, id, page, tokens, overlap, joint, headings, text FROM chunks "
+                "SELECT place, id, page, tokens, overlap, joint, headings, part, text FROM chunks "
                 "WHERE place >= ? AND place < ? ORDER BY place",
                 (first + start, first + end),
             ).fetchall()
@@ -393,7 +393,7 @@ class Draft:
                 ).lastrowid
                 assert number is not None  # noqa: S101 - a row was inserted
                 connection.executemany(
-                    "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (_row(number * _PLACES + place, chunk) for place, chunk in enumerate(new.chunks)),
                 )
 
@@ -525,15 +525,16 @@ def _summary(connection: sqlite3.Connection) -> dict[str, object]:
 def _row(place: int, chunk: Chunk) -> tuple[object, ...]:
     joint = None if chunk.joint is None else _bytes(chunk.joint)
     headings = json.dumps(chunk.headings)
-    return (place, chunk.id, chunk.page, chunk.tokens, chunk.overlap, joint, headings, _bytes(chunk.text))
+    texts = (_bytes(chunk.part), _bytes(chunk.text))
+    return (place, chunk.id, chunk.page, chunk.tokens, chunk.overlap, joint, headings, *texts)
 
 
 def _chunk(
     document: StoredDocument,
-    row: tuple[int, str, int | None, int, int, bytes | None, str, bytes],
+    row: tuple[int, str, int | None, int, int, bytes | None, str, bytes, bytes],
     metadata: Mapping[str, MetadataValue],
 ) -> Chunk:
-    place, id_, page, tokens, overlap, joint, headings, text = row
+    place, id_, page, tokens, overlap, joint, headings, part, text = row
     return Chunk(
         id=id_,
         source=document.location,
@@ -542,6 +543,7 @@ def _chunk(
         tokens=tokens,
         page=page,
         headings=tuple(json.loads(headings)),
+        part=_text(part),
         title=document.title,
         overlap=overlap,
         joint=None if joint is None else _text(joint),

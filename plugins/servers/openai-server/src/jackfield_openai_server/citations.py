@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from jackfield.citations import Citation
 from jackfield.messages import basename_of
+from jackfield.results import Source
 from jackfield_openai_server.items import TextItem
 
 
@@ -20,13 +22,18 @@ def annotations_of(item: TextItem, *, offset: int = 0) -> list[dict[str, Any]]:
     """
     if item.citations:
         annotations = [
-            _annotation(offset + start, offset + end, str(citation), citation.location, citation.page)
+            _annotation(offset + start, offset + end, str(citation), citation.location, _page_in(citation))
             for citation in item.citations
             for start, end in citation.answer_ranges
         ]
         return sorted(annotations, key=lambda annotation: (annotation["start_index"], annotation["end_index"]))
     end = offset + len(item.text)
-    return [_annotation(end, end, str(source), source.location, source.page) for source in item.sources]
+    return [_annotation(end, end, str(source), source.location, _page_in(source)) for source in item.sources]
+
+
+def _page_in(place: Citation | Source) -> int | None:
+    """Return the page of the file itself; the title names that of a file inside it."""
+    return None if place.part else place.page
 
 
 def _annotation(start: int, end: int, title: str, location: str, page: int | None) -> dict[str, Any]:

@@ -56,7 +56,7 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
 
     A scanned page is returned without places.
     """
-    if citation.page is None:
+    if citation.page is None or citation.part:  # no parser draws pages of files inside others
         return None
     try:
         from jackfield_documents import DocumentReader

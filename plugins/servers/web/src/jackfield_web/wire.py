@@ -29,7 +29,7 @@ from jackfield.events import (
     TurnFinished,
     TurnStarted,
 )
-from jackfield.messages import ContentItem, Message, Usage, basename_of
+from jackfield.messages import ContentItem, Message, Usage, basename_of, name_in_file
 from jackfield.results import sources_in
 from jackfield.servers import failure_of
 from jackfield_serving import QUESTION
@@ -175,7 +175,7 @@ def question_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def _sources(data: Mapping[str, Any]) -> list[Wire]:
-    return [_place(source.location, source.page) for source in sources_in(data)]
+    return [_place(source.location, source.part, source.page) for source in sources_in(data)]
 
 
 def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
@@ -184,7 +184,7 @@ def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
         return None
     return [
         {
-            **_place(one.location, one.page),
+            **_place(one.location, one.part, one.page),
             "mark": one.mark,
             "headings": one.headings,
             "passage": one.passage,
@@ -195,7 +195,8 @@ def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
     ]
 
 
-def _place(location: str, page: int | None) -> Wire:
+def _place(location: str, part: str, page: int | None) -> Wire:
     """Return a source without the folders of the server."""
     is_url = location.startswith(("https://", "http://"))
-    return {"name": location if is_url else basename_of(location), "page": page, "url": location if is_url else ""}
+    name = name_in_file(location if is_url else basename_of(location), part)
+    return {"name": name, "page": page, "url": location if is_url else ""}

@@ -21,7 +21,7 @@ from typing import Any, get_args
 from jackfield.retrieval import Block, BlockKind, Document
 from jackfield_documents import Fingerprint
 
-_VERSION = 1
+_VERSION = 2
 _SUFFIX = ".doc"
 _STAGING = ".new-"
 _ABANDONED_S = 3600.0  # after which a file that is being written belongs to a process that was killed
@@ -138,7 +138,7 @@ def default_folder() -> Path:
 
 
 def _bytes(document: Document) -> bytes:
-    rows = [(block.text, block.kind, block.page, block.level) for block in document.blocks]
+    rows = [(block.text, block.kind, block.page, block.level, block.part) for block in document.blocks]
     content = {"title": document.title, "metadata": dict(document.metadata), "blocks": rows}
     # The sum of zlib says whether a file is whole.
     return zlib.compress(json.dumps(content, default=repr).encode(), 1)
@@ -155,10 +155,10 @@ def _document(data: bytes, source: str, content_hash: str) -> Document:
     return Document(source, blocks, content_hash, _text(content["title"]), dict(content["metadata"]))
 
 
-def _block(text: Any, kind: Any, page: Any, level: Any) -> Block:
+def _block(text: Any, kind: Any, page: Any, level: Any, part: Any) -> Block:
     if kind not in _KINDS or type(level) is not int or not (page is None or type(page) is int):
         raise ValueError("a block is not valid")
-    return Block(_text(text), kind, page, level)
+    return Block(_text(text), kind, page, level, _text(part))
 
 
 def _text(value: object) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from jackfield.messages import name_in_file
 from jackfield.retrieval import Chunk, Document
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
@@ -76,7 +77,7 @@ def _record(document: Document, pairs: Iterable[tuple[Document, Chunk]]) -> dict
     raw = [
         {
             "content": chunk.text,
-            "metadata": {"source": name, "title": document.title, "chunk_id": chunk.index},
+            "metadata": {"source": name_in_file(name, chunk.part), "title": document.title, "chunk_id": chunk.index},
             "token": chunk.tokens,
         }
         for _, chunk in pairs

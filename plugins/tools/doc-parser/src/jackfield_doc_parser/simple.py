@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from jackfield.messages import name_in_file
 from jackfield.retrieval import Chunk, Document
 from jackfield.sync import in_worker
 from jackfield.tools import ToolContext, ToolResult, says_if_not_awaited
@@ -92,6 +93,7 @@ class _Item:
     """A block of a document, or a part of a long one."""
 
     document: Document
+    part: str
     page: int
     text: str
     is_table: bool
@@ -99,7 +101,8 @@ class _Item:
 
 
 def _texts(chunks: Sequence[Chunk], *, named: bool) -> list[str]:
-    names = (f"[document: {shown_name(source)}]" for source in dict.fromkeys(chunk.source for chunk in chunks))
+    places = dict.fromkeys((chunk.source, chunk.part) for chunk in chunks)
+    names = (f"[document: {name_in_file(shown_name(source), part)}]" for source, part in places)
     return [
         "\n".join([name, *entry["text"]] if named else entry["text"])
         for name, entry in zip(names, passages(chunks), strict=True)
@@ -110,16 +113,17 @@ def _items_of(document: Document, most: int) -> Iterator[_Item]:
     for place in places_of(document):
         is_table = place.block.kind == "table"
         for text, tokens in cut_and_count(place.block.text, most, estimate_tokens, by_line=is_table):
-            yield _Item(document, place.page or 1, text, is_table, tokens)
+            yield _Item(document, place.block.part, place.page or 1, text, is_table, tokens)
 
 
 def _as_pages(items: Sequence[_Item]) -> list[dict[str, object]]:
     """Group the items of one document into pages. The first page has the title."""
     pages: list[dict[str, object]] = []
-    for number, of_page in groupby(items, lambda item: item.page):
+    for (part, number), of_page in groupby(items, lambda item: (item.part, item.page)):
         content = [{"table" if item.is_table else "text": item.text, "token": item.tokens} for item in of_page]
         title = items[0].document.title
-        pages.append({"page_num": number, **({"title": title} if title and not pages else {}), "content": content})
+        first = {"title": title} if title and not pages else {}
+        pages.append({**({"file": part} if part else {}), "page_num": number, **first, "content": content})
     return pages
 
 

@@ -35,6 +35,7 @@ from jackfield_documents import (
     fits_whole,
     front_part,
     fuse,
+    headings_in_part,
     outline_of,
     overview,
     passages,
@@ -115,9 +116,9 @@ class RetrievalResult:
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
         places = [_place(hit.chunk) for hit in hits]
-        names = [basename_of(entry["url"]) for entry in self.passages] if self.matched else []
+        names = [_source(entry) for entry in self.passages]
         return {
-            "sources": places or names,
+            "sources": places or (names if self.matched else []),
             "passages": sum(len(entry["text"]) for entry in self.passages),
             "hits": [
                 {**position, "score": score_as_json(hit.score), "ranks": dict(hit.ranks)}
@@ -452,12 +453,12 @@ def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
     shown = []
     for source, of_one in counts.items():
         everything = totals.get(source, [])
-        pages = {chunk.page for chunk in everything}
-        if everything and None not in pages:
-            shown.append(Shown(source, len({chunk.page for chunk in of_one}), len(pages), "pages"))
+        if everything and all(chunk.page is not None for chunk in everything):
+            pages, total = ({(chunk.part, chunk.page) for chunk in chunks} for chunks in (of_one, everything))
+            shown.append(Shown(source, len(pages), len(total), "pages"))
             continue
-        total = len(everything) or max((index.count_chunks(source) for index in known.indexes), default=0)
-        shown.append(Shown(source, len(of_one), max(total, len(of_one)), "parts"))
+        count = len(everything) or max((index.count_chunks(source) for index in known.indexes), default=0)
+        shown.append(Shown(source, len(of_one), max(count, len(of_one)), "parts"))
     is_whole = len(shown) == known.documents and all(one.count == one.total for one in shown)
     return () if is_whole and not any(chunk.is_cut for chunk in chosen) else tuple(shown)
 
@@ -490,11 +491,18 @@ def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
     return [Hit(hit.chunk, hit.score, {**hit.ranks, name: rank}) for rank, hit in enumerate(best.values(), start=1)]
 
 
+def _source(passage: Passage) -> str | dict[str, str]:
+    name = basename_of(passage["url"])
+    return {"location": name, "part": passage["part"]} if "part" in passage else name
+
+
 def _place(chunk: Chunk) -> dict[str, object]:
-    """Return the position of a chunk: file, page and headings, if it has them."""
+    """Return the position of a chunk: file, part, page and headings, if it has them."""
     position: dict[str, object] = {"location": basename_of(chunk.source)}
+    if chunk.part:
+        position["part"] = chunk.part
     if chunk.page is not None:
         position["page"] = chunk.page
-    if chunk.headings:
-        position["headings"] = list(chunk.headings)
+    if headings := headings_in_part(chunk):
+        position["headings"] = list(headings)
     return position

@@ -8,7 +8,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError, DocParserError, ToolArgumentError
 from jackfield.events import PreparationProgress
-from jackfield.messages import basename_of
+from jackfield.messages import basename_of, name_in_file
 from jackfield.plugins import default_host
 from jackfield.retrieval import Where, shown_path
 from jackfield.runs import ReportProgress
@@ -138,10 +138,13 @@ def _extent_of(found: RetrievalResult) -> Iterator[str]:
 
 def _passages_in(found: RetrievalResult) -> str:
     # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
-    sources = dict.fromkeys(chunk.source for chunk in found.chunks)
+    places = dict.fromkeys((chunk.source, chunk.part) for chunk in found.chunks)
     outlines = {entry["url"]: entry["text"] for entry in found.outlines}
     shown = [
-        {"url": shown_path(basename_of(source)), "text": [*outlines.get(source, ()), *passage["text"]]}
-        for source, passage in zip(sources, found.passages, strict=True)
+        {
+            "url": name_in_file(shown_path(basename_of(source)), part),
+            "text": [*outlines.pop(source, ()), *passage["text"]],
+        }
+        for (source, part), passage in zip(places, found.passages, strict=True)
     ]
     return json.dumps(shown, ensure_ascii=False, indent=4)

@@ -66,6 +66,8 @@ FILTERS: Sequence[Mapping[str, object]] = (
     {"path": "no/such/*"},
     {"number": {"lt": 3}},
     {"page": {"gte": 2}},
+    {"part": "scans/*"},
+    {"part": {"not": "b.pdf"}},
     {"path": {"not": "*'; DROP TABLE x; --"}},
 )
 
@@ -350,6 +352,7 @@ def _filtered_corpus() -> Corpus:
                 number % 30,
                 tokens=len(text) // 4,
                 page=1 + number % 3,
+                part=("", "scans/a.pdf", "in.zip › b.pdf")[number % 3],
                 metadata=metadata,
             )
         )
