@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -73,6 +74,24 @@ def test_what_is_not_supported_is_refused(served: ServedFace, change: dict[str, 
     reply = httpx.post(f"{served.url}/v1/embeddings", json={"model": "lengths", "input": "a", **change})
     assert reply.status_code == status
     assert reply.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_as_many_texts_as_openai_takes_are_embedded_with_their_numbers(served: ServedFace) -> None:
+    body = {"model": "lengths", "input": ["a"] * 2048}
+    reply = httpx.post(f"{served.url}/v1/embeddings", json=body, timeout=60).json()
+    assert [entry["index"] for entry in reply["data"]] == list(range(2048))
+    assert reply["usage"] == {"prompt_tokens": 2048, "total_tokens": 2048}
+
+
+def test_embedders_are_closed_with_the_face(monkeypatch: pytest.MonkeyPatch, face: OpenAIServer) -> None:
+    closed: list[Embedder] = []
+
+    async def aclose(embedder: Embedder) -> None:
+        closed.append(embedder)
+
+    monkeypatch.setattr(Lengths, "aclose", aclose)
+    asyncio.run(face.aclose())
+    assert len(closed) == 2
 
 
 @pytest.mark.parametrize("entry", [{}, {"name": 1}])

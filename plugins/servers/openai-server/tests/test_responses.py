@@ -459,6 +459,53 @@ def test_results_under_other_options_do_not_continue_the_run(served: ServedFace,
     assert not str(reply.get("id")).startswith(asked["id"])
 
 
+def test_results_for_two_runs_at_once_continue_none(served: ServedFace) -> None:
+    first, second = (ask(served, input="weather", tools=[WEATHER]) for _ in range(2))
+    mixed = [results_of(first, "rain")[0], results_of(second, "snow")[1]]
+    body = {"model": "helper", "input": mixed, "previous_response_id": first["id"], "tools": [WEATHER]}
+    reply = HTTP.post(f"{served.url}/v1/responses", json=body).json()
+    assert not str(reply.get("id")).startswith((first["id"], second["id"]))
+    results = results_of(first, "rain")
+    done = ask(served, input=results, previous_response_id=first["id"], tools=[WEATHER])
+    assert done["id"].startswith(first["id"])  # both still wait
+
+
+def test_a_conversation_shows_when_it_was_made_and_no_instructions(client: openai.OpenAI) -> None:
+    before = int(time.time())
+    conversation = client.conversations.create(items=[], metadata={})
+    assert before <= conversation.created_at <= before + 120
+    assert client.conversations.retrieve(conversation.id).created_at == conversation.created_at
+    client.responses.create(model="helper", input="Hi", instructions="Be brief.", conversation=conversation.id)
+    items = list(client.conversations.items.list(conversation.id, order="asc"))
+    assert [item.role for item in items if item.type == "message"] == ["user", "assistant"]
+    with pytest.raises(openai.NotFoundError):
+        client.conversations.items.retrieve("item_none", conversation_id=conversation.id)
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        ({"metadata": {"a": "b"}}, "unsupported_parameter"),
+        ({"items": [{"role": "user", "content": "Hi"}]}, "unsupported_parameter"),
+        ({"title": ""}, "unknown_parameter"),
+    ],
+)
+def test_a_conversation_begins_empty(served: ServedFace, table: dict[str, Any], code: str) -> None:
+    reply = HTTP.post(f"{served.url}/v1/conversations", json=table)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["param"], error["code"]) == (400, next(iter(table)), code)
+
+
+def test_a_page_has_20_items_the_latest_first_unless_a_request_asks_for_others(served: ServedFace) -> None:
+    identity = ask(served, input=[{"role": "user", "content": str(number)} for number in range(101)])["id"]
+    url = f"{served.url}/v1/responses/{identity}/input_items"
+    for query, length in (("", 20), ("?limit=1", 1), ("?limit=100", 100)):
+        page = HTTP.get(url + query).json()
+        assert (len(page["data"]), page["data"][0]["content"][0]["text"]) == (length, "100")
+        assert (page["first_id"], page["last_id"]) == (page["data"][0]["id"], page["data"][-1]["id"])
+    assert HTTP.get(f"{url}?limit=101").status_code == 400
+
+
 def test_a_conversation_keeps_its_responses(client: openai.OpenAI) -> None:
     conversation = client.conversations.create()
     assert client.conversations.retrieve(conversation.id).id == conversation.id
