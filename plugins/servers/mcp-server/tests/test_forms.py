@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ElicitRequestFormParams,
+    ElicitResult,
+)
 
 from jackfield.errors import RateLimitedError
 from jackfield.events import (
@@ -28,8 +36,9 @@ from jackfield.results import Source
 from jackfield.servers import Refusal, RequestRefusedError
 from jackfield_mcp_server.errors import BUSY, error_data, errors_of_protocol
 from jackfield_mcp_server.progress import Progress
+from jackfield_mcp_server.questions import read_answers, requests_of
 from jackfield_mcp_server.results import refused_arguments, result_of, result_of_call
-from jackfield_serving import RunInfo
+from jackfield_serving import RunInfo, WaitingCall
 
 PIXEL = "data:image/png;base64,iVBO"
 SOUND = "data:audio/wav;base64,UklG"
@@ -208,3 +217,61 @@ def test_progress_names_each_step_and_counts_it() -> None:
         "served tries again", "clerk takes over", "half done", PreparationProgress("parsed", 1, 2).text, "a ? note",
     ]  # fmt: skip
     assert [count for count, _ in session.reports] == list(range(1, 12))
+
+
+FORM = {"type": "object", "properties": {"size": {"type": "string"}}}
+
+
+def waiting(kind: Any, arguments: Any = "{}", **more: Any) -> WaitingCall:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return WaitingCall(call_id="c:1", call=FunctionCall("pay", text), kind=kind, **more)
+
+
+FORMS: list[tuple[WaitingCall, str, str, str]] = [
+    (waiting("approval", {"amount": 3}), "approval:c:1", 'Allow the call pay {"amount": 3}?', "allow"),
+    (waiting("approval", agent="cl\nerk"), "approval:c:1", "cl\\nerk wants to call pay {}?", "allow"),
+    (
+        waiting("approval", in_doubt=True), "approval:c:1",
+        "Allow the call pay {}? It may have been made already.", "allow",
+    ),
+    (waiting("approval", {"form": FORM}), "approval:c:1", f"Allow the call pay {json.dumps({'form': FORM})}?", "allow"),
+    (waiting("question", "no JSON"), "question:c:1", "Allow the call pay no JSON?", "allow"),
+    (waiting("question", {"form": FORM}), "form:c:1", "pay asks for these values.", "size"),
+    (waiting("question", {"form": FORM, "message": "Which\nsize?"}), "form:c:1", "Which\\nsize?", "size"),
+    (waiting("input"), "input:c:1", "The agent waits for your message.", "message"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "key", "message", "field"), FORMS, ids=str)
+def test_a_question_is_a_form_whose_answer_is_read_by_its_kind(
+    call: WaitingCall, key: str, message: str, field: str
+) -> None:
+    ((name, request),) = requests_of([call]).items()
+    form = request.params
+    assert isinstance(form, ElicitRequestFormParams)
+    assert (name, form.message, list(form.requested_schema["properties"])) == (key, message, [field])
+
+
+VALUES: list[tuple[str, str, dict[str, Any] | None, Any]] = [
+    ("approval", "accept", {"allow": True}, True),
+    ("approval", "accept", {"allow": False}, False),
+    ("approval", "accept", {"allow": "yes"}, False),
+    ("approval", "accept", None, False),
+    ("approval", "decline", {"allow": True}, False),
+    ("approval", "cancel", {"allow": True}, False),
+    ("question", "accept", {"allow": True}, True),
+    ("form", "accept", {"size": "L"}, {"size": "L"}),
+    ("form", "accept", None, {}),
+    ("form", "decline", {"size": "L"}, False),
+    ("input", "accept", {"message": "Go on"}, "Go on"),
+    ("input", "accept", {"message": 7}, None),
+    ("input", "decline", {"message": "Go on"}, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "action", "content", "expected"), VALUES)
+def test_only_an_accepted_form_allows_anything(
+    kind: str, action: Any, content: dict[str, Any] | None, expected: Any
+) -> None:
+    answers = read_answers({f"{kind}:c:1": ElicitResult(action=action, content=content)})
+    assert answers == ({} if expected is None else {"c:1": expected})
