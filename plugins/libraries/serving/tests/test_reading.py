@@ -1,0 +1,166 @@
+"""Requests, answers and phases of runs, as any process reads them from a record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield.events import ApprovalNeeded, PluginEvent
+from jackfield.messages import FunctionCall, Message
+from jackfield.stores import StoredRun
+from jackfield.tools import Denial
+from jackfield_serving import INPUT, NotWaitingError
+from jackfield_serving.questions import Questions
+from jackfield_serving.reading import RunRecord, summary_of
+from jackfield_serving.requests import Answers, Request, is_internal, request_of, size_of
+from jackfield_serving.views import WaitingCall
+
+SCHEMA = {"name": "locate", "parameters": {"type": "object", "properties": {}}}
+FIELDS: dict[str, Any] = {
+    "config": {"temperature": 0}, "output": {"type": "object"}, "client_tools": (SCHEMA,), "continues": "r0",
+    "takes_questions": True, "model": "m", "call": FunctionCall("pay", '{"amount": 3}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(FIELDS))
+def test_each_part_of_a_request_comes_back_from_its_record(name: str) -> None:
+    request = Request(**{name: FIELDS[name]})
+    facts = json.loads(json.dumps(request.as_facts()))
+    assert facts.keys() == {name}
+    assert request_of(facts) == request
+
+
+def test_a_request_without_parts_has_no_facts_and_a_run_without_facts_no_request() -> None:
+    assert Request().as_facts() == {}
+    assert request_of({}) == Request()
+    assert request_of(None) is None
+    with pytest.raises(ConfigError, match="must be JSON"):
+        Request(config={"x": object()}).as_facts()
+
+
+PHASES: list[tuple[str, bool, str, str]] = [
+    ("running", False, "running", ""),
+    ("running", True, "queued", ""),
+    ("forked", False, "running", ""),
+    ("forked", True, "queued", ""),
+    ("approval_needed", False, "waiting", "approval_needed"),
+    ("approval_needed", True, "waiting", "approval_needed"),
+    ("input_needed", False, "waiting", "input_needed"),
+    ("finished", False, "ended", "finished"),
+    ("finished", True, "ended", "finished"),
+    ("failed", False, "ended", "failed"),
+    ("cancelled", False, "ended", "cancelled"),
+]
+
+
+@pytest.mark.parametrize(("state", "is_queued", "phase", "stop_reason"), PHASES)
+def test_the_phase_of_a_run_follows_from_its_state(state: str, is_queued: bool, phase: str, stop_reason: str) -> None:
+    run = StoredRun(
+        run_id="r", agent="a", session="s", owner="o", title="t", parent="p", state=state, began=1.0, changed=2.0
+    )
+    summary = summary_of(run, is_queued=is_queued)
+    assert (summary.phase, summary.stop_reason) == (phase, stop_reason)
+    assert (summary.run_id, summary.agent, summary.session, summary.owner, summary.title, summary.parent) == (
+        "r", "a", "s", "o", "t", "p",
+    )  # fmt: skip
+    assert (summary.began, summary.changed) == (1.0, 2.0)
+
+
+def paused(state: str = "approval_needed", **needed: Any) -> RunRecord:
+    calls = (FunctionCall("pay", "{}"), FunctionCall("locate", "{}"), FunctionCall("locate", "{}"))
+    fields: dict[str, Any] = {"agents": ("", "", "clerk"), "in_doubt": ("c1",), **needed}
+    return RunRecord(
+        run=StoredRun(run_id="r", state=state), entries=[], recorded_request=Request(client_tools=(SCHEMA,)),
+        needed=ApprovalNeeded(calls, ("c1", "c2", "c3"), **fields),
+    )  # fmt: skip
+
+
+def test_a_call_of_the_clients_tool_is_the_clients_unless_a_nested_agent_makes_it() -> None:
+    waiting = [(one.call_id, one.kind, one.agent, one.in_doubt) for one in paused().waiting]
+    assert waiting == [
+        ("c1", "approval", "", True), ("c2", "client_tool", "", False), ("c3", "approval", "clerk", False),
+    ]  # fmt: skip
+    assert [one.kind for one in paused(agents=()).waiting] == ["approval", "client_tool", "client_tool"]
+    assert [(one.call_id, one.kind) for one in paused("input_needed").waiting] == [(INPUT, "input")]
+    assert paused("finished").waiting == ()
+    assert paused("running").waiting == ()
+
+
+def test_answers_are_sorted_by_what_waits_for_them() -> None:
+    denial = Denial("too much")
+    answers = paused().sort_answers({"c1": denial, "c2": {"city": "Rome"}, "c3": False})
+    assert answers == Answers(approvals={"c1": denial, "c2": True, "c3": False}, results={"c2": {"city": "Rome"}})
+    note = answers.as_note().data
+    assert (note["approvals"], note["reasons"]) == ({"c1": False, "c2": True, "c3": False}, {"c1": "too much"})
+    for wrong in ({"c4": True}, {"c1": "yes"}, {"c1": 1}, {"c3": None}, {INPUT: "Hi"}):
+        with pytest.raises(NotWaitingError):
+            paused().sort_answers(wrong)
+    assert paused("input_needed").sort_answers({INPUT: "Hi"}).messages == (Message("user", "Hi"),)
+
+
+def test_only_notes_of_the_service_are_internal_and_sizes_are_bytes() -> None:
+    assert is_internal(Answers().as_note())
+    assert not is_internal(PluginEvent("jackfield-other.answers", {}))
+    assert not is_internal(Message("user", "Hi"))
+    plain, wide = (size_of([Message("user", text)]) for text in ("xx", "🙂"))
+    assert wide == plain + 2
+    assert size_of([]) == 0
+
+
+FITS: list[tuple[str, object, bool]] = [
+    ("{}", True, True), ("{}", Denial("no"), True), ("{}", {"size": "L"}, False), ("{}", "yes", False),
+    ('{"form": {}}', {"size": "L"}, True), ('{"form": {}}', False, True), ('{"form": {}}', None, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "answer", "fits"), FITS, ids=str)
+def test_a_question_takes_a_decision_and_only_a_form_takes_values(arguments: str, answer: object, fits: bool) -> None:
+    async def main() -> None:
+        published: list[WaitingCall] = []
+        questions = Questions(published.append)
+
+        class Context:
+            call_id = "c"
+
+        calls = [FunctionCall("ask", arguments), FunctionCall("ask", "{}")]
+        asking = [asyncio.create_task(questions.ask(call, Context())) for call in calls]  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        first, second = (question.call_id for question in questions.waiting())
+        assert [one.call_id for one in published] == [first, second]
+        assert not questions.answer({first: answer, "unknown": True})
+        assert not questions.answer({first: "wrong", second: True})  # all or none
+        assert len(questions.waiting()) == 2
+        assert questions.answer({first: answer}) == fits
+        assert len(questions.waiting()) == (1 if fits else 2)
+        if fits:
+            assert await asking[0] == answer
+            assert not questions.answer({first: answer})  # the first answer counts
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        assert questions.waiting() == ()
+
+    asyncio.run(main())
+
+
+def test_a_run_asks_a_bounded_number_of_questions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_serving.questions._MOST", 1)
+
+    async def main() -> None:
+        questions = Questions(lambda _: None)
+
+        class Context:
+            call_id = "c"
+
+        call = FunctionCall("ask", "{}")
+        asking = asyncio.create_task(questions.ask(call, Context()))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert await questions.ask(call, Context()) is False  # type: ignore[arg-type]
+        assert questions.answer({questions.waiting()[0].call_id: True})
+        assert await asking is True
+
+    asyncio.run(main())
