@@ -27,6 +27,7 @@ from jackfield.servers import (
 from jackfield_serve.checks import Checks
 from jackfield_serve.metrics import MEDIA_TYPE, OBSERVER, MetricsPage
 from jackfield_serve.tokens import Tokens
+from jackfield_serve.tracing import join_trace
 
 if TYPE_CHECKING:
     from jackfield.agents import Agent
@@ -242,7 +243,8 @@ class ServingApp:
                 await self.start()
                 # With an "app", Starlette's routers raise their errors instead of answering in a form of their own.
                 inner = {"app": self, **scope, OWNER: owner}
-                await self._apps[id(face)](inner, self.checks.limit_body(listen), watch)
+                with join_trace(scope["headers"]):
+                    await self._apps[id(face)](inner, self.checks.limit_body(listen), watch)
                 return
         except Exception as error:
             if is_gone:
