@@ -21,6 +21,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         # argparse makes a formatter for every argument. Without a width, the formatter loads `shutil` to find one.
+        self._is_intermixing = False
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
@@ -35,16 +36,26 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse like `argparse`; the error about an unknown option names the closest known one."""
-        parse = self.parse_known_intermixed_args if self._takes_lists() else self.parse_known_args
-        options, unknown = parse(args, namespace)
+        options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_options(unknown)}")
         return options
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse like `argparse`; a list of arguments may have options in between, also below a subcommand."""
+        if self._is_intermixing or not self._takes_lists():
+            return super().parse_known_args(args, namespace)
+        self._is_intermixing = True  # the method below parses with this one, twice
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_intermixing = False
+
     def _takes_lists(self) -> bool:
-        """Return True if a list of arguments may have options in between; argparse cannot do this with subcommands."""
+        """Return True if it has a list of arguments; argparse cannot have options in between with subcommands."""
         lengths = {action.nargs for action in self._get_positional_actions()}
-        return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and argparse.PARSER not in lengths
+        rest = {argparse.PARSER, argparse.REMAINDER}
+        return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
 
     def _suggest_options(self, words: Sequence[str]) -> str:
         from jackfield.suggestions import close_names  # for errors only

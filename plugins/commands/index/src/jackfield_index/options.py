@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
-from jackfield.cli import with_consent
+from jackfield.cli import Parser, with_consent
 from jackfield.errors import ConfigError
 from jackfield_agent_files.files import load_agent_config
 from jackfield_documents import RAGConfig
@@ -37,16 +35,6 @@ _SET_BY_SEARCHERS = ("retrieval_type", "embedding_model", "embedder_settings", "
 _SEARCHER_JSON = """'{"name": "vector_search", "embedding_model": "openai:text-embedding-3-small"}'"""
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors come in one line, before the hint, and without control characters."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and exit with 2."""
-        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-        sys.stderr.write(f"{self.prog}: {shown}\nTry: {self.prog} --help\n")
-        raise SystemExit(2)
-
-
 def make_parser(
     *,
     build: Action,
@@ -63,7 +51,6 @@ def make_parser(
         prog="jackfield index",
         description="Keep documents in an index on disk, and search it. Only changed files are read again.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
