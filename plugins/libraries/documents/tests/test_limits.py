@@ -13,9 +13,9 @@ from jackfield.errors import DocParserError, ToolArgumentError
 from jackfield.retrieval import Block, Chunk, Document, Part
 from jackfield.tools import Workspace
 from jackfield_documents import Archive, chunk_document, decode
-from jackfield_documents.cutting import cut_to_fit, tail_from_a_sentence
+from jackfield_documents.cutting import cut_and_count, cut_to_fit, tail_from_a_sentence
 from jackfield_documents.decoding import _detect, _detect_short_latin
-from jackfield_documents.encodings import codec_of
+from jackfield_documents.encodings import as_marked_utf8, codec_of
 from jackfield_documents.naming import file_meant
 from jackfield_documents.parts import PartBudget
 from jackfield_documents.places import cells_of, places_of
@@ -85,6 +85,13 @@ def test_the_end_of_prose_is_repeated_in_the_next_chunk_of_its_page(
     assert (chunks[1].overlap > 0) == is_repeated
 
 
+def test_only_the_text_that_the_previous_chunk_added_is_repeated() -> None:
+    first, second, third = "a " * 47 + "a", "Twenty characters it", "c " * 14 + "cc"
+    chunks = cut(Block(first), Block(second), Block(third), size=100, overlap=80)
+    assert [len(chunk.text) > chunk.overlap > 0 for chunk in chunks] == [False, True, True]
+    assert chunks[2].text == f"{second}\n\n{third}"
+
+
 def test_headings_that_follow_each_other_stay_together_with_their_text() -> None:
     blocks = (
         Block("x" * 20),
@@ -150,6 +157,10 @@ def test_the_end_of_a_text_begins_with_a_sentence_or_a_word(text: str, chars: in
     assert tail_from_a_sentence(text, chars) == tail
 
 
+def test_a_character_that_is_too_long_is_a_part_with_all_of_its_tokens() -> None:
+    assert list(cut_and_count("ab", 1, lambda text: 5 * len(text))) == [("a", 5), ("b", 5)]
+
+
 # --- encodings --------------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +199,14 @@ def test_one_control_character_in_a_hundred_is_allowed(control: str) -> None:
         decode(("a" * 98 + control).encode(), source="x")
 
 
+def test_zeros_are_left_out_of_a_text_and_make_unknown_bytes_binary() -> None:
+    assert decode(b"a" * 150 + b"\0" + b"b" * 50, source="x").text == "a" * 150 + "b" * 50
+    with pytest.raises(DocParserError, match=r"^x contains binary data, not text"):
+        decode(b"\xff\xfd\0\x81\x8d" * 9, source="x")
+    with pytest.raises(DocParserError, match=r"^x cannot be read: its encoding is unknown"):
+        decode(codecs.BOM_UTF8 + b"\xff", source="x")
+
+
 def test_a_text_of_white_space_is_empty() -> None:
     for data in (b"", b" \n\t", "\u3000".encode()):
         with pytest.raises(DocParserError, match=r"^x is empty: it contains only white space"):
@@ -214,6 +233,11 @@ def test_few_accents_are_western_european(count: int, is_latin: bool) -> None:
 )  # fmt: skip
 def test_labels_are_those_of_browsers(label: str, codec: str | None) -> None:
     assert codec_of(label) == codec
+
+
+def test_bytes_that_are_not_of_an_encoding_are_replaced() -> None:
+    assert as_marked_utf8(b"a\xffb", "utf-8") == codecs.BOM_UTF8 + "a\ufffdb".encode()
+    assert as_marked_utf8(b"gr\xf6\xdfe", "cp1252") == codecs.BOM_UTF8 + "größe".encode()
 
 
 # --- tables and places ------------------------------------------------------------------------------------------------
@@ -287,6 +311,22 @@ def test_an_archive_holds_as_many_files_as_allowed() -> None:
     assert len(Archive(data, source="x", max_entries=2).names) == 2
     with pytest.raises(DocParserError, match=r"^x cannot be read: it holds more than 1 files"):
         Archive(data, source="x", max_entries=1)
+
+
+def test_far_too_many_entries_are_refused_before_the_list_is_read() -> None:
+    with pytest.raises(DocParserError, match=r"^x cannot be read: it holds more than 1 files"):
+        Archive(b"PK\x01\x02" * 3, source="x", max_entries=1)
+    with pytest.raises(DocParserError, match=r"^x is damaged or cut off"):
+        Archive(b"PK\x01\x02" * 2, source="x", max_entries=1)
+
+
+def test_one_file_that_is_packed_in_another_way_is_enough_to_refuse() -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, method in (("a", zipfile.ZIP_STORED), ("b", zipfile.ZIP_BZIP2)):
+            archive.writestr(zipfile.ZipInfo(name), b"tea", method)
+    with pytest.raises(DocParserError, match=r"^x cannot be read: it is packed in a way that documents never are"):
+        Archive(data.getvalue(), source="x")
 
 
 # --- files in files ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_archive import members, tars
 from jackfield_archive.members import Member, document_of
+from jackfield_archive.plugin import parsers
 from jackfield_archive.tars import TarParser
 from jackfield_archive.zips import ZipParser
 
@@ -197,3 +198,24 @@ def test_the_limits_are_those_that_the_readme_states() -> None:
     assert len(TarParser().parse(gzip.compress(bytes(16 * 2**20)), source="x.gz").parts[0].data) == 16 * 2**20
     with pytest.raises(DocParserError, match=r"^x\.gz cannot be read: unpacked it has more than 16 MiB"):
         TarParser().parse(gzip.compress(bytes(16 * 2**20 + 1)), source="x.gz")
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "zip": "zip",
+        "tar": "tar tgz tbz2 txz gz bz2 xz",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "zip": [
+            "application/zip",
+        ],
+        "tar": [
+            "application/x-tar",
+            "application/gzip",
+            "application/x-bzip2",
+            "application/x-xz",
+        ],
+    }

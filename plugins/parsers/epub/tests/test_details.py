@@ -9,6 +9,7 @@ import pytest
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_epub.parser import EpubParser
+from jackfield_epub.plugin import parsers
 
 NAV = '<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="{}"/>'
 NCX = '<item id="ncx" href="toc/toc.ncx" media-type="application/x-dtbncx+xml"/>'
@@ -144,3 +145,17 @@ def test_the_first_book_that_the_container_names_is_read(book: Any) -> None:
     data = book().replace(b"OEBPS/book.opf", b"OEBPS/bo%6f.op")
     with pytest.raises(DocParserError, match="is missing"):
         read(data)
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "epub": "epub",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "epub": [
+            "application/epub+zip",
+        ],
+    }

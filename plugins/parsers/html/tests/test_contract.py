@@ -61,3 +61,9 @@ class TestHtml(ParserSuite):
 def test_a_page_is_recognised_by_each_media_type_of_html() -> None:
     (spec,) = parsers()
     assert set(spec.media_types) == {"text/html", "application/xhtml+xml"}
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "html": "html htm xhtml xht",
+    }

@@ -75,6 +75,12 @@ def test_headings_have_the_level_that_they_have_in_the_page() -> None:
     assert [(block.text, block.level) for block in document.blocks] == [("a", 1), ("b", 3), ("c", 4), ("d", 0)]
 
 
+@pytest.mark.parametrize("whole_page", [False, True])
+def test_a_page_that_a_script_fills_is_refused_by_name(whole_page: bool) -> None:
+    with pytest.raises(DocParserError, match=r"^tea\.html has no text: a script may fill it in"):
+        HtmlParser(HtmlConfig(whole_page=whole_page)).parse(b"<title>T</title><script>x()</script>", source="tea.html")
+
+
 @pytest.mark.parametrize(("magic", "reason"), [(b"%PDF-1.7\n", "is a PDF file"), (b"\x89PNG", "contains binary data")])
 def test_a_file_that_is_not_html_is_refused_by_name(magic: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"report\.html {reason}"):

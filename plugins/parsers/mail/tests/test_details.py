@@ -14,6 +14,7 @@ from jackfield.retrieval import Document
 from jackfield_mail.compressed_rtf import _INITIAL, decompress
 from jackfield_mail.eml import EmlParser
 from jackfield_mail.msg import MsgParser
+from jackfield_mail.plugin import parsers
 
 
 def eml(text: str | bytes) -> Document:
@@ -351,3 +352,22 @@ def test_rtf_that_was_cut_off_is_read_up_to_there() -> None:
 def test_rtf_has_a_header(length: int, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         decompress(bytes(length))
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "eml": "eml mht mhtml",
+        "msg": "msg oft",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "eml": [
+            "message/rfc822",
+            "multipart/related",
+        ],
+        "msg": [
+            "application/vnd.ms-outlook",
+        ],
+    }

@@ -15,6 +15,7 @@ from pptx.util import Emu
 from jackfield.errors import DocParserError
 from jackfield_office.drawings import drawings_of
 from jackfield_office.package import Package
+from jackfield_office.plugin import parsers
 from jackfield_office.slides import PptxParser
 from jackfield_office.word import DocxParser
 
@@ -237,3 +238,36 @@ def test_the_texts_of_a_diagram_are_a_list_in_their_order(kind: str, expected: l
 
 def test_a_diagram_without_text_is_left_out() -> None:
     assert chart("<a:p/>", kind="diagramData") == []
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "docx": "docx docm dotx",
+        "pptx": "pptx pptm ppsx",
+        "xlsx": "xlsx xlsm xls",
+        "csv": "csv tsv tab",
+        "doc": "doc dot ppt pps",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "docx": [
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ],
+        "pptx": [
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        ],
+        "xlsx": [
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            "application/vnd.ms-excel",
+        ],
+        "csv": [
+            "text/csv",
+            "text/tab-separated-values",
+        ],
+        "doc": [
+            "application/msword",
+            "application/vnd.ms-powerpoint",
+        ],
+    }

@@ -12,6 +12,7 @@ from lxml import etree
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_opendocument.names import TABLE
+from jackfield_opendocument.plugin import parsers
 from jackfield_opendocument.sheets import OdsParser, _letters
 from jackfield_opendocument.slides import OdpParser
 from jackfield_opendocument.tables import Spare, repeats
@@ -451,3 +452,31 @@ def test_all_sheets_of_an_embedded_book_are_read_and_a_lost_object_of_a_flat_fil
 def test_a_flat_file_may_begin_with_a_mark_and_with_space(flat: Any) -> None:
     xml = flat("odt", "<text:p>a</text:p>").partition(b"?>")[2]
     assert read(b"\xef\xbb\xbf" + xml) == read(b"\n " + xml) == [("paragraph", "a")]
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "odt": "odt ott fodt",
+        "ods": "ods ots fods",
+        "odp": "odp otp fodp",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "odt": [
+            "application/vnd.oasis.opendocument.text",
+            "application/vnd.oasis.opendocument.text-template",
+            "application/vnd.oasis.opendocument.text-flat-xml",
+        ],
+        "ods": [
+            "application/vnd.oasis.opendocument.spreadsheet",
+            "application/vnd.oasis.opendocument.spreadsheet-template",
+            "application/vnd.oasis.opendocument.spreadsheet-flat-xml",
+        ],
+        "odp": [
+            "application/vnd.oasis.opendocument.presentation",
+            "application/vnd.oasis.opendocument.presentation-template",
+            "application/vnd.oasis.opendocument.presentation-flat-xml",
+        ],
+    }

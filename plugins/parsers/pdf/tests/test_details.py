@@ -21,6 +21,7 @@ from jackfield_pdf.pages import Entry, Page
 from jackfield_pdf.paragraphs import blocks_of, in_ranges
 from jackfield_pdf.parser import PdfParser
 from jackfield_pdf.pictures import PdfPictures
+from jackfield_pdf.plugin import parsers
 from jackfield_pdf.running import without_running_lines
 from jackfield_pdf.typeset import HYPHEN, Line, Part
 
@@ -478,3 +479,18 @@ def test_entries_of_an_outline_count_their_pages_and_levels_from_one(lay_out: Ma
     reading = read_pages(file.getvalue(), source="x.pdf", password=None, limits=Limits(9, 99))
     assert reading.outline == (Entry("Title 1", 1, 1), Entry("Title 2", 2, 2))
     assert pypdfium2.PdfDocument(file.getvalue())[0].get_size() == pytest.approx(canvas._pagesize)
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "pdf": "pdf",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "pdf": [
+            "application/pdf",
+            "application/x-pdf",
+        ],
+    }

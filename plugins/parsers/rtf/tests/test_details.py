@@ -7,6 +7,7 @@ import pytest
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_rtf.parser import RtfParser
+from jackfield_rtf.plugin import parsers
 from jackfield_rtf.tokens import Token, tokens_of
 
 Blocks = list[tuple[str, str]]
@@ -390,3 +391,18 @@ def test_merged_cells_repeat_as_much_as_the_length_of_the_file_allows() -> None:
     shown = RtfParser().parse(data.encode(), source="x.rtf").blocks[0].text
     # A mebibyte and the length of the file, which is a fourth of it and a little more.
     assert shown.count("x" * size) == 1 + 5
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "rtf": "rtf",
+    }
+
+
+def test_files_are_recognised_by_each_of_these_media_types() -> None:
+    assert {spec.name: list(spec.media_types) for spec in parsers()} == {
+        "rtf": [
+            "application/rtf",
+            "text/rtf",
+        ],
+    }

@@ -46,3 +46,17 @@ def test_a_limit_is_at_least_one(setting: str) -> None:
     assert getattr(JsonParser({setting: 1}).config, setting) == 1
     with pytest.raises(ConfigError, match=setting):
         JsonParser({setting: 0})
+
+
+def test_files_are_recognised_by_each_of_these_extensions() -> None:
+    assert {spec.name: " ".join(spec.extensions) for spec in parsers()} == {
+        "text": (
+            "txt text log rst py pyi js mjs ts tsx jsx java kt scala c h cc cpp hpp cs go rs rb php pl "
+            "lua r swift sh bash zsh ps1 bat sql css scss toml ini cfg conf properties yaml yml tex "
+            "diff patch"
+        ),
+        "markdown": "md markdown mdown mkd",
+        "json": "json jsonl ndjson",
+        "notebook": "ipynb",
+        "man": "1 2 3 4 5 6 7 8 9 1p 3p 3pm 1ssl 3ssl 5ssl 7ssl 1x 3x man mdoc",
+    }
