@@ -14,7 +14,7 @@ from jackfield.retrieval import Block, Chunk, Document, Part
 from jackfield.tools import Workspace
 from jackfield_documents import Archive, chunk_document, decode
 from jackfield_documents.cutting import cut_and_count, cut_to_fit, tail_from_a_sentence
-from jackfield_documents.decoding import _detect, _detect_short_latin
+from jackfield_documents.decoding import _detect, _detect_chinese_or_korean, _detect_short_latin
 from jackfield_documents.encodings import as_marked_utf8, codec_of
 from jackfield_documents.naming import file_meant
 from jackfield_documents.parts import PartBudget
@@ -51,6 +51,20 @@ def test_tables_and_code_are_cut_between_lines(kind: str) -> None:
     lines = [f"{n:02} one two, three" for n in range(12)]
     for chunk in cut(Block("\n".join(lines), kind=kind), size=60):  # type: ignore[arg-type]
         assert set(chunk.text.strip().split("\n")) <= set(lines)
+
+
+def test_the_first_part_of_a_table_does_not_repeat_its_header() -> None:
+    table = "| aaaaa |\n|---|\n" + "\n".join(f"| {n:04} |" for n in range(20))
+    chunks = cut(Block("x" * 49), Block(table, kind="table"), size=50)
+    assert [chunk.text.count("aaaaa") for chunk in chunks] == [0, *[1] * (len(chunks) - 1)]
+    assert chunks[1].overlap == 0
+
+
+def test_values_that_are_given_replace_those_that_the_file_states() -> None:
+    document = Document("a.txt", (Block("b"),), "h", metadata={"author": "Ada"})
+    assert chunk_document(document)[0].metadata == {"author": "Ada"}
+    assert chunk_document(document, metadata={"team": "x"})[0].metadata == {"team": "x"}
+    assert chunk_document(document, metadata={})[0].metadata == {}
 
 
 @pytest.mark.parametrize(("kind", "end"), [("paragraph", " "), ("list", " "), ("table", "a"), ("code", "a")])
@@ -218,6 +232,16 @@ def test_korean_needs_twenty_syllables(count: int, encoding: str) -> None:
     assert _detect(("한" * count).encode("cp949")) == encoding
 
 
+@pytest.mark.parametrize(("kana", "codec"), [(1, "gb18030"), (2, "gb18030"), (3, None)])
+def test_more_than_a_tenth_of_kana_is_japanese(kana: int, codec: str | None) -> None:
+    assert _detect_chinese_or_korean(("漢" * (20 - kana) + "か" * kana).encode("euc_jp")) == codec
+
+
+def test_padding_does_not_make_another_encoding() -> None:
+    for count in (1, 2, 3):
+        assert decode(b"a" + bytes(count), source="x").encoding == "utf-8"
+
+
 @pytest.mark.parametrize(("count", "is_latin"), [(8, True), (9, False)])
 def test_few_accents_are_western_european(count: int, is_latin: bool) -> None:
     data = ("caf\xe9 " * count).encode("latin-1")
@@ -311,6 +335,15 @@ def test_an_archive_holds_as_many_files_as_allowed() -> None:
     assert len(Archive(data, source="x", max_entries=2).names) == 2
     with pytest.raises(DocParserError, match=r"^x cannot be read: it holds more than 1 files"):
         Archive(data, source="x", max_entries=1)
+
+
+def test_a_file_may_have_more_in_its_header_than_its_name() -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        entry = zipfile.ZipInfo("a")
+        entry.extra = b"\x99\x99\x04\x00more"
+        archive.writestr(entry, b"tea")
+    assert Archive(data.getvalue(), source="x").read("a") == b"tea"
 
 
 def test_far_too_many_entries_are_refused_before_the_list_is_read() -> None:
