@@ -417,6 +417,15 @@ def test_a_file_is_named_by_its_path_its_name_or_a_path_in_the_workspace(tmp_pat
         file_meant("x", [], workspace)
 
 
+def test_a_file_that_may_not_be_looked_at_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(ToolArgumentError, match=r"there is no document 'own.txt'"):
+        file_meant("own.txt", [], Workspace(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("question", "is_whole"),
     [
