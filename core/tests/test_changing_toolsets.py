@@ -233,3 +233,20 @@ def test_a_resumed_call_of_a_removed_tool_is_refused() -> None:
     assert result.error
     assert "first" in str(result.message.content)
     assert shown(model) == [["second"]]
+
+
+class Steady(Changing):
+    """Has its tools for each run, and never changes."""
+
+    def __init__(self, *entries: ToolEntry) -> None:
+        super().__init__(*entries, is_fixed=False)
+        self.changes = None
+
+
+def test_a_new_tool_cannot_take_the_name_of_a_set_that_never_changes(is_fixed: bool) -> None:
+    sets: list[Changing] = []
+    change = changing_to(sets, named("steady"))
+    sets.append(Changing(named("first"), is_fixed=is_fixed))
+    model = ScriptedModel([calls(("change", {})), answer("done")])
+    with pytest.raises(ConfigError, match="two tools are named 'steady', one of them in the set 'changing'"):
+        run(FnCallAgent([change, sets[0], Steady(named("steady"))], model))
