@@ -161,3 +161,14 @@ def test_the_answer_tool_has_a_name_that_no_other_tool_has(count: int) -> None:
     model = ScriptedModel([answer('{"far": true}')])
     FnCallAgent(tools, model).ask("Far?", output=FORM, way="tool")
     assert [function["name"] for function in model.requests[0].functions] == [*names[: count + 1]]
+
+
+def test_the_form_follows_the_system_message_of_whoever_answers() -> None:
+    other = FnCallAgent(llm=ScriptedModel([answer('{"far": true}')]), name="other", description="Knows.")
+    script = [answer('{"far": true}'), calls(("transfer_to_other", {}))]
+    desk = FnCallAgent(llm=ScriptedModel(script), system_message="Be short.", handoffs=[other])
+    question = [Message("system", "Rhyme."), Message("user", "Far?")]
+    for agent, first in ((desk, "Be short.\n\nRhyme.\n\n"), (other, "Rhyme.\n\n")):
+        assert desk.ask(question, output=FORM, way="prompt").output == {"far": True}
+        assert isinstance(agent.llm, ScriptedModel)
+        assert agent.llm.requests[0].messages[0].get_text_content().startswith(first)

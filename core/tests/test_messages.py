@@ -259,6 +259,7 @@ def test_type_and_value_agree_with_the_field(item: ContentItem) -> None:
         ("http://x.org", ""),
         ("a#b.pdf", "pdf"),
         ("%E6%96%87%E4%BB%B6.docx", "docx"),
+        ("http://x/a%2Epdf", "pdf"),
         ("data:image/png;base64,AAAA", ""),
     ],
 )

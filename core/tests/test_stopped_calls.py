@@ -25,7 +25,7 @@ from jackfield.events import (
 from jackfield.messages import Usage
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest
-from jackfield.streams import CancelToken, Interrupted
+from jackfield.streams import CancelToken, Interrupted, InterruptibleWait
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import STOPPED, ToolContext
 
@@ -311,3 +311,15 @@ def test_a_call_in_doubt_that_a_cancel_kept_from_beginning_again_is_still_in_dou
 async def _gather(events: AsyncIterator[Any], gathered: list[Any]) -> None:
     async for event in events:
         gathered.append(event)  # noqa: PERF401 - those before an error are kept
+
+
+def test_a_wait_that_begins_after_the_cancel_ends_at_once() -> None:
+    async def waited() -> None:
+        cancel, wait = CancelToken(), InterruptibleWait()
+        cancel.cancel()
+        cancel.enter(wait)
+        with wait:
+            await asyncio.Event().wait()
+
+    with pytest.raises(Interrupted):
+        asyncio.run(asyncio.wait_for(waited(), 30))
