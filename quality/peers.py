@@ -54,7 +54,7 @@ def _run(python: str | Path, program: str, value: object) -> Any:
         timeout=3600,
         check=False,
     )
-    if done.returncode:
+    if done.returncode or not done.stdout:
         raise RuntimeError(f"{program} failed: {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -16,7 +16,7 @@ from jackfield.settings import Settings
 from quality.debian import NoManualError
 from quality.floors import below, record
 from quality.manual.comparing import measure_peers
-from quality.manual.measuring import SETUPS, ManualSetup, cases_of, measure, measure_request
+from quality.manual.measuring import SETUPS, Case, ManualSetup, cases_of, measure, measure_request
 from quality.manual.multilingual import Plugin
 from quality.manual.questions import ManualQuestion, read_questions
 from quality.manual.texts import read_corpus
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     if not wanted:
         measured |= _measure_documents()
     if options.peers:
-        _print_side_by_side({**measured, **measure_peers(corpora, kept, read_wholes(), host)})
+        _compare(measured, corpora, kept, host)
     if options.record:
         record(measured, FLOORS)
         return 0
@@ -110,6 +110,21 @@ def _measure_documents() -> dict[str, Mapping[str, Share]]:
     for name, shares in measured.items():
         _print(name, shares)
     return {**measured}
+
+
+def _compare(
+    ours: Mapping[str, Mapping[str, Figures | Share]],
+    corpora: Mapping[str, Corpus],
+    cases: Sequence[Case],
+    host: PluginHost,
+) -> None:
+    """Ask the peers, and print their figures beside ours."""
+    try:
+        peers = measure_peers(corpora, cases, read_wholes(), host)
+    except CannotInstallError as error:
+        print(f"peers: skipped: {error}")
+        return
+    _print_side_by_side({**ours, **peers})
 
 
 def _print_side_by_side(columns: Mapping[str, Mapping[str, Figures | Share]]) -> None:
