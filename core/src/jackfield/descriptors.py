@@ -223,6 +223,8 @@ class ParserSpec(ComponentSpec):
         draws_pages: It can draw the pages of a file; see `Parser.draw_page`.
         pictures: A parser, as `target`, whose documents have the pictures in a file as `parts`, for models that
             describe them. It runs only where descriptions are wanted.
+        environment: A function, as `target`, that takes the settings and returns a text about installed programs and
+            their data on which documents depend. Documents are read again when it changes.
     """
 
     extensions: tuple[str, ...] = ()
@@ -233,6 +235,7 @@ class ParserSpec(ComponentSpec):
     part_extensions: tuple[str, ...] = ()
     draws_pages: bool = False
     pictures: str = ""
+    environment: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

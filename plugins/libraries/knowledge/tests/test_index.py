@@ -135,12 +135,12 @@ def test_a_file_system_with_a_coarse_clock_does_not_hide_a_quick_rewrite(monkeyp
 
 def test_other_sizes_cut_everything_anew_and_stay() -> None:
     write(a="First sentence here. " * 40)
-    build("docs")
-    build(size_tokens=50, overlap_chars=0)
+    assert build("docs").outdated == 0
+    assert build(size_tokens=50, overlap_chars=0).outdated == 1
     cut = texts()
     assert len(cut) > 2
     write(b="other")
-    build()
+    assert build().outdated == 0
     assert texts()[: len(cut)] == cut
 
 
@@ -406,7 +406,10 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> N
     connection.close()
     DAMAGES[name](file)
     before = file.read_bytes()
-    wording = {"of a newer version": "it has version 99", "of another program": "another program's database"}
+    wording = {
+        "of a newer version": "it has version 99.*Delete the folder .* and build it again",
+        "of another program": "another program's database",
+    }
     with pytest.raises(ConfigError, match=rf"index 'notes' cannot be used.*{wording.get(name, '')}"):
         list(KnowledgeIndex("notes").corpus().chunks)
     with pytest.raises(ConfigError, match="index 'notes' cannot be used"):

@@ -167,10 +167,11 @@ def _report(
         say_json(build_facts(index, built))
     else:
         facts = index.facts()
+        outdated = f" ({built.outdated} because parsers or settings changed)" if built.outdated else ""
         say(
-            f"{shown_path(options.name)}: {built.read} read, {built.unchanged} unchanged, {built.removed} removed, "
-            f"{len(built.failed)} failed, {len(built.skipped)} skipped; it holds {facts.documents} documents, "
-            f"{facts.chunks} chunks"
+            f"{shown_path(options.name)}: {built.read} read{outdated}, {built.unchanged} unchanged, "
+            f"{built.removed} removed, {len(built.failed)} failed, {len(built.skipped)} skipped; "
+            f"it holds {facts.documents} documents, {facts.chunks} chunks"
         )
     sys.stdout.flush()  # `watch` goes on
 

@@ -95,6 +95,7 @@ def build_facts(index: KnowledgeIndex, built: Built) -> dict[str, object]:
     return {
         **index_facts(index),
         "read": built.read,
+        "outdated": built.outdated,
         "unchanged": built.unchanged,
         "removed": built.removed,
         "failed": dict(built.failed),

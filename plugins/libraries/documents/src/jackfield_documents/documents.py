@@ -240,10 +240,10 @@ class DocumentReader:
             key, _ = await in_worker(self._identify, name)
         # Fingerprints are stored in files, and settings may contain a password.
         settings = hashlib.sha256(json.dumps(self._cfg_of(key.row), default=_encode_setting).encode()).hexdigest()
-        parser = [key.row.address, key.row.version, key.suffix, settings]
+        spec = self._plugins.spec_of(key.row, ParserSpec)
+        parser = [key.row.address, key.row.version, self._environment_of(key.row, spec), key.suffix, settings]
         if key.codec:
             parser.append(key.codec)
-        spec = self._plugins.spec_of(key.row, ParserSpec)
         if spec.part_extensions:
             parser.append(self._parsers_of(spec.part_extensions))
         elif spec.has_parts:
@@ -251,8 +251,12 @@ class DocumentReader:
         return Fingerprint(key.content_hash, json.dumps(parser))
 
     def parsers(self) -> str:
-        """Return a hash of the installed parsers, preferences and settings; equal hashes mean equal readings."""
-        rows = sorted((row.address, row.version) for row, _ in self._plugins.specs("parser", ParserSpec))
+        """Return a hash of the installed parsers, what they depend on, preferences and settings.
+
+        Equal hashes mean equal readings.
+        """
+        specs = self._plugins.specs("parser", ParserSpec)
+        rows = sorted((row.address, row.version, self._environment_of(row, spec)) for row, spec in specs)
         prefer = sorted(self._plugins.settings.prefer.items())
         text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_encode_setting)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -260,9 +264,18 @@ class DocumentReader:
     def _parsers_of(self, extensions: tuple[str, ...]) -> str:
         """Return the parsers of these extensions, with a hash of their settings."""
         specs = self._plugins.specs("parser", ParserSpec)
-        rows = [row for row, spec in specs if not set(extensions).isdisjoint(spec.extensions)]
-        text = json.dumps([(row.address, row.version, self._cfg_of(row)) for row in rows], default=_encode_setting)
-        return hashlib.sha256(text.encode()).hexdigest() if rows else ""
+        parsers = [
+            (row.address, row.version, self._environment_of(row, spec), self._cfg_of(row))
+            for row, spec in specs
+            if not set(extensions).isdisjoint(spec.extensions)
+        ]
+        text = json.dumps(parsers, default=_encode_setting)
+        return hashlib.sha256(text.encode()).hexdigest() if parsers else ""
+
+    def _environment_of(self, row: Row, spec: ParserSpec) -> str:
+        if not spec.environment:
+            return ""
+        return str(self._plugins.load_target(row, spec.environment)(self._cfg_of(row) or {}))
 
     def _read(self, path: str, stop: StopSignal) -> Document:
         key, data = self._identify(path)

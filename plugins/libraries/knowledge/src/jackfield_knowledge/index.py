@@ -67,6 +67,8 @@ class Built:
         failed: Why a file could not be read, by its path. The others are in the index.
         skipped: The files that were found and left out.
         missing: Names that stand for nothing now.
+        outdated: The number of files in `read` whose content is unchanged: their parser, a program that it uses, or the
+            way in which texts are cut has changed.
     """
 
     read: int
@@ -75,6 +77,7 @@ class Built:
     failed: Mapping[str, str]
     skipped: tuple[Skipped, ...]
     missing: tuple[str, ...]
+    outdated: int = 0
 
 
 class KnowledgeIndex:
@@ -359,7 +362,7 @@ class _Build:
         # Another version may cut the same document differently.
         self._cut = f"{metadata.version('jackfield-documents')} {CUT_VERSION} {self._size} {self._overlap}"
         self._failed: dict[str, str] = {}
-        self._read = self._done = 0
+        self._read = self._done = self._outdated = 0
 
     async def run(self, found: Expanded) -> Built:
         stored = await in_worker(self._draft.documents)
@@ -371,7 +374,7 @@ class _Build:
         await _for_each(changed, lambda path: self._follow(path, stored.get(path), len(found.files)))
         await in_worker(self._draft.publish)
         unchanged = len(found.files) - self._read - len(self._failed)
-        return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing)
+        return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing, self._outdated)
 
     def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
         """Return the files that may have changed, all at once, because most have not."""
@@ -413,6 +416,7 @@ class _Build:
         stated = stated_metadata(document)
         new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks, metadata=stated)
         await in_worker(self._draft.put, path, new)
+        self._outdated += stored is not None and stored.recipe.startswith(f"{mark.content_hash}\n")
         return True
 
 

@@ -22,7 +22,7 @@ from jackfield.errors import ConfigError, JackfieldError
 from jackfield.retrieval import Chunk, MetadataValue, Where, shown_path
 from jackfield_documents import MetadataRules, with_rules
 from jackfield_knowledge.places import FILE
-from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnFile, UnusableFileError, is_busy, writing
 
 T = TypeVar("T")
 
@@ -317,7 +317,9 @@ class Store:
         try:
             yield
         except UnusableFileError as error:
-            raise ConfigError(f"index {self._called!r} cannot be used: {error}") from error
+            is_other = isinstance(error, OtherVersionError)
+            advice = f". Delete the folder {self.folder} and build it again" if is_other else ""
+            raise ConfigError(f"index {self._called!r} cannot be used: {error}{advice}") from error
         except (sqlite3.Error, OSError, BusyFileError) as error:
             if is_busy(error):
                 raise ConfigError(f"index {self._called!r} is in use by another process: try again") from error

@@ -20,6 +20,10 @@ class UnusableFileError(ValueError):
     """The file is another program's or another user's, of another version, or a link."""
 
 
+class OtherVersionError(UnusableFileError):
+    """The file has another version of the schema."""
+
+
 class BusyFileError(Exception):
     """Another thread of this process has used the file for too long."""
 
@@ -123,7 +127,7 @@ class OwnFile:
             raise UnusableFileError("it is another program's database")
         version = _number(connection, "user_version")
         if version != self._version:
-            raise UnusableFileError(f"it has version {version}, and this {self._owner} reads {self._version}")
+            raise OtherVersionError(f"it has version {version}, and this {self._owner} reads {self._version}")
         _let_readers_and_a_writer_in(connection)
         # When the machine fails, the last entries may be lost; the file stays whole.
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -17,6 +17,7 @@ def parsers() -> list[ParserSpec]:
             # The parser of PDF files names its pages without text so.
             extensions=("pdf-scan", "png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"),
             media_types=("image/png", "image/jpeg", "image/tiff", "image/bmp", "image/webp"),
+            environment="jackfield_ocr.tesseract:describe_installation",
             effects=frozenset({"files", "processes"}),
         )
     ]

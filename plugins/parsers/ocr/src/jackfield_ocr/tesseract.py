@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -60,6 +60,28 @@ def find_program(named: str, source: str) -> str:
     if named:
         raise DocParserError(f"{source} cannot be read: there is no program {named!r}, which `tesseract` names")
     raise DocParserError(f"{source} cannot be read: OCR needs Tesseract, which is not installed. {_INSTALL}")
+
+
+def describe_installation(settings: Mapping[str, object]) -> str:
+    """Return a text that changes when Tesseract or data for a language is installed, updated or removed."""
+    program = shutil.which(str(settings.get("tesseract") or "tesseract"))
+    if program is None:
+        return ""
+    status = Path(program).stat()
+    # Languages are files, so that a look at their folder is enough after the first time.
+    data = sorted((file.name, file.stat().st_size) for file in _language_folder(program).glob("*.traineddata"))
+    return repr((program, status.st_size, status.st_mtime_ns, data))
+
+
+@cache
+def _language_folder(program: str) -> Path:
+    """Return the folder that the first line of `--list-langs` names in quotation marks."""
+    try:
+        listed = subprocess.run([program, "--list-langs"], capture_output=True, timeout=_LIST_S, check=False)  # noqa: S603 - a program that the user has installed
+    except (OSError, subprocess.TimeoutExpired):
+        return Path(os.devnull)
+    folder = re.search(r'"([^"\n]+)"', listed.stdout.decode(errors="replace").partition("\n")[0])
+    return Path(folder[1] if folder else os.devnull)
 
 
 def choose_languages(program: str, wanted: Sequence[str], source: str) -> tuple[str, ...]:
