@@ -252,6 +252,44 @@ def test_the_oldest_that_have_ended_make_room(make: Make) -> None:
     assert [run.run_id for run in asyncio.run(other.runs())] == ["new", "r3", "r1"], "r1 waits for an answer"
 
 
+@pytest.mark.parametrize("state", ["running", "approval_needed", "input_needed", "finished", "failed", "cancelled"])
+def test_only_a_run_that_has_ended_makes_room(state: str, make: Make) -> None:
+    store = make()
+    begun(store, "first", "x" * 1_000_000, state=state)
+    asyncio.run(store.aclose())  # a run of a process that has ended is held no longer
+    other = make(max_mb=0.5)
+    begun(other, "new", state="finished")
+    left = [run.run_id for run in asyncio.run(other.runs())]
+    assert left == (["new"] if state in ("finished", "failed", "cancelled") else ["new", "first"])
+
+
+@pytest.mark.parametrize(("spare", "left"), [(0, ["new", "r1", "r0"]), (-1, ["new", "r1"])])
+def test_no_run_makes_room_before_the_limit_is_passed(spare: int, left: list[str], make: Make) -> None:
+    store = make()
+    for number in range(2):
+        begun(store, f"r{number}", "x" * 1000, state="finished")
+    size = sum(len(entry) for number in range(2) for entry in entries_of(store, f"r{number}"))
+    other = make(max_mb=(size + spare) / 1e6)
+    begun(other, "new", state="finished")
+    assert [run.run_id for run in asyncio.run(other.runs())] == left
+
+
+@pytest.mark.parametrize(("late_s", "left"), [(0, ["new", "old"]), (1, ["new"])])
+def test_a_run_is_kept_for_all_of_its_days_since_its_last_change(
+    late_s: int, left: list[str], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000_000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: now[0]))
+    store = make(keep_days=2)
+    hold = begun(store, "old")
+    now[0] += 86_400
+    asyncio.run(store.append("old", hold, ["end"], state="finished"))
+    now[0] += 2 * 86_400 + late_s
+    other = make(keep_days=2)
+    begun(other, "new", state="finished")
+    assert [run.run_id for run in asyncio.run(other.runs())] == left
+
+
 def test_the_record_of_one_run_has_a_limit(make: Make) -> None:
     store = make(max_run_mb=0.001)
     hold = begun(store, "r")

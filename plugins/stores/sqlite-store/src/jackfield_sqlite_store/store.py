@@ -418,10 +418,10 @@ class SQLiteStore(RecordingStore):
                     _forget(connection, numbers)
 
     def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
-        """Yield the oldest runs beyond a limit, except for those that are held or wait for approval."""
+        """Yield the oldest runs beyond a limit, except for those that are held, interrupted, or wait for a person."""
         (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
-        query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, 'approval_needed') ORDER BY number"
-        for number, of_run, owner in connection.execute(query, (RUNNING,)):
+        query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, ?, ?) ORDER BY number"
+        for number, of_run, owner in connection.execute(query, (RUNNING, "approval_needed", "input_needed")):
             if size <= most_bytes:
                 return
             if not self._is_held(owner):
