@@ -234,3 +234,21 @@ def test_each_step_of_a_preparation_is_logged_once_and_its_parts_at_debug(caplog
     assert first.endswith('work="reading files" item=a.md done=0 total=2')
     assert splitting.endswith('work="splitting texts"')
     assert len(observe("debug")) == 3
+
+
+@pytest.mark.parametrize(("length", "shown"), [(20, "x" * 20), (21, f"{'x' * 20} …")])
+def test_a_quotation_is_cut_only_if_it_is_longer_than_allowed(
+    length: int, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    LogObserver(max_chars=20).observe(RunEvent("r", 1, "a", 0, RetryScheduled(1, 0.5, "x" * length)))
+    assert _facts(caplog)[-1]["error"] == shown
+
+
+@pytest.mark.parametrize("propagates", [True, False])
+def test_a_line_that_no_handler_takes_goes_to_the_terminal(
+    propagates: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A handler above takes it only if the loggers pass it on."""
+    monkeypatch.setattr(logging.getLogger("jackfield"), "propagate", propagates)
+    LogObserver().observe(RunEvent("r", 1, "a", 0, RetryScheduled(1, 0.5, "busy")))
+    assert ("retry: run=r agent=a" in capsys.readouterr().err) == (not propagates)

@@ -24,6 +24,7 @@ from jackfield.agents import CancelToken
 from jackfield.errors import ModelRequestError, ModelServiceError
 from jackfield.events import (
     ModelFinished,
+    RetryScheduled,
     RunEvent,
     RunFinished,
     RunStarted,
@@ -189,6 +190,13 @@ def test_names_that_models_make_up_become_no_labels(registry: CollectorRegistry)
     _agent(registry, *script, answer("No.")).ask("Hi")
     assert _value(registry, "jackfield_tool_calls_total", tool=OTHER) == 5
     assert _value(registry, "jackfield_tool_calls_total") == 5
+
+
+def test_only_retries_are_counted_as_retries(registry: CollectorRegistry) -> None:
+    observer = PrometheusObserver(registry)
+    for event in (RunStarted(()), TurnStarted(1), RetryScheduled(1, 0.5, "busy"), StreamReset("x"), StreamReset("y")):
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+    assert _value(registry, "jackfield_retries_total", agent="a") == 1
 
 
 def test_a_tool_of_the_agent_keeps_its_name_when_it_fails_first(registry: CollectorRegistry) -> None:

@@ -34,7 +34,7 @@ from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.servers import RequestRefusedError
 from jackfield_acp_server.errors import errors_of_protocol
 from jackfield_acp_server.prompts import read_prompt
-from jackfield_acp_server.toolcalls import kind_of, replaced_file, show_call
+from jackfield_acp_server.toolcalls import TextBefore, kind_of, replaced_file, show_call
 from jackfield_acp_server.updates import Updates, user_updates
 from jackfield_serving import WaitingCall
 
@@ -222,6 +222,13 @@ def test_the_change_of_a_file_stays_to_be_seen_unless_the_call_failed(tmp_path: 
         assert ("content" not in end) == is_kept
         feed(ToolStarted(0, "c1", CALL))  # the next call of this id changes no file
         assert "content" in feed(finished("c1", ContentItem(text="ok")))[0]
+        # It is shown from the text that the editor had before this call alone.
+        feed.updates.texts_before["r", "c1"] = TextBefore("old")
+        (start,) = feed(ToolStarted(0, "c1", call))
+        assert start["content"][0]["oldText"] == "old"
+        feed(finished("c1", ContentItem(text="ok"), error=error))
+        (start,) = feed(ToolStarted(0, "c1", call))
+        assert "oldText" not in start["content"][0]
 
 
 @pytest.mark.parametrize(
