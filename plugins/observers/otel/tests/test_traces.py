@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -151,6 +152,47 @@ def test_requests_have_their_options_and_answers_their_facts(sdk: SDK, receiver:
         "gen_ai.usage.cache_read.input_tokens": 3,
         "gen_ai.usage.reasoning.output_tokens": 2,
     }
+
+
+OPTIONS: dict[str, tuple[Any, str, Any]] = {
+    "temperature": (0.25, "temperature", 0.25), "top_p": (0.5, "top_p", 0.5), "top_k": (7, "top_k", 7),
+    "max_tokens": (9, "max_tokens", 9), "seed": (3, "seed", 3), "reasoning_effort": ("low", "reasoning.level", "low"),
+    "presence_penalty": (0.75, "presence_penalty", 0.75), "frequency_penalty": (1.25, "frequency_penalty", 1.25),
+    "stop": (["END"], "stop_sequences", ["END"]),
+}  # fmt: skip
+
+
+def test_each_option_and_each_kind_of_usage_has_its_own_attribute(sdk: SDK, receiver: Receiver) -> None:
+    usage = Usage(
+        prompt_tokens=70, completion_tokens=5, cached_tokens=11, cache_write_tokens=13, reasoning_tokens=2,
+        cost=Decimal("0.25"), currency="EUR",
+    )  # fmt: skip
+    step = [TextDelta("{}"), UsageReported(usage), ModelFinished("stop", "scripted-2026")]
+    _agent(sdk, step).ask(
+        "Hi",
+        config={
+            **{name: value for name, (value, _, _) in OPTIONS.items()},
+            "response_format": {"type": "json_object"},
+        },
+    )
+    attributes = _one(receiver, "chat scripted").attributes
+    for _, name, value in OPTIONS.values():
+        assert attributes[f"gen_ai.request.{name}"] == value
+    assert attributes["gen_ai.output.type"] == "json"
+    for span in (attributes, _one(receiver, "invoke_agent helper").attributes):
+        assert {name: span[name] for name in span if "usage" in name} == {
+            "gen_ai.usage.input_tokens": 70,
+            "gen_ai.usage.output_tokens": 5,
+            "gen_ai.usage.cache_read.input_tokens": 11,
+            "gen_ai.usage.cache_write.input_tokens": 13,
+            "gen_ai.usage.reasoning.output_tokens": 2,
+            "jackfield.usage.cost": 0.25,
+            "jackfield.usage.currency": "EUR",
+        }
+    ((labels, count, _),) = receiver.metrics()["gen_ai.client.operation.duration"]
+    assert count == 1
+    assert labels["gen_ai.response.model"] == "scripted-2026"
+    assert (labels["gen_ai.request.model"], labels["gen_ai.provider.name"]) == ("scripted", "scripted")
 
 
 @pytest.mark.parametrize("way", ["ask", "stream", "aask", "astream"])
@@ -350,6 +392,20 @@ def test_the_first_piece_is_that_of_the_answer_that_counts(
         observer.observe(RunEvent("reset", 1, "helper", 0, event))
     (_, count, seconds), *_ = receiver.metrics()["gen_ai.client.operation.time_to_first_chunk"]
     assert (count, seconds) == (1, 2.0)  # asked at 1, withdrawn at 2, the first piece at 3
+
+
+def test_the_time_between_pieces_is_that_since_the_piece_before(
+    sdk: SDK, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(1000))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(times)), time_ns=time.time_ns)
+    monkeypatch.setattr("jackfield_otel.run_trace.time", clock)
+    observer = OtelObserver(tracer_provider=sdk.tracers, meter_provider=sdk.meters, chunk_times=True)
+    pieces = [TextDelta("withdrawn"), TextDelta("withdrawn"), StreamReset("broken"), *[TextDelta("a")] * 4]
+    for event in (RunStarted(()), TurnStarted(1), *pieces, TurnFinished(1, (), Usage())):
+        observer.observe(RunEvent("pieces", 1, "helper", 0, event))
+    ((_, count, seconds),) = receiver.metrics()["gen_ai.client.operation.time_per_output_chunk"]
+    assert (count, seconds) == (3, 3.0)
 
 
 # --- pauses ---
