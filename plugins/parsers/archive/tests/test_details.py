@@ -172,7 +172,7 @@ def test_members_after_a_damaged_header_are_named_as_the_rest() -> None:
     for content in (bytes(data), gzip.compress(bytes(data))):
         document = TarParser().parse(content, source="x.tar")
         assert [part.name for part in document.parts] == ["a"]
-        assert document.metadata in ({"files": 1}, {"files": 2, "unread": ["the rest of the archive"]})
+        assert document.metadata == {"files": 2, "unread": ["the rest of the archive"]}
 
 
 def test_a_member_that_was_cut_off_is_named() -> None:
