@@ -30,6 +30,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.plugins import default_host
+from jackfield.request import ChatRequest
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.work import part_of_run
@@ -392,6 +393,21 @@ def test_the_first_piece_is_that_of_the_answer_that_counts(
         observer.observe(RunEvent("reset", 1, "helper", 0, event))
     (_, count, seconds), *_ = receiver.metrics()["gen_ai.client.operation.time_to_first_chunk"]
     assert (count, seconds) == (1, 2.0)  # asked at 1, withdrawn at 2, the first piece at 3
+
+
+def test_a_request_has_the_model_that_it_is_sent_to(sdk: SDK, receiver: Receiver) -> None:
+    """After a hand-off, it is not that of the agent that began the run."""
+    observer = sdk.observer()
+    for event in (RunStarted(()), TurnStarted(1)):
+        observer.observe(RunEvent("handed over", 1, "helper", 0, event))
+    request = ChatRequest(messages=(Message("user", "Hi"),), model="other", server="acme@models.example.org:8443")
+    observer.observe_request("handed over", request)
+    for event in (TurnFinished(1, (), Usage()), RunFinished("finished", (), Usage())):
+        observer.observe(RunEvent("handed over", 1, "helper", 0, event))
+    chat = _one(receiver, "chat other")
+    expected = {"request.model": "other", "provider.name": "acme"}
+    assert {name: chat.attributes[f"gen_ai.{name}"] for name in expected} == expected
+    assert (chat.attributes["server.address"], chat.attributes["server.port"]) == ("models.example.org", 8443)
 
 
 def test_the_time_between_pieces_is_that_since_the_piece_before(

@@ -18,8 +18,10 @@ from acp.helpers import embedded_text_resource, image_block, resource_block, res
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from jackfield import FnCallAgent, ToolContext, tool
+from jackfield.agents import Agent, Event, Run
 from jackfield.errors import RateLimitedError
 from jackfield.events import ModelEvent, RunFinished, StreamReset, TextDelta
+from jackfield.messages import Message, Usage
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.servers import StdioServer, load_server
 from jackfield.testing import ScriptedModel, answer, calls
@@ -400,6 +402,19 @@ def test_the_next_prompt_is_the_turn_of_a_person_whom_a_group_waits_for() -> Non
     editor = Editor()
     talk(work, editor, serving=Serving({"group": make_group()}))
     assert editor.text() == "Who pays?Thanks, Cy."
+
+
+class Silent(Agent):
+    """Answers in a whole message, without pieces."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield RunFinished("finished", (Message("assistant", "Low."),), Usage())
+
+
+def test_the_answer_of_an_agent_that_does_not_stream_is_shown() -> None:
+    editor = Editor()
+    assert ask("Tide?", editor, serving=Serving({"silent": Silent(name="silent")})) == "end_turn"
+    assert editor.text() == "Low."
 
 
 # --- tool calls ---
