@@ -250,5 +250,6 @@ def test_a_line_that_no_handler_takes_goes_to_the_terminal(
 ) -> None:
     """A handler above takes it only if the loggers pass it on."""
     monkeypatch.setattr(logging.getLogger("jackfield"), "propagate", propagates)
-    LogObserver().observe(RunEvent("r", 1, "a", 0, RetryScheduled(1, 0.5, "busy")))
-    assert ("retry: run=r agent=a" in capsys.readouterr().err) == (not propagates)
+    # Not a warning: `logging` itself writes those to the terminal if no handler takes them.
+    LogObserver().observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    assert ("run started: run=r agent=a" in capsys.readouterr().err) == (not propagates)
