@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +402,27 @@ def test_the_next_prompt_is_the_turn_of_a_person_whom_a_group_waits_for() -> Non
 
     editor = Editor()
     talk(work, editor, serving=Serving({"group": make_group()}))
+    assert editor.text() == "Who pays?Thanks, Cy."
+
+
+@pytest.mark.parametrize("end", [Serving.cancel, Serving.delete])
+def test_a_prompt_begins_a_run_after_another_client_ended_the_one_that_waited(
+    end: Callable[[Serving, str], Awaitable[None]],
+) -> None:
+    serving = Serving({"group": make_group()})
+
+    async def work(connection: Any, _: Editor) -> None:
+        session = await connection.new_session(cwd="/", mcp_servers=[])
+        prompt = partial(connection.prompt, session_id=session.session_id)
+        await prompt(prompt=[text_block("Lunch!")])
+        (run,) = await serving.runs()
+        await end(serving, run.run_id)
+        with pytest.raises(RequestError):
+            await prompt(prompt=[text_block("I do.")])
+        await prompt(prompt=[text_block("Lunch again!")])
+
+    editor = Editor()
+    talk(work, editor, serving=serving)
     assert editor.text() == "Who pays?Thanks, Cy."
 
 

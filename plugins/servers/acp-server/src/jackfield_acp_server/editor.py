@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from jackfield.errors import JackfieldError, ToolServiceError
+from jackfield.errors import JackfieldError, RunNotFoundError, ToolServiceError
 from jackfield.events import PluginEvent, RunFailed, ToolStarted
 from jackfield.messages import FunctionCall, Message
 from jackfield.servers import RequestRefusedError, failure_of
@@ -266,8 +267,8 @@ class EditorAgent:
     async def _begin(self, session: _Session, question: Message) -> int:
         """Begin or continue a run, and return the number of the last event that the editor has."""
         if session.waiting_run:
-            run = await self._serving.run(session.waiting_run)
-            session.waiting_run = ""
+            waiting, session.waiting_run = session.waiting_run, ""
+            run = await self._serving.run(waiting)
             await self._serving.answer(run.run_id, {INPUT: [question]})
             return run.number
         try:
@@ -282,14 +283,18 @@ class EditorAgent:
         return 0
 
     async def _start(self, session: _Session, question: Message) -> None:
-        await self._serving.start(
+        start = partial(
+            self._serving.start,
             session.agent,
             [question],
             run_id=session.running,
             session=session.session_id,
-            continues=session.last_run,
             takes_questions=True,
         )
+        try:
+            await start(continues=session.last_run)
+        except RunNotFoundError:  # another client has deleted the conversation
+            await start()
         session.last_run = session.running
 
     async def _show(self, session: _Session, updates: Updates, after: int) -> int:
