@@ -77,7 +77,6 @@ OF_RESPONSES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         *((chat, *row) for row in OF_CHAT),
         *((response, *row) for row in OF_RESPONSES),
     ],
-    ids=str,
 )
 def test_an_option_reaches_the_model_under_its_own_name(
     read: Read, change: dict[str, Any], config: dict[str, Any]
@@ -108,7 +107,6 @@ WITHIN_RESPONSES: list[tuple[str, list[Any], list[Any]]] = [
         *((chat, *row) for row in WITHIN_CHAT),
         *((response, *row) for row in WITHIN_RESPONSES),
     ],
-    ids=str,
 )
 def test_an_option_is_valid_up_to_its_bounds_and_refused_beyond(
     read: Read, name: str, valid: list[Any], invalid: list[Any]
