@@ -339,7 +339,7 @@ PARTS: list[tuple[str, str, dict[str, Any], ContentItem | str]] = [
     ("audio", "input_audio", {"data": "UklG Rg", "format": "wav"}, "input_audio"),
     (
         "file", "file", {"file_data": BASE64, "filename": "a.pdf"},
-        ContentItem(file=f"data:application/pdf;base64,{BASE64}"),
+        ContentItem(file=f"data:application/pdf;name=a.pdf;base64,{BASE64}"),
     ),
     ("file", "file", {"file_data": BASE64}, ContentItem(file=f"data:application/octet-stream;base64,{BASE64}")),
     ("file", "file", {"file_data": f"DATA:x/y;base64,{BASE64}"}, ContentItem(file=f"DATA:x/y;base64,{BASE64}")),

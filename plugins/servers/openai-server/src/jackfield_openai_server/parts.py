@@ -57,7 +57,7 @@ def file_item(
         raise ParameterError(f"Missing required parameter: '{param}.file_data'.", param=f"{param}.file_data")
     if data[:5].lower() == "data:":
         content = split_data_uri(data)
-        return ContentItem(file=data if content is None else write_data_uri(content[0], content[1], name or content[2]))
+        return ContentItem(file=write_data_uri(content[0], content[1], name) if content and name else data)
     kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
     return ContentItem(file=write_data_uri(kind, _check_base64(data, param), name or ""))
 
