@@ -20,7 +20,8 @@ def running_postgresql() -> Iterator[str]:
     Where `initdb` is neither on the PATH nor where Debian puts it, the test is skipped with the reason.
     """
     programs, owner = _programs(), _owner()
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    # The server's user may not enter folders of ours, and the path of a socket has to be short.
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     os.chown(folder, owner, -1)
 
     def run(*command: object) -> None:
