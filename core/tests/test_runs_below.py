@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -256,6 +257,39 @@ def test_a_wait_that_is_over_interrupts_only_what_must_be_waited_for() -> None:
     with pytest.raises(Interrupted):
         asyncio.run(read())
     assert numbers == [1, 2]
+
+
+def test_an_interrupted_wait_stays_interrupted() -> None:
+    async def wait_in_vain() -> None:
+        await asyncio.sleep(10)
+        pytest.fail("the wait was not interrupted")
+
+    async def read() -> None:
+        wait = InterruptibleWait()
+        asyncio.get_running_loop().call_soon(wait.interrupt)
+        for _ in range(2):
+            with pytest.raises(Interrupted), wait:
+                await wait_in_vain()
+
+    asyncio.run(read())
+
+
+def test_a_stream_that_has_ended_stays_with_neither_its_token_nor_its_loop() -> None:
+    async def events() -> AsyncIterator[int]:
+        yield 1
+
+    def count_waits() -> int:
+        gc.collect()
+        return sum(isinstance(one, InterruptibleWait) for one in gc.get_objects())
+
+    async def read(token: CancelToken) -> None:
+        before, ends_at = count_waits(), asyncio.get_running_loop().time() + 1000
+        assert [event async for event in interruptible(events(), ends_at=ends_at, cancel=token)] == [1]
+        assert count_waits() == before
+
+    token = CancelToken()
+    asyncio.run(read(token))
+    token.cancel()  # its loop is closed
 
 
 def test_a_cancel_of_the_task_is_no_interruption() -> None:
