@@ -1,4 +1,4 @@
-"""How the parts of office files refer to each other, and the strict form of the standard."""
+"""Relations between the parts of office files, and the strict form of the standard."""
 
 from __future__ import annotations
 
