@@ -1,0 +1,1 @@
+"""An embedder for sixteen languages whose model is installed with it."""
