@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jackfield.errors import ConfigError, JackfieldError, ModelNotFoundError, ModelRequestError
+from jackfield.errors import ConfigError, JackfieldError, ModelNotFoundError, ModelRequestError, ModelResponseError
 from jackfield.retrieval import Block, Corpus, Document, Hit, Searcher
 from jackfield_documents import corpus_of
 from jackfield_local_embedder.graph import GraphValue, GraphWriter
@@ -131,6 +131,51 @@ def test_a_missing_file_is_named(missing: str, folder: Path, corpus: Corpus) -> 
 def test_it_does_not_rerank_its_own_hits(folder: Path, corpus: Corpus) -> None:
     with pytest.raises(ConfigError, match="its own hits"):
         search(make(folder, searcher="local_rerank"), corpus)
+
+
+class Given(Searcher):
+    """Finds what it was given, and notes what it is asked."""
+
+    name = "given"
+
+    def __init__(self, hits: list[Hit]) -> None:
+        super().__init__()
+        self.hits = hits
+        self.asked: list[tuple[str, Any]] = []
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Any = None) -> list[Hit]:
+        self.asked.append((query, limit))
+        return self.hits
+
+    async def prepare(self, corpus: Corpus, *, on_progress: Any = None) -> None:
+        self.asked.append(("prepare", on_progress))
+
+    async def aclose(self) -> None:
+        self.asked.append(("aclose", None))
+
+
+def test_the_other_searcher_is_asked_prepared_and_closed(folder: Path, corpus: Corpus) -> None:
+    searcher: Any = make(folder, candidates=7)
+    given = searcher._searcher = Given([Hit(chunk, 0.5, {"given": 1}) for chunk in reversed(corpus.chunks)])
+    asyncio.run(searcher.prepare(corpus, on_progress=print))
+    hits = search(searcher, corpus, "nothing", limit=3)
+    # Of hits that are equally good, the first in the documents is the first.
+    assert [hit.chunk.source for hit in hits] == ["a", "b", "c"]
+    assert [hit.ranks for hit in hits] == [{"given": 1, "local_rerank": rank} for rank in (1, 2, 3)]
+    assert search(searcher, corpus, limit=0) == []
+    assert search(searcher, corpus_of([], size_tokens=100)) == []
+    given.hits = []
+    assert search(searcher, corpus, "none") == []
+    asyncio.run(searcher.aclose())
+    assert searcher._model is None
+    assert given.asked == [("prepare", print), ("nothing", 7), ("none", 7), ("aclose", None)]
+
+
+def test_damaged_weights_are_told(folder: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    searcher: Any = make(folder)
+    monkeypatch.setattr(searcher, "_compute", lambda pairs: [float("nan")] * len(pairs))
+    with pytest.raises(ModelResponseError, match=r"local_rerank: .* computed numbers that are not finite"):
+        search(searcher, corpus)
 
 
 def test_hybrid_search_takes_it_as_the_reranker(folder: Path, corpus: Corpus) -> None:

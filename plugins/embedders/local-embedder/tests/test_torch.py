@@ -13,6 +13,7 @@ import pytest
 from jackfield import sync
 from jackfield.errors import ModelRequestError
 from jackfield.retrieval import Embedder
+from jackfield_local_embedder import torch_encoder
 
 Make = Callable[..., Embedder]
 TEXTS = ("green tea", "绿茶 water 80.", "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3, "?")
@@ -141,3 +142,22 @@ def test_code_that_comes_with_a_model_is_run_only_if_it_is_trusted(
     assert not (tmp_path / "run").exists()
     assert vectors(make(folder, trust_remote_code=True)) == pytest.approx(expected, abs=1e-5)
     assert (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("device", "has_cuda", "expected"),
+    [
+        ("auto", True, "cuda"),
+        ("auto", False, "cpu"),
+        ("cpu", True, "cpu"),
+        ("cuda", False, "cuda"),
+        ("cuda:1", True, "cuda:1"),
+    ],
+)
+def test_the_device_is_the_one_that_is_set_else_cuda_where_there_is_one(
+    device: str, has_cuda: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    assert torch_encoder._device(device) == expected
