@@ -70,7 +70,8 @@ class ComponentSpec(metaclass=_Lenient):
         summary: One line for people.
         config: The class of its settings, as `module:Class`; '' if it takes no settings.
         secrets: The environment variables that hold its API keys.
-        effects: Any of `network`, `files` and `processes`. People read them, and policies decide by them.
+        effects: Any of `network`, `files` and `processes`. People read them; the `forbid` of agents reads those
+            of tools.
         network: The hosts it talks to, if they are known.
         requires: The components that it looks up by name itself, as `kind.name`.
         required_by: The components that its settings require, by setting. Only the first setting in the table that has
@@ -216,10 +217,10 @@ class ParserSpec(ComponentSpec):
         magic: The first bytes of files of this type.
         in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for
             parsers whose time and memory stay within a few times the size of a file, whatever its content.
-        has_parts: Its documents may have `parts`, files that other parsers read. Documents are read again if the
-            installed parsers change.
+        has_parts: Its documents may have `parts`, files that other parsers read. Documents that have parts are read
+            again if the installed parsers change.
         part_extensions: The extensions of the parts, if they are always the same: only a change of the parsers of
-            these extensions makes documents be read again.
+            these extensions makes documents with parts be read again.
         draws_pages: It can draw the pages of a file; see `Parser.draw_page`.
         pictures: A parser, as `target`, whose documents have the pictures in a file as `parts`, for models that
             describe them. It runs only where descriptions are wanted.
@@ -275,16 +276,31 @@ class AgentSpec(ComponentSpec):
     """An agent kind: a subclass of `jackfield.Agent`."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class CommandSpec(ComponentSpec):
-    """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code."""
+    """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
+
+    Attributes:
+        actions: Its subcommands. For a command that we publish, the error about an unknown command suggests them.
+    """
+
+    actions: tuple[str, ...] = ()
 
 
 class TokenizerSpec(ComponentSpec):
     """A tokenizer: `jackfield.tokenizers.Tokenizer`."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class EmbedderSpec(ComponentSpec):
-    """An embedder: `jackfield.retrieval.Embedder`."""
+    """An embedder: `jackfield.retrieval.Embedder`.
+
+    Attributes:
+        included_model: The model whose weights come with the package, so that it needs no download and no service; ''
+            for none. Search uses it beside words where no searcher and no model is chosen.
+    """
+
+    included_model: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
+    from referencing.exceptions import Unresolvable
 
     Schema = Mapping[str, Any]
     Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
@@ -92,7 +93,22 @@ class SchemaChecker:
             with _steps_for(value):
                 return list(islice(self._validator.iter_errors(value), _MAX_ERRORS))
         except Unresolvable as error:
-            raise UnresolvableReferenceError(f"the schema refers to {error.ref!r}, which is not in it") from error
+            raise UnresolvableReferenceError(
+                f"the schema refers to {_reference_of(error)!r}, which is not in it"
+            ) from error
+
+
+def _reference_of(error: Unresolvable) -> str:
+    """Return the reference as it is written, at least the part from `#` on."""
+    from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
+
+    match error.__cause__:  # jsonschema wraps it
+        case PointerToNowhere(ref=pointer):
+            return f"#{pointer}"
+        case NoSuchAnchor(anchor=anchor) | InvalidAnchor(anchor=anchor):
+            return f"#{anchor}"
+        case _:
+            return str(error.ref)
 
 
 def _make_validator(schema: Schema) -> Draft202012Validator:

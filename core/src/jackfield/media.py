@@ -296,7 +296,7 @@ def _type_by_name(path: Path, content: bytes) -> str:
 
 def _is_text(head: bytes) -> bool:
     # This includes markup (SVG): no provider takes it as an image.
-    return b"\0" not in head and all(byte >= 0x20 or byte in b"\t\n\r\f\x1b" for byte in head)
+    return all(byte >= 0x20 or byte in b"\t\n\r\f\x1b" for byte in head)
 
 
 def _shown(path: Path) -> str:

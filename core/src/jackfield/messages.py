@@ -67,7 +67,6 @@ class DictCompatibleModel(BaseModel):
             super().__setattr__(name, value)
         except (ValueError, TypeError) as error:
             # Rules over several fields run after the value is set; a refused value must not stay.
-            self.__dict__.clear()
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
                 raise _explain(self, error) from None
@@ -150,7 +149,7 @@ class FunctionCall(DictCompatibleModel):
             if arguments is not _MISSING:
                 fields["arguments"] = arguments
             BaseModel.__init__(self, **fields)
-        except (ValidationError, TypeError) as error:
+        except ValidationError as error:
             raise _explain(self, error) from None
 
     def get_parsed_arguments(self) -> dict[str, Any]:

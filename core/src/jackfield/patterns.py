@@ -159,7 +159,7 @@ class _Translation:
         self._out: list[str] = []
         self._sizes = [0]  # of the groups that are open
         self._last = 0  # the size of the piece that a repeat would repeat
-        self._repeated = False
+        self._repeats = 0  # behind the last piece: 1 for a repeat, 2 with the `?` that makes it lazy
 
     @property
     def size(self) -> int:
@@ -184,7 +184,7 @@ class _Translation:
         if token["repeat"]:
             self._repeat(token)
             return
-        self._repeated = False
+        self._repeats = 0
         if token["group"]:
             self._open(token["group"])
         elif token["any"] == ")":
@@ -225,18 +225,17 @@ class _Translation:
             self._sizes.append(0)
 
     def _repeat(self, token: re.Match[str]) -> None:
-        is_lazy = token["repeat"] == "?" and self._repeated is True
-        if self._repeated and not is_lazy:
+        is_lazy = token["repeat"] == "?" and self._repeats == 1
+        if self._repeats and not is_lazy:
             raise self._refusal(f"{token['repeat']!r} repeats a repeat: put a group around the inner one")
-        self._repeated = not self._repeated
+        self._repeats += 1
         self._out.append(token["repeat"])
         if token["least"]:
             bounds = (token["least"], token["most"] or "0")
-            times = max(int(bound[:6]) for bound in bounds)
+            times = max(int(bound.lstrip("0")[:6] or "0") for bound in bounds)
             if times > MAX_REPEATS:
                 raise self._refusal(f"it repeats more than {MAX_REPEATS} times: use minLength and maxLength")
             self._sizes[-1] += self._last * max(times - 1, 0)
-            self._last *= max(times, 1)
 
     def _character_class(self, start: int) -> int:
         """Translate `[…]`; return the position behind it."""
@@ -248,10 +247,10 @@ class _Translation:
         while at < len(self._text):
             if self._text[at] == "]":
                 if at == first:
-                    self._repeated = False
+                    self._repeats = 0
                     self._piece(r"[\s\S]" if out[-1] == "^" else r"[^\s\S]")  # ECMA-262: anything, and nothing
                     return at + 1
-                self._repeated = False
+                self._repeats = 0
                 self._piece("".join([*out, "]"]))
                 return at + 1
             token = _TOKEN.match(self._text, at)

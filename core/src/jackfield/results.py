@@ -213,8 +213,8 @@ class RunResult(Generic[T]):
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but `output` as plain JSON values."""
-        values = {name: getattr(self, name) for name in _IN_DICT}
+        """Return everything but `output` as plain JSON values; unknown ones are left out."""
+        values = {name: value for name in _IN_DICT if (value := getattr(self, name)) is not None}
         values["sources"] = [
             {
                 "location": source.location,

@@ -36,8 +36,8 @@ _Value = TypeVar("_Value")
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
 """The kinds of which the best component is picked. Components of foreign packages must be enabled for that."""
-_NAMED_KINDS = ("server", "store")
-"""Kinds that the user names when they are used, and whose settings may be in a file."""
+_CONFIGURED_KINDS = (*ENABLED_KINDS, "server", "store", "embedder")
+"""Kinds whose settings may be in a file: no code and no agent file need to name their components."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -72,7 +72,8 @@ class Settings:
         trace: Print every plugin that is loaded, with its time, to stderr.
         record: Record what is asked on the command line, if a store is installed; a table also has the settings of the
             store, and its name if it is not the default one.
-        options: The settings of components, by their entries in `enabled`, or by `server.name` and `store.name`.
+        options: The settings of processors, observers, servers, stores and embedders, by `kind.name` or
+            `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether or not it applies; None if there is none.
         unnarrowed: The rules without the project's restrictions; None if there are none. They keep a project from
@@ -368,16 +369,20 @@ def enabled_form(name: str) -> str:
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
-def _settings_form(name: str) -> str:
-    """Normalise the name of a table of settings: an entry of `enabled`, or a server or store.
+def settings_form(name: str) -> str:
+    """Normalise the name of a table of settings: a processor or an observer, or a server, store or embedder.
 
     Raises:
         ConfigError: Components of the kind have no settings in files.
     """
     kind, _, address = name.strip().partition(".")
     distribution, slash, component = address.rpartition("/")
-    if kind not in _NAMED_KINDS or component in ("", "*"):
-        return enabled_form(name)
+    if kind not in _CONFIGURED_KINDS or component in ("", "*"):
+        *forms, last = (f"{one}.NAME" for one in _CONFIGURED_KINDS)
+        raise ConfigError(
+            f"{name!r} has no settings in files: write {', '.join(forms)} or {last}; configure other kinds where code "
+            f"or an agent file names them"
+        )
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
@@ -394,7 +399,7 @@ _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
     "allow": lambda names: frozenset(normalise(name) for name in names),
     "block": _forms,
     "enabled": lambda names: [enabled_form(name) for name in names],
-    "settings": lambda tables: {_settings_form(name): table for name, table in tables.items()},
+    "settings": lambda tables: {settings_form(name): table for name, table in tables.items()},
 }
 
 

@@ -448,7 +448,7 @@ class _Workers:
     def abandoned(self) -> list[str]:
         """List the names of the abandoned jobs that still run."""
         with self._changed:
-            return [job.name for job in self._at_work() if job.is_abandoned]
+            return [job.name for job in self._running if job.is_abandoned]
 
     def _at_work(self) -> list[_Job[Any]]:
         return [job for job in self._running if not job.is_lent]

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval"]
+WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval", "embedding"]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -17,12 +17,14 @@ class Work:
 
     Attributes:
         kind: `run` for all that a run does between two of its events, `tool_call` for one call of a tool, `retrieval`
-            for one search in documents.
+            for one search in documents, `embedding` for one request to an embedder. Later versions may add kinds.
         run_id: The run.
         call_id: The call; '' for other kinds.
-        name: The tool, or the component that searches; '' for a run.
+        name: The tool, the component that searches, or the embedder; '' for a run.
         facts: Further facts. The code that does the work may add some until it ends. A `run` has its `session`. A
-            `retrieval` has its `query`, and at its end the number of `passages` and of `documents`.
+            `retrieval` has its `query`, and at its end the number of `passages` and of `documents`. An `embedding` has
+            its `model` and the number of `texts`, and at its end the `dimension` of the vectors and the
+            `prompt_tokens`, if they are known.
     """
 
     kind: WorkKind

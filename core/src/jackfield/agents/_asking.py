@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from jackfield import sync
 from jackfield._resources import RunResources
 from jackfield.config import Lang
+from jackfield.errors import ConfigError
 from jackfield.events import PreparationProgress
 from jackfield.messages import Messages, as_messages
 from jackfield.results import History, Output, RunResult, RunStream, Way, messages_so_far
@@ -149,6 +150,10 @@ async def aresume(
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
     """Resume as `resume` does, from code in an event loop."""
+    if "resume" in options:
+        raise ConfigError("resume() takes no option 'resume': pass the decisions as approvals={call_id: True}")
+    if "run_id" in options:
+        raise ConfigError("resume() takes no option 'run_id': pass the id of the run as its first argument")
     options["run_id"], options["resume"] = run_id, approvals or True
     return await aask(agent, (), output=output, **options)
 
@@ -171,9 +176,10 @@ def resume(
         run_id: `RunResult.run_id`, or as `jackfield runs list` shows it.
         approvals: The decisions about the calls that wait, by their ids: True, False or `Denial(reason)`.
         output: As for `ask`; a form is not recorded.
-        options: Options of the run, as for `astream`.
+        options: Options of the run, as for `astream`, without `resume` and `run_id`.
 
     Raises:
+        ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not have.
         RunNotFoundError: The store has no such run.
         RunBusyError: Somebody else runs it.
         StoreError: Its record cannot be read or written.

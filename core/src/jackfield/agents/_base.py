@@ -116,6 +116,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             (all but those of tools with such names). Or both: `{"ask": "read_only", "by": function}`. Without a rule,
             the calls of tools that say so need it.
         forbid: Effects (`network`, `files`, `processes`) that its tools may not have: calls of such tools are refused.
+            Its model, processors, observers and store, and the search in its `files`, are not restricted.
         extra_generate_cfg: Options for its model; they override the model's own.
         tool_timeout_s: The time-out for tools that set none themselves.
         workspace: The folder in which its tools write files.
@@ -375,7 +376,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 run = recorded.resume(run)
                 if run.later_parts:  # they are counted as they come
                     run = replace(run, passes_events=False)
-            self.observers.prepare(self)
+            self.observers.prepare(self, run.id, run.trace)
             places = _Places(run, self._label, self.observers)
             try:
                 yield places.of(RunStarted(run.messages))

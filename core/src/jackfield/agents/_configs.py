@@ -56,7 +56,9 @@ class AgentConfig(Config):
     approve: str | dict[str, Any] | None = Field(
         default=None, description="Which calls need approval: ask, read_only, or {allow: [names of tools]}"
     )
-    forbid: tuple[str, ...] = Field(default=(), description="Effects that its tools may not have: network, files …")
+    forbid: tuple[str, ...] = Field(
+        default=(), description="Effects that its tools may not have: network, files …; its model may"
+    )
     options: ComponentSettings = Field(
         default=SettingsDict(), description="Options of its kind; they may also be written without this key"
     )

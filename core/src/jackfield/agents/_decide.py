@@ -84,4 +84,4 @@ def decide(
 
 
 def _says_something(message: Message) -> bool:
-    return bool(message.content or message.reasoning_content)
+    return bool(message.content)  # reasoning alone is no answer

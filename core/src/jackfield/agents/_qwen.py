@@ -24,7 +24,6 @@ from jackfield.streams import Interrupted, closing
 from jackfield.tools._base import ToolContext
 from jackfield.tools._executor import ToolExecutor
 from jackfield.tools._plan import PlannedCall
-from jackfield.tools._rules import Approve
 from jackfield.tools._workspace import Workspace
 
 _NAMED = frozenset({"name", "read_short"})
@@ -42,7 +41,6 @@ class QwenMethods:
 
     name: str | None
     executor: ToolExecutor
-    approve: Approve | None
     workspace: Workspace
     reads_files: ClassVar[bool]
     extra_generate_cfg: GenerateConfig
@@ -140,7 +138,7 @@ class QwenMethods:
         if run is None or run.agent is not own:
             return sync.run(self.executor.finish(planned, ToolContext(workspace=self.workspace))).message.content
         executor = self.executor.within(run.rules)
-        work = executor.finish(planned, run.context, approve=run.approve or self.approve)
+        work = executor.finish(planned, run.context, approve=run.approve)
         return sync.run(work).message.content
 
     def _detect_tool(self, message: Message) -> tuple[bool, str | None, str | None, str]:

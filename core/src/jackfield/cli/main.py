@@ -21,7 +21,7 @@ from jackfield.errors import (
     PluginBlockedError,
     PluginNotFoundError,
 )
-from jackfield.suggestions import suggest
+from jackfield.suggestions import close_names, list_names
 from jackfield.version import __version__
 
 if TYPE_CHECKING:
@@ -208,8 +208,19 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
     if command in TERMINAL_COMMANDS:
         return f"'jackfield {command}' is not part of the core. Install it: pip install {TERMINAL}"
-    near = suggest(command, list(dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *names])))
-    return f"there is no command {command!r}{near}{install_hint('command', command)}"
+    hint = install_hint("command", command)
+    return f"there is no command {command!r}{hint or _suggest_commands(command, names)}"
+
+
+def _suggest_commands(word: str, installed: Sequence[str]) -> str:
+    """Return the rest of an error's sentence: the whole commands that a word may mean, else the installed commands."""
+    from jackfield.plugins._known import known_commands
+
+    names = dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *installed])
+    typed = {**{name: [name] for name in names}, **known_commands()}
+    meant = typed.get(word) or [command for near in close_names(word, typed) for command in typed[near]][:3]
+    spelled = [repr(f"jackfield {command}") for command in meant]
+    return f"; did you mean {' or '.join(spelled)}?" if spelled else f"; known: {list_names(names)}"
 
 
 _NEWS = "news"

@@ -40,6 +40,7 @@ from jackfield.secrets import StatesSecrets
 from jackfield.streams import closing
 
 NATIVE = "native"
+_TEXT_ONLY = ModelFacts(native_tools=False)
 
 
 class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
@@ -76,7 +77,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     @property
     def facts(self) -> ModelFacts:
         """The model's abilities: text only, unless a backend states more. Tools are then described in the text."""
-        return ModelFacts(native_tools=False)
+        return _TEXT_ONLY
 
     @property
     def server_name(self) -> str:

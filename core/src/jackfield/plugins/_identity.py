@@ -188,9 +188,10 @@ def _editable_folder(location: str) -> str:
         table = json.loads(raw)
         editable = table["dir_info"]["editable"] is True
         url = urlsplit(table["url"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        is_folder = editable and url.scheme == "file" and len(url.path) > 1
+        return os.path.realpath(unquote(url.path)) if is_folder else ""
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a number as the address, a NUL in it
         return ""
-    return os.path.realpath(unquote(url.path)) if editable and url.scheme == "file" and len(url.path) > 1 else ""
 
 
 def _parse_record(raw: bytes) -> dict[str, str]:

@@ -26,6 +26,7 @@ class Known(NamedTuple):
         extensions: The extensions of the files that a parser reads.
         keys: The settings that only this backend or set of tools has, as in `LLMSpec`.
         names: The patterns of a backend's models.
+        actions: The subcommands of a command.
     """
 
     distribution: str
@@ -35,12 +36,13 @@ class Known(NamedTuple):
     keys: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     required_by: RequiredBy = MappingProxyType({})
+    actions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, distribution: str, values: Mapping[str, object]) -> Known:
         """Return a component as its distribution describes it. Invalid values are dropped."""
         table = values.get("required_by")
-        lists = {name: values.get(name) for name in ("requires", "extensions", "keys", "names")}
+        lists = {name: values.get(name) for name in ("requires", "extensions", "keys", "names", "actions")}
         return cls(
             distribution,
             str(values.get("summary", "")),
@@ -108,6 +110,15 @@ def backend_of_model(model: str) -> str | None:
         pattern: backend for backend, known in _known("llm") for pattern in known.names if fnmatchcase(name, pattern)
     }
     return matches[max(matches, key=len)] if matches else None
+
+
+def known_commands() -> dict[str, list[str]]:
+    """Map each command and subcommand that we publish, as a user types it, to its whole commands."""
+    typed: dict[str, list[str]] = {name: [name] for name, _ in _known("command")}
+    for name, known in _known("command"):
+        for action in known.actions:
+            typed.setdefault(action, []).append(f"{name} {action}")
+    return typed
 
 
 def _known(kind: str) -> Iterator[tuple[str, Known]]:

@@ -10,7 +10,7 @@ from jackfield.retrieval._documents import (
     shown_path,
     unread_parts,
 )
-from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector
+from jackfield.retrieval._embedding import Embedded, Embedder, Purpose, Vector, make_embedder
 from jackfield.retrieval._filtering import (
     RESERVED_KEYS,
     Condition,
@@ -47,6 +47,7 @@ __all__ = [
     "chunk_values",
     "document_values",
     "kinds_in",
+    "make_embedder",
     "make_searcher",
     "position_values",
     "shown_path",

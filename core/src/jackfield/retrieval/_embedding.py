@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jackfield.config import Configured
 from jackfield.messages import Usage
+
+if TYPE_CHECKING:
+    from jackfield.plugins import Plugins
 
 Vector = tuple[float, ...]
 Purpose = Literal["document", "query"]
@@ -66,3 +69,19 @@ class Embedder(Configured, ABC):
 
     async def aclose(self) -> None:
         """Close connections that calls opened. A later call opens them again."""
+
+
+def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -> Embedder:
+    """Make an embedder by its name or address.
+
+    Args:
+        name: The name or address.
+        settings: Its settings; each overrides the one in `[settings."embedder.NAME"]` of the user's `config.toml`.
+        host: The plugins that it comes from.
+
+    Raises:
+        ConfigError: A setting is unknown or not valid.
+        PluginError: It is not installed, or cannot be loaded.
+    """
+    row = host.find("embedder", name)
+    return host.make(row, {**host.settings.options_of(row.kind, row.address), **settings}, Embedder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -60,6 +61,21 @@ class Observer(StatesSecrets, ABC):
         """Return headers to add to an HTTP request of the work in progress, inside of its context."""
         return {}
 
+    def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the trace of a run that has begun, as the headers `traceparent` and `tracestate`; empty for none.
+
+        It is asked for once per run, after `RunStarted`, and only if the run is recorded: the record keeps the trace.
+        """
+        return {}
+
+    def resume(self, run_id: str, trace: Mapping[str, str]) -> None:
+        """Note the trace under which a run began that now continues, in this process or another one.
+
+        It is called between `prepare` and `RunStarted`, in the same thread, and only if the record has a trace: that of
+        the observer of the same name and position, or else the first one. A run that was forked begins with the trace
+        of the run that it was forked from.
+        """
+
 
 _ObserverContext: TypeAlias = tuple[Observer, AbstractContextManager[object]]
 
@@ -69,6 +85,7 @@ class Observers(StatesSecrets):
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._active = tuple(observers)
+        self._prefixes = _prefixes_of(self._active)
         self._surrounding = self._overriding("surround", "headers")
         self._asking = self._overriding("observe_request")
         self._faults: dict[Observer, int] = {}
@@ -82,11 +99,16 @@ class Observers(StatesSecrets):
         """The names of the observers."""
         return frozenset(observer.name for observer in self._active)
 
-    def prepare(self, agent: object) -> None:
-        """Prepare all of them for a run of an agent."""
+    def prepare(self, agent: object, run_id: str = "", trace: Mapping[str, str] | None = None) -> None:
+        """Prepare all of them for a run of an agent, which continues if there is a trace under which it began.
+
+        Each gets its own trace, and the first one of the run if the record has none of its own.
+        """
         for observer in self._active:
             try:
                 observer.prepare(agent)
+                if trace and (own := _own_trace(trace, self._prefixes[observer])):
+                    observer.resume(run_id, own)
             except Exception:  # noqa: BLE001 - as for an event
                 self._note_fault(observer)
 
@@ -173,6 +195,26 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
         return headers
 
+    # --- traces of recorded runs ---
+
+    def trace_of(self, run_id: str) -> Mapping[str, str]:
+        """Return the traces of a run that has begun; empty if no observer has one.
+
+        The headers of the first observer with a trace have their own names, and those of the others a prefix.
+        """
+        traces: dict[str, str] = {}
+        for observer in self._active:
+            try:
+                trace = dict(observer.trace_of(run_id))
+                if not all(isinstance(text, str) for pair in trace.items() for text in pair):
+                    raise TypeError("the headers of a trace must be texts")  # noqa: TRY301
+            except Exception:  # noqa: BLE001 - as for an event
+                self._note_fault(observer)
+            else:
+                prefix = self._prefixes[observer] if traces else ""
+                traces.update({f"{prefix}{name}": text for name, text in trace.items()})
+        return traces
+
     def _note_fault(self, observer: Observer) -> None:
         with self._lock:
             count = self._faults[observer] = self._faults.get(observer, 0) + 1
@@ -182,6 +224,21 @@ class Observers(StatesSecrets):
                 self._asking = self._overriding("observe_request")
         silenced = "; it gets no more events" if count == MAX_FAULTS else ""
         _log.exception("observer %r failed%s", observer.name, silenced)
+
+
+def _prefixes_of(observers: Sequence[Observer]) -> dict[Observer, str]:
+    """Return a prefix for each observer that is the same in another process: its name, and its place among equals."""
+    counts: Counter[str] = Counter()
+    prefixes: dict[Observer, str] = {}
+    for observer in observers:
+        counts[observer.name] += 1
+        prefixes[observer] = f"{observer.name}/{counts[observer.name]}/"
+    return prefixes
+
+
+def _own_trace(traces: Mapping[str, str], prefix: str) -> dict[str, str]:
+    own = {name.removeprefix(prefix): text for name, text in traces.items() if name.startswith(prefix)}
+    return own or {name: text for name, text in traces.items() if "/" not in name}
 
 
 NO_OBSERVERS = Observers()

@@ -274,6 +274,7 @@ class Run:
         tally: The usage of nested runs.
         passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
         observers: The observers of the run.
+        trace: The trace under which a run that continues began, as HTTP headers; empty if its record has none.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -307,6 +308,7 @@ class Run:
     tally: Tally = field(default_factory=Tally)
     passes_events: bool = False
     observers: Observers = NO_OBSERVERS
+    trace: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:

@@ -78,7 +78,7 @@ async def _refuse(_: Mapping[str, object]) -> bool | Mapping[str, object]:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # with slots, Python 3.11 cannot make a `ToolContext[User](…)`
 class ToolContext(Generic[Deps]):
     """The context of a call, besides its arguments. In `ToolContext[User]`, `deps` is a `User`.
 
