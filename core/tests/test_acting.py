@@ -9,7 +9,9 @@ import pytest
 
 from jackfield.defaults import DEFAULT_CHAIN
 from jackfield.models import load_processors
-from jackfield.plugins import PluginHost
+from jackfield.plugins import PluginHost, Plugins
+from jackfield.plugins._acting import default_chain, enabled_by
+from jackfield.plugins._host import default_host
 from jackfield_manage.judging.activation import activations
 from jackfield_manage.judging.doctor import examine
 from jackfield_manage.judging.news import describe, news, summarise
@@ -132,3 +134,21 @@ def test_what_a_users_own_file_enables_is_blocked_or_named(command_line: Any, si
     done = command_line("plugins", "disable", "processor.noise")
     assert done.returncode == 1
     assert "config.toml: remove it there" in done.stderr
+
+
+def test_only_processors_act_by_default(site: Any) -> None:
+    assert default_chain(site.host(), "observer", besides=()) == []
+    chain = default_chain(default_host(), "processor", besides=())
+    assert chain
+    assert default_chain(default_host(), "processor", besides=chain[:1]) == chain[1:]
+
+
+def test_what_is_enabled_is_listed_with_its_entry(site: Any) -> None:
+    source = "from jackfield.plugins import ProcessorSpec, hook\n@hook.processors\ndef p(): return [ProcessorSpec("
+    source += "name='p', target='m:P')]"
+    site.add("acme", {"processor.p": "acme_light"}, modules={"acme_light": source})
+    names = ("observer.p", "processor.gone", "processor.p", "processor.acme/p")
+    host: Plugins = site.host(enabled=names)
+    assert {row.address: name for row, name in enabled_by(host, "processor").items()} == {"acme/p": "processor.p"}  # type: ignore[arg-type]
+    blocked = site.host(enabled=names, block=frozenset({"acme"}))
+    assert enabled_by(blocked, "processor") == {}

@@ -449,20 +449,20 @@ def test_what_a_model_had_said_when_the_time_was_over_is_kept() -> None:
             yield TextDelta("half an ")
             await asyncio.Event().wait()
 
-    end = ending(FnCallAgent(llm=Slow([]), limits={"seconds": 0.05}))
+    end = ending(FnCallAgent(llm=Slow([]), limits={"seconds": 0.5}))
     assert end.stop_reason == "time_limit"
     assert end.messages[-1].content == "half an "
 
 
 def test_a_slow_consumer_is_not_hit_by_the_time_limit_of_a_wait() -> None:
     # The time-out must be around the run's own waits: not around the code between two events.
-    agent = FnCallAgent(llm=ScriptedModel([answer("a long enough answer for several events")]), limits={"seconds": 0.1})
+    agent = FnCallAgent(llm=ScriptedModel([answer("a long enough answer for several events")]), limits={"seconds": 0.5})
 
     async def consume() -> list[Any]:
         slept, steps = 0, []
         async for step in agent.astream(ASK):
             if isinstance(step.event, TextDelta) and not slept:
-                await asyncio.sleep(0.2)  # it would be cancelled here
+                await asyncio.sleep(0.6)  # it would be cancelled here
                 slept += 1
             steps.append(step)
         assert slept

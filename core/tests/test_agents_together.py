@@ -34,6 +34,7 @@ from jackfield.tools import ToolContext, ToolEntry, Toolset
 from jackfield.tools._schema import check_tool_name, tool_name_for
 from jackfield_agent_files.files import load_agent_config
 from jackfield_records.eventjson import run_event_from_json, run_event_to_json
+from tests.support.agents import results_in
 
 USED = Usage(prompt_tokens=8, completion_tokens=2, cost=Decimal("0.01"), currency="USD")
 PATIENCE_S = 30
@@ -63,10 +64,6 @@ def events_of(agent: FnCallAgent, messages: Any = "go", **options: Any) -> list[
             return [event async for event in agent.astream(messages, **options)]
 
     return asyncio.run(collect())
-
-
-def results_in(messages: Sequence[Message]) -> list[str]:
-    return [message.get_text_content() for message in messages if message.role == FUNCTION]
 
 
 def asked(agent: FnCallAgent) -> list[ChatRequest]:
@@ -214,7 +211,7 @@ def test_a_child_that_hangs_ends_with_its_time_and_with_the_parents() -> None:
     result = boss([asks("helper"), answer("Without it.")], child().as_tool(timeout_s=0.05)).ask("go")
     assert result.text == "Without it."
     assert "did not finish in 0.05 s" in results_in(result.messages)[0]
-    limited = boss([asks("helper")], child().as_tool(), limits={"seconds": 0.05}).ask("go")
+    limited = boss([asks("helper")], child().as_tool(), limits={"seconds": 0.5}).ask("go")
     assert limited.stop_reason == "time_limit"
     made = sum(message.function_call is not None for message in limited.messages)
     assert len(results_in(limited.messages)) == made, "the call stays open"
@@ -372,6 +369,15 @@ def test_whom_the_agent_above_asks_decides_about_what_its_rule_asks_about(way: s
     else:
         boss([calls(("transfer_to_helper", {}))], handoffs=[child], approve=refusing).ask("go")
     assert "did not allow" in results_in(asked(child)[-1].messages)[-1]
+
+
+def test_the_whole_response_of_an_agent_is_not_that_of_one_that_it_has_asked() -> None:
+    below = boss([answer("Looked.")])
+    below.name, below.description = "helper", "Helps."
+    agent = boss([asks("helper"), answer("Done.")], below.as_tool())
+    response = agent.run_nonstream("Go.")
+    assert response[-1].content == "Done."
+    assert response.usage.total_tokens == 6
 
 
 def test_what_an_agent_forbids_is_not_done_by_one_that_has_its_tools_from_the_run() -> None:

@@ -13,6 +13,7 @@ from jackfield.errors import ConfigError
 from jackfield.events import ApprovalDecided, ApprovalNeeded, ToolFinished, ToolStarted
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, Denial, ToolContext, find_tool
+from jackfield.tools._rules import NO_RULES, CallRules, read_approval
 from jackfield_records.eventjson import event_from_json, event_to_json
 
 ASK = [Message("user", "go")]
@@ -246,3 +247,49 @@ def test_who_fails_when_asked_is_in_the_record() -> None:
     (decided,) = [e for e in events_of(agent_that_calls("pay", approve=approve)) if isinstance(e, ApprovalDecided)]
     assert (decided.allowed, decided.by) == (False, "approve")
     assert "nobody at home" in decided.reason
+
+
+# --- rules as they are written ---
+
+
+@pytest.mark.parametrize(
+    ("approve", "forbid", "said"),
+    [
+        (5, (), "approve must be a function or a rule, not int"),
+        ({"by": 5}, (), "approve must be a function or a rule, not int"),
+        ("always", (), "approve must be a function or one of marked, ask, read_only, allow_listed, not 'always'"),
+        ({"asc": "ask"}, (), "approve takes 'ask', 'allow' and 'by', not 'asc'"),
+        ("allow_listed", (), "approve='allow_listed' needs the names of tools"),
+        ({"allow": "search"}, (), "approve='allow_listed' needs the names of tools"),
+        ({"ask": "ask", "allow": ["a"]}, (), "approve='allow_listed' needs the names of tools"),
+        (None, 5, "forbid must be a list of effects (files, network, processes), not int"),
+        (None, "network", "forbid must be a list of effects (files, network, processes), not 'network'"),
+        (None, ["files", "fire"], "forbid must be a list of effects (files, network, processes), not 'fire'"),
+    ],
+    ids=str,
+)
+def test_a_rule_that_is_none_is_refused(approve: Any, forbid: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_approval(approve, forbid)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_rule_and_a_function_may_come_together() -> None:
+    def by(*_: object) -> bool:
+        return True
+
+    assert read_approval(None, ()) == (NO_RULES, None)
+    assert read_approval(by, ["files"]) == (CallRules(forbid=frozenset({"files"})), by)
+    assert read_approval("ask", ()) == (CallRules("ask"), None)
+    assert read_approval({"allow": ["a", "b_*"], "by": by}, ()) == (CallRules("allow_listed", ("a", "b_*")), by)
+    assert read_approval({"ask": "allow_listed", "allow": []}, ())[0] == CallRules("allow_listed")
+    assert (bool(Denial("no")), Denial("no").reason) == (False, "no")
+
+
+def test_rules_within_others_keep_what_both_forbid_and_are_named_by_the_nearest() -> None:
+    inner, outer = CallRules(forbid=frozenset({"files"})), CallRules("ask", forbid=frozenset({"network"}))
+    both = inner.within(outer)
+    assert (both.forbid, both.outer, both.name) == ({"files", "network"}, outer, "ask")
+    assert inner.within(NO_RULES) is inner
+    assert CallRules("read_only").within(outer).name == "read_only"
+    assert (NO_RULES.name, CallRules("allow_listed").name) == ("marked", "allow_listed")

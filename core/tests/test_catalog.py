@@ -103,6 +103,15 @@ def test_a_row_knows_its_address_and_where_it_is(site: Any) -> None:
     assert Path(row.location).samefile(location)
 
 
+@pytest.mark.parametrize("folder", ["Acme__Tools", "acme..tools", "ACME._.Tools", "acme_tools"])
+def test_a_row_has_the_one_name_of_its_distribution_however_its_folder_spells_it(site: Any, folder: str) -> None:
+    metadata = site.folder / f"{folder}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = x\n")
+    (row,) = scan([str(site.folder)]).rows
+    assert row.distribution == normalise(folder) == "acme-tools"
+
+
 # --- hostile neighbours ---
 
 HOSTILE = {
@@ -283,3 +292,126 @@ def test_a_name_that_one_distribution_gives_twice_is_its_problem_and_not_a_choic
     catalog = scan([str(site.folder)])
     assert [row.module for row in catalog.rows] == ["first"]
     assert [problem.distribution for problem in catalog.problems] == ["acme"]
+
+
+# --- texts and boundaries ---
+
+
+def problem_of(site: Any, raw: bytes) -> str:
+    site.add("acme", raw=raw)
+    catalog = scan([str(site.folder)])
+    [problem] = catalog.problems
+    assert (problem.distribution, catalog.rows) == ("acme", ())
+    assert Path(problem.location).samefile(site.metadata("acme"))
+    return problem.text
+
+
+ONE_MIB = 1 << 20
+PROBLEMS = {
+    "an object": (
+        b"[jackfield.v1]\ntool.x = acme.light:Tool\n",
+        "names the object 'Tool' for tool.x, but must name a module: tool.x = acme.light",
+    ),
+    "an object without a kind": (
+        b"[jackfield.v1]\nx = acme:Tool\n",
+        "entry_points.txt has an invalid line: 'x = acme:Tool'",
+    ),
+    "an object in no module": (
+        b"[jackfield.v1]\ntool.x = a b:Tool\n",
+        "entry_points.txt has an invalid line: 'tool.x = a b:Tool'",
+    ),
+    "a long line": (b"[jackfield.v1]\n" + b"x" * 201, f"entry_points.txt has an invalid line: '{'x' * 200}'"),
+    "a long kind": (
+        b"[jackfield.v1]\n" + b"k" * 65 + b".x = m",
+        f"entry_points.txt has an invalid line: '{'k' * 65}.x = m'",
+    ),
+    "too large": (
+        b"[jackfield.v1]\n#" + b"x" * ONE_MIB,
+        "entry_points.txt is larger than 1 MiB",
+    ),
+    "a byte order mark": (
+        b"\xef\xbb\xbf[jackfield.v1]\ntool.x = x\n",
+        "entry_points.txt begins with a byte order mark, so its first group is not found",
+    ),
+    "a NUL": (b"[a]\0", "entry_points.txt has a NUL byte, so its components are not found"),
+    "text": (b" hello", "entry_points.txt begins with no group, so its components are not found"),
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_a_problem_says_what_is_wrong(site: Any, case: str) -> None:
+    raw, text = PROBLEMS[case]
+    assert problem_of(site, raw) == text
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\n", b"# ours\n", b"; ours\n", b"\xef\xbb\xbf[console_scripts]\nx = y:z\n", "[a]\nx = é\n".encode()],
+    ids=["empty", "blank", "comment", "other comment", "mark of another group", "umlaut"],
+)
+def test_a_file_without_our_group_is_no_problem(site: Any, raw: bytes) -> None:
+    site.add("acme", raw=raw)
+    assert scan([str(site.folder)]) == Catalog((), ())
+
+
+@pytest.mark.parametrize("size", [ONE_MIB, ONE_MIB + 1])
+def test_a_file_of_a_megabyte_counts_and_a_larger_one_does_not(site: Any, size: int) -> None:
+    lines = b"[jackfield.v1]\ntool.x = x\n#"
+    site.add("acme", raw=lines + b" " * (size - len(lines)))
+    catalog = scan([str(site.folder)])
+    assert (len(catalog.rows), len(catalog.problems)) == ((1, 0) if size == ONE_MIB else (0, 1))
+
+
+def test_comments_end_no_group_and_another_group_does(site: Any) -> None:
+    site.add("acme", raw=b"[jackfield.v1]\n# a\n; b\n\ntool.x = x\n[other]\nnot for us\n[jackfield.v2]\ntool.x = y\n")
+    catalog = scan([str(site.folder)])
+    assert [(row.id, row.module, row.api) for row in catalog.rows] == [("tool.x", "x", 1), ("tool.x", "y", 2)]
+    assert catalog.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("folder", "shown", "text"),
+    [
+        ("acme-1.0 x", "acme", "is not a valid name and version of a package: 'acme-1.0 x'"),
+        ("-acme-1.0", "", "is not a valid name and version of a package: '-acme-1.0'"),
+        ("b@d-1.0", "b@d", "is not a valid name and version of a package: 'b@d-1.0'"),
+        (f"{'a' * 130}@-1", "a" * 80, f"is not a valid name and version of a package: '{'a' * 120}'"),
+        (f"acme-{'1' * 65}", "acme", f"is not a valid name and version of a package: 'acme-{'1' * 65}'"),
+    ],
+)
+def test_a_folder_that_names_no_package_is_a_problem(site: Any, folder: str, shown: str, text: str) -> None:
+    (site.folder / f"{folder}.dist-info").mkdir()
+    (site.folder / f"{folder}.dist-info/entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = x\n")
+    catalog = scan([str(site.folder)])
+    assert [(one.distribution, one.text) for one in catalog.problems] == [(shown, text)]
+    assert catalog.rows == ()
+
+
+def test_two_of_one_name_come_in_the_order_of_their_normalised_distributions(site: Any) -> None:
+    for name in ("Beta", "alpha"):  # the folder of the first comes first
+        site.add(name, {"tool.a": "m"})
+    assert [row.distribution for row in scan([str(site.folder)]).rows] == ["alpha", "beta"]
+
+
+def test_the_problem_of_a_second_installation_names_the_one_in_use(site: Any, tmp_path: Path) -> None:
+    first = site.add("acme", {"tool.x": "m"})
+    later = tmp_path / "later/acme-2.0.dist-info"
+    later.mkdir(parents=True)
+    (later / "entry_points.txt").write_bytes(b"[jackfield.v1]\ntool.x = second\n")
+    [problem] = scan([str(site.folder), str(later.parent)]).problems
+    assert problem == ("acme", f"is installed twice; {first} is used", str(later), str(first))
+
+
+def test_the_problem_of_a_broken_archive_names_it(site: Any) -> None:
+    path = site.folder / "broken.zip"
+    path.write_bytes(b"PK\x03\x04 and nothing more")
+    [problem] = scan([str(path)]).problems
+    assert (problem.distribution, problem.location) == ("broken.zip", str(path))
+    assert problem.text.startswith("cannot be read: ")
+
+
+def test_a_folder_that_has_gone_is_no_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert scan([""]) == Catalog((), ())

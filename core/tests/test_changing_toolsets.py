@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent, Message, tool
+from jackfield.agents import RunState
 from jackfield.errors import ConfigError
-from jackfield.events import ToolFinished
+from jackfield.events import PluginEvent, ToolFinished
 from jackfield.messages import FunctionCall
+from jackfield.streams import CancelToken
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import FunctionTool, ToolChanges, ToolContext, ToolEntry, Toolset
 from jackfield.tools._safety import split_settings, with_settings
@@ -218,6 +221,21 @@ def test_two_changing_sets_cannot_have_the_same_new_name() -> None:
         run(FnCallAgent([change, *sets], model))
 
 
+def test_two_sets_may_change_in_one_turn() -> None:
+    sets = [Changing(named("first"), is_fixed=True), Changing(named("last"), is_fixed=True)]
+
+    def change() -> str:
+        """Change both."""
+        for number, toolset in enumerate(sets):
+            toolset.change(named(f"new_{number}"))
+        return "changed"
+
+    model = ScriptedModel([calls(("change", {})), calls(("new_0", {}), ("new_1", {})), answer("done")], processors=[])
+    finished = run(FnCallAgent([change, *sets], model))
+    assert shown(model) == [["change", "first", "last"], *[["change", "new_0", "new_1"]] * 2]
+    assert [event.message.content for event in finished] == ["changed", "new_0", "new_1"]
+
+
 def test_a_resumed_call_of_a_removed_tool_is_refused() -> None:
     toolset = Changing(named("first"), is_fixed=True)
     model = ScriptedModel(lambda _: answer("done"), processors=[])
@@ -250,3 +268,44 @@ def test_a_new_tool_cannot_take_the_name_of_a_set_that_never_changes(is_fixed: b
     model = ScriptedModel([calls(("change", {})), answer("done")])
     with pytest.raises(ConfigError, match="two tools are named 'steady', one of them in the set 'changing'"):
         run(FnCallAgent([change, sets[0], Steady(named("steady"))], model))
+
+
+@pytest.mark.parametrize("limits", [{}, {"seconds": 0.2}], ids=["cancel", "time limit"])
+def test_a_run_that_is_stopped_while_it_waits_for_changed_tools_ends(limits: dict[str, float]) -> None:
+    token = None if limits else CancelToken()
+
+    class Silent(Changing):
+        async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+            if token is not None:
+                token.cancel()
+            await asyncio.Event().wait()
+            return ()
+
+    silent = Silent(named("first"), is_fixed=True)
+    agent = FnCallAgent([changing_to([silent]), silent], ScriptedModel([calls(("change", {}))]), limits=limits)
+
+    async def end() -> Any:
+        return [event.event async for event in agent.astream(ASK, cancel=token)][-1]
+
+    ended = asyncio.run(asyncio.wait_for(end(), 30))
+    assert ended.stop_reason == ("time_limit" if limits else "cancelled")
+
+
+def test_a_set_makes_its_processor_for_each_run_from_what_was_reported_before() -> None:
+    note, got = PluginEvent("note"), list[tuple[str, Sequence[PluginEvent]]]()
+
+    class Reading(Changing):
+        def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> None:
+            got.append((context.run_id, reported))
+
+    agent = FnCallAgent([Reading(named("first"), is_fixed=False)], ScriptedModel([answer("a")] * 2))
+
+    async def main() -> list[str]:
+        runs = [agent.make_run((Message("user", "go"),), "en") for _ in range(2)]
+        runs[1] = replace(runs[1], start=RunState(reported=(note,)))
+        for run in runs:
+            async for _ in agent.events(run):
+                pass
+        return [run.id for run in runs]
+
+    assert got == list(zip(asyncio.run(main()), [(), (note,)], strict=True))

@@ -113,7 +113,7 @@ def test_a_wrong_option_says_where_help_is(jackfield: Jackfield) -> None:
 @pytest.mark.usefixtures("echo")
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [(("plugins", "info", "ecko"), "did you mean"), (("plubins",), "did you mean 'plugins'?")],
+    [(("plugins", "info", "ecko"), "did you mean"), (("plubins",), "did you mean 'jackfield plugins'?")],
 )
 def test_a_mistake_is_one_clear_line(jackfield: Jackfield, arguments: tuple[str, ...], told: str) -> None:
     done = jackfield(*arguments)

@@ -68,6 +68,8 @@ def test_an_address_without_http_is_refused_with_what_to_write(key: str, address
         ({"model": "m", "model_server": "127.0.0.1:8000/v1"}, "must begin with http:// or https://"),
         ({"model": "m", "model_server": "localhost:8000"}, "must begin with http:// or https://"),
         ("127.0.0.1:8000", "with 'model' and 'base_url'"),
+        ("http://acme.test/v1", "with 'model' and 'base_url'"),
+        ("https://acme.test/v1", "with 'model' and 'base_url'"),
         ("localhost:8000", "with 'model' and 'base_url'"),
         ("ollama:llama3", "-m openai:llama3 --base-url http://localhost:11434/v1"),
         ("ollama:llama3", "{'model_type': 'openai', 'model': 'llama3', 'model_server': 'ollama'}"),

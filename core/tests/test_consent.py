@@ -223,3 +223,52 @@ def test_no_file_behind_a_link_is_the_users_own(tmp_path: Path) -> None:
     assert not consent._is_own(tmp_path / "link.toml", tmp_path)
     assert not consent._is_own(tmp_path / "other" / "agent.toml", tmp_path)
     assert not consent._is_own(file, tmp_path / "folder" / "elsewhere")
+
+
+def test_a_record_of_consent_is_in_the_folder_alone_and_replaces_an_older_one(tmp_path: Path) -> None:
+    import json
+
+    from jackfield.consent import Request, RunsCode, is_agreed, record_consent
+
+    folder, file = tmp_path / "own" / "trusted", tmp_path / "project" / "agent.yaml"
+    file.parent.mkdir()
+    file.write_text("x")
+    for content in ("one", "two"):
+        request = Request(file, (RunsCode("a.py"),), content)
+        assert not is_agreed(request, folder=folder)
+        record = record_consent(request, folder=folder)
+        assert is_agreed(request, folder=folder)
+        assert list(folder.iterdir()) == [record]
+        assert json.loads(record.read_text()) == {"path": str(file), "content": content}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert is_agreed(Request(file, (), "three"), folder=folder)
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_the_error_of_missing_consent_says_how_it_is_given(tmp_path: Path, by_command: bool) -> None:
+    from jackfield.consent import Request, RunsCode, require_consent
+    from jackfield.errors import ConsentNeededError
+
+    request = Request(tmp_path / "agent.yaml", (RunsCode("a\x1bb.py"),), "one", by_command=by_command)
+    with pytest.raises(ConsentNeededError) as caught:
+        require_consent(request, folder=tmp_path / "trusted")
+    assert "runs code with all your rights: a\\x1bb.py" in str(caught.value)
+    assert ("jackfield trust" in str(caught.value)) is by_command
+    require_consent(request, trust=True, folder=tmp_path / "trusted")
+    assert not (tmp_path / "trusted").exists()
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_missing_consent_lists_the_effects_and_the_ways_to_give_it(by_command: bool) -> None:
+    error = ConsentNeededError("/srv/my agent.yaml", ["runs code", "starts ls"], by_command=by_command)
+    way = "jackfield trust '/srv/my agent.yaml', or " if by_command else ""
+    assert str(error) == (
+        "/srv/my agent.yaml needs your consent, because it\n  - runs code\n  - starts ls\n"
+        f"If you want this: {way}pass --trust (in code: trust=True)"
+    )
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.effects, again.path, again.by_command) == (
+        ("runs code", "starts ls"),
+        "/srv/my agent.yaml",
+        by_command,
+    )

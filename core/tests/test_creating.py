@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jackfield import BasicAgent, create_agent, tool
-from jackfield.errors import ConfigError, PluginNotFoundError
+from jackfield.errors import BrokenPluginError, ConfigError, PluginNotFoundError
 from jackfield.plugins import PluginHost
 from jackfield.testing import ScriptedModel
 
@@ -95,3 +95,136 @@ def test_what_no_setting_names_may_be_missing_until_it_is_needed(site: Any) -> N
     settings = {"name": "look", "approval": "always", "size": 100}
     agent = create_agent("fncall", function_list=[settings], host=asking_for_searchers(site))
     assert agent.function_map.keys() == {"look"}
+
+
+# --- kinds and agents inside ---
+
+KINDS = """
+from jackfield.plugins import AgentSpec, hook
+
+@hook.agents
+def agents():
+    names = ("own", "free", "wrong", "pairs", "common")
+    return [AgentSpec(name=name, target=f"acme_kinds:{name.title()}") for name in names]
+"""
+CLASSES = """
+from typing import Unpack
+
+from jackfield import FnCallAgent
+from jackfield.agents import AgentOptions
+
+class Own(FnCallAgent):
+    def __init__(self, function_list=None, llm=None, *, size: int = 1, ratio: float | None = None, who=None, host=None):
+        super().__init__(function_list, llm, host=host)
+        self.size, self.ratio, self.who = size, ratio, who
+
+class Free(FnCallAgent):
+    def __init__(self, *, host=None, **anything):
+        super().__init__(host=host)
+        self.anything = anything
+
+class Pairs(FnCallAgent):
+    def __init__(self, agents=(), lead=None, **options):
+        super().__init__(**options)
+        self.agents, self.lead = agents, lead
+
+class Common(FnCallAgent):
+    def __init__(self, **options: Unpack[AgentOptions]):
+        super().__init__(**options)
+
+def Wrong(**options):
+    return 5
+"""
+
+
+@pytest.fixture
+def kinds(site: Any) -> PluginHost:
+    names = ("own", "free", "wrong", "pairs", "common")
+    modules = {"acme_light": KINDS, "acme_kinds": "from __future__ import annotations\n" + CLASSES}
+    site.add("acme", {f"agent.{name}": "acme_light" for name in names}, modules=modules)
+    host: PluginHost = site.host()
+    return host
+
+
+FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no kind": (5, {}, "kind must be a name such as 'fncall', a dict or an AgentConfig, not int"),
+    "no class": ("wrong", {}, "agent kind 'wrong' is not a subclass of jackfield.Agent"),
+    "no option": (
+        "own",
+        {"sice": 1},
+        "agent kind 'own' has no option 'sice'; did you mean 'size'? (its own options: ratio, size, who)",
+    ),
+    "no option of a core kind": ("fncall", {"x": 1}, "(its own options: none)"),
+    "the host in a configuration": (
+        {"agent": "common", "host": "here"},
+        {},
+        "agent kind 'common' has no option 'host'; known: adjustable",
+    ),
+    "a wrong type": ("own", {"size": "3"}, "option 'size' of agent kind 'own' must be int, not str"),
+    "a wrong type of several": (
+        "own",
+        {"ratio": "3"},
+        "option 'ratio' of agent kind 'own' must be float or None, not str",
+    ),
+    "history of a hand-off": (
+        "fncall",
+        {"handoffs": [{"agent": "basic", "history": "last"}]},
+        "the history of a hand-off must be 'all' or 'question', not 'last'",
+    ),
+    "a name in a configuration": ({"agent": "basic", "name": "clerk", "limits": {"turns": -1}}, {}, "agent clerk"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_what_cannot_be_made_is_told(kinds: PluginHost, case: str) -> None:
+    kind, options, text = FAULTS[case]
+    with pytest.raises((ConfigError, BrokenPluginError)) as caught:
+        create_agent(kind, host=kinds, **options)
+    assert text in str(caught.value)
+
+
+def test_a_missing_kind_names_its_component_and_what_is_close(kinds: PluginHost) -> None:
+    with pytest.raises(PluginNotFoundError, match="did you mean 'fncall'") as caught:
+        create_agent("fncal", host=kinds)
+    assert caught.value.component == "agent.fncal"
+    with pytest.raises(PluginNotFoundError) as caught:
+        create_agent("entirely_else", host=kinds)
+    assert "fncall" not in str(caught.value)
+
+
+def test_a_kind_gets_its_options_and_its_name(kinds: PluginHost) -> None:
+    own: Any = create_agent("own", host=kinds, size=3, ratio=1, who=object())
+    assert (own.kind, own.size, own.ratio, own.host) == ("own", 3, 1, kinds)
+    assert create_agent("acme/own", host=kinds, ratio=None).kind == "acme/own"
+    free: Any = create_agent("free", host=kinds, anything_at_all=1)
+    assert free.anything == {"anything_at_all": 1}
+
+
+def test_options_of_code_win_over_those_of_a_configuration(kinds: PluginHost) -> None:
+    config = {"agent": "own", "size": 3, "ratio": 0.5, "options": {}, "prompt": "not an option"}
+    del config["options"]
+    own: Any = create_agent(config, host=kinds, size=4)
+    assert (own.kind, own.size, own.ratio) == ("own", 4, 0.5)
+    assert create_agent({"agent": "own", "options": {"size": 7}}, host=kinds).size == 7  # type: ignore[attr-defined]
+
+
+def test_agents_inside_get_the_outer_model_unless_they_have_one(kinds: PluginHost) -> None:
+    outer, inner = ScriptedModel([]), ScriptedModel([])
+    pairs: Any = create_agent(
+        "pairs",
+        host=kinds,
+        llm=outer,
+        agents=[{"agent": "basic", "name": "a"}, {"agent": "fncall", "name": "b", "llm": None}, double],
+        lead={"agent": "own", "size": 2},
+        function_list=[{"agent": "basic", "name": "c", "description": "Is c."}, double],
+        handoffs=[{"agent": "basic", "name": "d", "description": "Is d.", "history": "question"}],
+    )
+    assert [type(one).__name__ for one in pairs.agents] == ["BasicAgent", "FnCallAgent", "FunctionTool"]
+    assert (pairs.lead.size, pairs.lead.llm, pairs.agents[0].llm, pairs.agents[1].llm) == (2, outer, outer, outer)
+    assert [*pairs.function_map] == ["c", "double", "transfer_to_d"]
+    [handoff] = pairs.handoffs
+    assert (handoff.history, handoff.agent.llm, handoff.agent.host) == ("question", outer, kinds)
+    with pytest.raises(PluginNotFoundError):
+        create_agent("pairs", host=kinds, llm=inner, lead={"agent": "basic", "llm": "gone:x"})
+    alone: Any = create_agent("pairs", host=kinds, lead={"agent": "basic"}, agents=("as", "it", "is"))
+    assert (alone.lead.llm, alone.agents) == (None, ("as", "it", "is"))

@@ -69,3 +69,49 @@ def test_a_text_without_lines_keeps_twice_as_much_of_its_beginning_as_of_its_end
 
 def test_a_text_that_just_fits_stays() -> None:
     assert cut_text("x" * 90, 90) == "x" * 90
+
+
+LINES = "\n".join(f"line {number:03}" for number in range(30))
+XYZ = f"{'x' * 70}\n{'y' * 29}\n{'z' * 101}"
+WIDE = 10**200  # a number cannot be cut
+CUTS: dict[str, tuple[Any, int, Any]] = {
+    "between lines": (
+        LINES, 90, f"{LINES[:53]}\n[… 189 characters left out …]\nline 027\nline 028\nline 029",
+    ),
+    "no line is near": (XYZ, 90, f"{'x' * 60}\n[… 112 characters left out …]\n{'z' * 30}"),
+    "elements": ([1] * 100, 60, [*[1] * 6, "[… 94 elements left out …]"]),
+    "a long first element": (
+        ["a" * 100, "b" * 10], 100,
+        [f"{'a' * 12}\n[… 82 characters left out …]\n{'a' * 6}", "[… 1 elements left out …]"],
+    ),
+    "one long element": (["a" * 100], 100, [f"{'a' * 12}\n[… 82 characters left out …]\n{'a' * 6}"]),
+    "a first element that cannot be cut": ([WIDE, 2], 100, ["[… 2 elements left out …]"]),
+    "two long values": (
+        {"a": "x" * 300, "b": "y" * 300, "c": 1}, 400,
+        {
+            "a": f"{'x' * 85}\n[… 172 characters left out …]\n{'x' * 43}",
+            "b": f"{'y' * 85}\n[… 172 characters left out …]\n{'y' * 43}",
+            "c": 1,
+        },
+    ),
+    "a value that cannot be cut": (
+        {"a": WIDE, "b": 1, "c": [1] * 200}, 200,
+        {"b": 1, "c": [*[1] * 33, "[… 167 elements left out …]"], "…": "[… 1 entries left out …]"},
+    ),
+    "room for half of a value": (
+        {"a": "x" * 300, "bb": 1}, 140, {"a": f"{'x' * 28}\n[… 258 characters left out …]\n{'x' * 14}", "bb": 1},
+    ),
+    "no room for half of a value": ({"a": "x" * 300, "bb": 1}, 120, {"bb": 1, "…": "[… 1 entries left out …]"}),
+    "letters outside of ASCII": (
+        {"k": ["é" * 50] * 20}, 200, {"k": ["é" * 50, "é" * 50, "[… 18 elements left out …]"]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CUTS)
+def test_a_cut_keeps_as_much_as_it_can(case: str) -> None:
+    value, limit, kept = CUTS[case]
+    if isinstance(value, str):
+        assert cut_text(value, limit) == kept
+    else:
+        assert cut_text(json.dumps(value, ensure_ascii=False), limit) == json.dumps(kept, ensure_ascii=False)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent, Message, tool
 from jackfield.agents import Event, Run
-from jackfield.agents._structured import choose_way
+from jackfield.agents._structured import choose_way, end_in_data
+from jackfield.answers import Form, form_of
 from jackfield.errors import BrokenPluginError, ConfigError, InvalidAnswerError
 from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, RunFinished, TextDelta
 from jackfield.messages import Usage
@@ -65,15 +68,29 @@ def test_a_kind_that_cannot_answer_by_a_tool_is_asked_in_words() -> None:
         choose_way(agent, "magic")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("attempts", [1, 2, 3])
+@pytest.mark.parametrize("options", [{"attempts": 1}, {"attempts": 2}, {}], ids=["1", "2", "default"])
 @pytest.mark.parametrize("text", ["", "no", '{"far": "perhaps"}'])
-def test_an_error_after_all_attempts_has_the_last_text_and_the_whole_usage(attempts: int, text: str) -> None:
-    model = ScriptedModel(lambda _: answer(text))
+def test_an_error_after_all_attempts_has_the_last_text_and_the_whole_usage(options: dict[str, int], text: str) -> None:
+    model, attempts = ScriptedModel(lambda _: answer(text)), options.get("attempts", 3)
     with pytest.raises(InvalidAnswerError, match=f"after {attempts} attempts") as caught:
-        FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=attempts, way="prompt")
+        FnCallAgent(llm=model).ask("Far?", output=FORM, way="prompt", **options)
     assert len(model.requests) == attempts
     assert caught.value.partial_text == text
     assert caught.value.usage == Usage(prompt_tokens=attempts, completion_tokens=attempts)
+
+
+class Unreadable(Form[Any]):
+    """A form by which no answer can be checked."""
+
+    def read(self, text: str) -> Any:
+        raise ConfigError("it takes too many steps")
+
+
+def test_a_form_that_cannot_be_checked_is_no_wrong_answer_and_is_not_asked_for_again() -> None:
+    model = ScriptedModel(lambda _: answer('{"far": true}'))
+    with pytest.raises(ConfigError, match="too many steps"):
+        FnCallAgent(llm=model).ask("Far?", output=Unreadable(FORM), attempts=3, way="prompt")
+    assert len(model.requests) == 1
 
 
 def test_attempts_see_the_answers_before_and_the_result_has_all_of_them() -> None:
@@ -86,6 +103,24 @@ def test_attempts_see_the_answers_before_and_the_result_has_all_of_them() -> Non
     assert result.usage.total_tokens == 6
     with pytest.raises(ConfigError, match="attempts must be at least 1"):
         FnCallAgent(llm=model).ask("Far?", output=FORM, attempts=0)
+
+
+def test_what_is_sent_back_is_recorded_before_the_model_answers_again() -> None:
+    model = ScriptedModel([answer("no"), answer("never"), answer('{"far": true}')])
+    agent = FnCallAgent(llm=model)
+    recorded: list[tuple[int, str]] = []
+
+    class Record:
+        async def added(self, messages: list[Message]) -> None:
+            recorded.extend((len(model.requests), message.role) for message in messages)
+
+    async def main() -> None:
+        run = replace(agent.make_run((Message("user", "Far?"),), "en"), record=Record())  # type: ignore[arg-type]
+        async for _ in end_in_data(agent, form_of(FORM), run, way="prompt", attempts=3):
+            pass
+
+    asyncio.run(main())
+    assert recorded == [(1, "user"), (2, "user")]
 
 
 def test_a_limit_ends_the_run_between_attempts_and_is_no_wrong_answer() -> None:
@@ -161,6 +196,7 @@ def test_the_answer_tool_has_a_name_that_no_other_tool_has(count: int) -> None:
     model = ScriptedModel([answer('{"far": true}')])
     FnCallAgent(tools, model).ask("Far?", output=FORM, way="tool")
     assert [function["name"] for function in model.requests[0].functions] == [*names[: count + 1]]
+    assert f"by calling the tool `{names[count]}`" in model.requests[0].messages[0].get_text_content()
 
 
 def test_the_form_follows_the_system_message_of_whoever_answers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,18 @@ def test_without_an_instant_it_is_today() -> None:
     before, line, after = datetime.now(UTC), get_current_date_str("en", 0), datetime.now(UTC)
     assert line in [get_current_date_str("en", 0, now=day) for day in (before, after)]
     assert get_current_date_str().startswith("Current date: ")
+
+
+@pytest.mark.parametrize(
+    ("lang", "hours", "text"),
+    [
+        ("en", 0, "Current date: Sunday, March 31, 2024"),
+        ("en", 1, "Current date: Monday, April 1, 2024"),
+        ("en", -23.5, "Current date: Sunday, March 31, 2024"),
+        ("zh", 0, "当前时间：2024年3月31日，星期日。"),
+        ("zh", 1, "当前时间：2024年4月1日，星期一。"),
+    ],
+)
+def test_the_date_is_that_of_the_zone(lang: Any, hours: float, text: str) -> None:
+    now = datetime(2024, 3, 31, 23, 30, tzinfo=UTC)
+    assert get_current_date_str(lang, hours, now=now) == text

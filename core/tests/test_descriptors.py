@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import BrokenPluginError
 from jackfield.hookspecs import HOOKS
-from jackfield.plugins import ComponentSpec, ToolSpec
+from jackfield.plugins import ComponentSpec, ToolsetSpec, ToolSpec
 from jackfield.plugins._faults import MAX_SCHEMA_BYTES, fault_of
 
 NO_TEXT = (5, None, b"x", ["x"])
@@ -45,7 +46,9 @@ def test_a_name_that_could_be_a_path_or_a_command_to_a_terminal_is_none(name: st
     assert "is not a valid name" in fault_of(tool(name=name))
 
 
-@pytest.mark.parametrize("target", ["", "m", "m:", ":T", "m:T:U", "m.n:T()", "m;n:T", "../m:T", "m:T\n", "1m:T"])
+@pytest.mark.parametrize(
+    "target", ["", "m", "m:", ":T", "m:T:U", "m.n:T()", "m;n:T", "../m:T", "m:T\n", "1m:T", "mü:T", "m:Tü"]
+)
 def test_a_target_that_is_no_module_and_name_is_refused(target: str) -> None:
     assert "'target'" in fault_of(tool(target=target))
     assert fault_of(tool(check=target)) == "" if not target else "'check'" in fault_of(tool(check=target))
@@ -133,3 +136,68 @@ def test_descriptors_are_values() -> None:
     assert tool() == tool()
     with pytest.raises(dataclasses.FrozenInstanceError):
         tool().name = "y"  # type: ignore[misc]
+
+
+# --- boundaries ---
+
+
+@pytest.mark.parametrize(
+    ("field", "most", "fault"),
+    [
+        ("summary", 500, "'summary' has 501 characters; the limit is 500"),
+        ("description", 16 << 10, "description has 16385 characters; the limit is 16384"),
+    ],
+)
+def test_a_text_may_have_as_many_characters_as_the_limit_says(field: str, most: int, fault: str) -> None:
+    assert fault_of(tool(**{field: "x" * most})) == ""
+    assert fault_of(tool(**{field: "x" * (most + 1)})) == fault
+
+
+def test_a_schema_may_have_as_many_bytes_as_the_limit_says() -> None:
+    def schema(size: int) -> dict[str, Any]:
+        empty: dict[str, Any] = {"type": "object", "description": ""}
+        return {**empty, "description": "x" * (size - len(json.dumps(empty)))}
+
+    assert fault_of(tool(parameters=schema(MAX_SCHEMA_BYTES))) == ""
+    assert fault_of(tool(parameters=schema(MAX_SCHEMA_BYTES + 1))) == (
+        f"'parameters' has {MAX_SCHEMA_BYTES + 1} bytes of JSON; the limit is {MAX_SCHEMA_BYTES}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"name": "x" * 64}, ""),
+        ({"name": "/" * 90}, f"{'/' * 80!r} is not a valid name: use at most 64 letters, digits, '_', '-' and '.'"),
+        ({"secrets": ("-" * 90,)}, f"the secret {'-' * 80!r} is not a valid name of an environment variable"),
+        ({"target": "-" * 90}, f"'target' must be 'module:name', not {'-' * 80!r}"),
+        ({"config": "m"}, "'config' must be 'module:name', not 'm'"),
+        ({"check": "m"}, "'check' must be 'module:name', not 'm'"),
+        ({"timeout_s": 0}, "'timeout_s' must be more than 0, not 0"),
+        ({"timeout_s": -1.5}, "'timeout_s' must be more than 0, not -1.5"),
+        ({"timeout_s": 0.001}, ""),
+        ({"description": {}}, "'description' has no text in any language"),
+        (
+            {"required_by": {"a": "tool"}},
+            "'required_by' needs settings, but 'config' does not name a class of settings",
+        ),
+        ({"required_by": {"a": "tool"}, "config": "m:C"}, ""),
+        ({"summary": "a\nb\tc"}, ""),
+        ({"summary": "a\rb"}, "summary contains a character that cannot be shown, such as an escape sequence"),
+        ({"network": ("\x1b" + "x" * 90,)}, None),
+        ({"parameters": {"type": "array"}}, "'parameters' must be a JSON Schema of the type 'object', not 'array'"),
+    ],
+    ids=str,
+)
+def test_a_fault_is_told_as_the_end_of_a_sentence(values: dict[str, Any], fault: str | None) -> None:
+    if fault is None:
+        assert fault_of(tool(**values)).startswith("host '\\x1bxxx")
+    else:
+        assert fault_of(tool(**values)) == fault
+
+
+def test_a_set_names_its_tools_or_a_target() -> None:
+    named = {"name": "x", "tools": ("a",), "summary": "Tools."}
+    assert fault_of(ToolsetSpec(**named)) == ""
+    assert fault_of(ToolsetSpec(**{**named, "tools": ()}, target="m:T")) == ""
+    assert "'target'" in fault_of(ToolsetSpec(**{**named, "tools": ()}))

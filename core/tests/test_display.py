@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from typing import Any
 
 import nbformat
@@ -14,7 +15,7 @@ from markdown_it import MarkdownIt
 from nbclient import NotebookClient
 
 from jackfield import FnCallAgent, Message, RunResult, ToolResult, tool
-from jackfield.display import markdown_of, pictures_in
+from jackfield.display import ProgressOutput, markdown_of, pictures_in, show
 from jackfield.messages import ContentItem
 from jackfield.testing import ScriptedModel, answer, calls
 
@@ -208,3 +209,155 @@ def test_a_notebook_shows_the_progress_until_the_first_turn(tmp_path: Any) -> No
     assert client.texts == ["connecting to a server", ""] * 2
     for cell in notebook.cells[1:]:
         assert [output["data"]["text/plain"] for output in cell["outputs"]] == [""]
+
+
+# --- what is shown of each message, without a notebook ---
+
+
+def test_roles_names_and_reasoning_are_shown() -> None:
+    history = [
+        Message("system", "Be brief."),
+        Message("user", "one\ntwo"),
+        Message("assistant", "So.", reasoning_content="because\n<b>"),
+        Message("assistant", ""),
+    ]
+    assert markdown_of(history) == (
+        "**system:** Be brief.\n\n**user:**\n\none\ntwo\n\n"
+        "<details><summary>Reasoning</summary>\n\nbecause\n<\u2060b>\n\n</details>\n\nSo."
+    )
+
+
+def test_a_call_is_shown_with_its_result_and_a_result_without_a_call_by_itself() -> None:
+    call = Message("assistant", "", function_call={"name": "add", "arguments": '{"a":1}'}, extra={"function_id": "1"})
+    alone = Message("function", "3", name="add", extra={"function_id": "9"})
+    assert markdown_of([call]) == (
+        "<details><summary>Called <code>add</code></summary>\n\n"
+        '```json\n{\n  "a": 1\n}\n```\n\n*no result*\n\n</details>'
+    )
+    assert markdown_of([alone]) == (
+        "<details><summary>Result of <code>add</code></summary>\n\n```text\n3\n```\n\n</details>"
+    )
+    both = markdown_of([call, Message("function", "3", name="add", extra={"function_id": "1"})])
+    assert both.count("<details>") == 1
+    assert "```text\n3\n```" in both
+    broken = Message("assistant", "", function_call={"name": "add", "arguments": "{"})
+    told = markdown_of([broken, Message("function", "3", name="x")])
+    assert "```json\n{\n```\n\n*no result*" in told
+
+
+@pytest.mark.parametrize(
+    ("length", "cut"), [(4000, ""), (4001, "… (4001 characters in all)"), (10_000, "… (10 thousand characters in all)")]
+)
+def test_a_result_is_shown_up_to_4000_characters(length: int, cut: str) -> None:
+    shown = markdown_of([Message("function", "z" * length, name="f")])
+    assert shown.count("z") == min(length, 4000)
+    assert cut in shown
+    assert ("in all" in shown) is bool(cut)
+
+
+def test_code_of_an_answer_is_shown_whole_and_fences_are_longer_than_those_in_them() -> None:
+    code = "y" * 5000
+    assert markdown_of([Message("assistant", f"```\n{code}\n```")]).count("y") == 5000
+    assert markdown_of([Message("function", "````\nx", name="f")]).count("`````") == 2
+
+
+@pytest.mark.parametrize(
+    ("item", "note"),
+    [
+        ({"image": "data:image/png;base64,AAAA"}, "[image, 26 characters]"),
+        ({"image": f"data:image/png;base64,{'A' * 600_000}"}, "[image, 600 thousand characters]"),
+        ({"file": f"https://acme.example/a/{'b' * 90}"}, f"[file: {'b' * 80}]"),
+        ({"audio": {"data": "AAAA", "format": "wav"}}, "[audio]"),
+    ],
+)
+def test_what_is_not_text_is_named(item: Any, note: str) -> None:
+    assert markdown_of([Message("assistant", [{"text": "See"}, item])]) == f"See\n\n{note}"
+
+
+def test_lists_below_an_answer_are_in_one_order_and_safe() -> None:
+    history = [Message("assistant", "So.")]
+    told = markdown_of(
+        history, sources=["a.pdf", "b\n<b>"], warnings=["no & way"], waiting=["pay", "<x"], stop_reason="token_limit"
+    )
+    assert told == (
+        "So.\n\nSources: a.pdf; b &lt;b>\n\nWarnings:\n\n- no &amp; way\n\n"
+        "Waiting for approval: <code>pay</code>, <code>&lt;x</code>"
+    )
+    cited = markdown_of(history, sources=["a.pdf"], citations=["[1] a.pdf", "[2] !["], stop_reason="turn_limit")
+    assert cited == "So.\n\nCitations:\n\n- [1] a.pdf\n- [2] !\u2060[\n\n*The run ended early: turn limit.*"
+
+
+# --- publishing ---
+
+
+class _Notebook:
+    """Stands in for IPython, and keeps what is published."""
+
+    def __init__(self, *, kernel: bool = True) -> None:
+        self.published: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self.display_pub = self
+        if kernel:
+            self.kernel = object()
+
+    def get_ipython(self) -> _Notebook:
+        return self
+
+    def publish(self, data: dict[str, Any], **options: Any) -> None:
+        self.published.append(data)
+        self.calls.append(options)
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> _Notebook:
+    made = _Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", made)  # type: ignore[arg-type]
+    return made
+
+
+@pytest.mark.parametrize("count", [1, 20, 21])
+def test_twenty_pictures_are_shown_at_most(notebook: _Notebook, count: int) -> None:
+    messages = [Message("assistant", [ContentItem(text="See"), *[ContentItem(image=PICTURE)] * count])]
+    show("**a**", "a", messages)
+    first, *pictures = notebook.published
+    assert first == {"text/markdown": "**a**", "text/plain": "a"}
+    shown = [data for data in pictures if "image/png" in data]
+    assert len(shown) == min(count, 20)
+    assert base64.b64decode(shown[0]["image/png"]) == PIXEL * 500
+    assert shown[0]["text/plain"] == "<picture>"
+    notes = [data["text/plain"] for data in pictures if "image/png" not in data]
+    assert notes == (["*More than 20 pictures: the rest are in the messages.*"] if count > 20 else [])
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
+def test_pictures_of_known_kinds_are_shown(kind: str) -> None:
+    image = f"data:image/{kind};base64,{base64.b64encode(PIXEL).decode()}"
+    broken = ContentItem(image="data:image/png;base64,AAA")
+    messages = [Message("assistant", [broken, ContentItem(image=image)])]
+    assert list(pictures_in(messages)) == [(f"image/{kind}", PIXEL)]
+
+
+def test_one_line_of_progress_is_replaced_and_emptied(notebook: _Notebook) -> None:
+    output = ProgressOutput()
+    output.clear()
+    assert notebook.published == []
+    for text in ("one", "two"):
+        output.show(text)
+    output.clear()
+    output.show("again")
+    assert [data["text/plain"] for data in notebook.published] == ["one", "two", "", "again"]
+    assert [options["update"] for options in notebook.calls] == [False, True, True, False]
+    ids = [options["transient"]["display_id"] for options in notebook.calls]
+    assert (ids[0], len(set(ids))) == (ids[1], 2)
+    assert ids[0] != ids[3]
+
+
+@pytest.mark.parametrize("module", [None, _Notebook(kernel=False)], ids=["no IPython", "IPython on a terminal"])
+def test_progress_is_shown_in_notebooks_alone(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    if module is not None:
+        monkeypatch.setitem(sys.modules, "IPython", module)
+    output = ProgressOutput()
+    output.show("one")
+    output.clear()
+    assert module is None or module.published == []

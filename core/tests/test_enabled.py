@@ -62,7 +62,10 @@ from jackfield.plugins import ObserverSpec, ProcessorSpec, ToolSpec, hook
 
 @hook.processors
 def processors():
-    return [ProcessorSpec(name="shout", target="{name}_shout:Shout", config="{name}_shout:ShoutConfig")]
+    network = frozenset({{"network"}})
+    return [
+        ProcessorSpec(name="shout", target="{name}_shout:Shout", config="{name}_shout:ShoutConfig", effects=network)
+    ]
 
 @hook.observers
 def observers():
@@ -86,9 +89,11 @@ def install(site: Any) -> Any:
     return put
 
 
-def ask(host: PluginHost, config: Any = None) -> str:
+def ask(host: PluginHost, config: Any = None, **options: Any) -> str:
     model = ScriptedModel([answer("hello")], config=config, host=host)
-    return str(FnCallAgent([], model, host=host).run_nonstream([{"role": "user", "content": "Hi"}])[-1]["content"])
+    return str(
+        FnCallAgent([], model, host=host, **options).run_nonstream([{"role": "user", "content": "Hi"}])[-1]["content"]
+    )
 
 
 # --- processors ---
@@ -113,6 +118,12 @@ def test_a_processor_that_is_named_in_a_configuration_acts_without_being_enabled
     config = {"model": "scripted", "processors": [{"name": "shout", "mark": "…"}]}
     assert ask(site.host(), config=config) == "HELLO…"
     assert ask(site.host(enabled=("processor.shout",)), config=config) == "HELLO…", "and not twice if it is both"
+
+
+def test_what_an_agent_forbids_its_tools_does_not_keep_a_processor_from_acting(site: Any, install: Any) -> None:
+    install("acme")
+    host = site.host(enabled=("processor.shout",))
+    assert ask(host, forbid=["network"]) == ask(host) != "hello"
 
 
 def test_settings_that_do_not_fit_are_named_before_anything_is_asked(site: Any, install: Any) -> None:
@@ -146,6 +157,10 @@ def test_a_deny_of_the_user_wins_over_being_enabled(site: Any, install: Any, rul
     install("acme")
     assert ask(site.host(enabled=("processor.shout",), **rule)) == "hello"
     if "safe" not in rule:
+        install("other")
+        assert ask(site.host(enabled=("processor.shout",), **rule)) == "HELLO!", "one of two is left"
+        rule = {"block": frozenset({"acme", "other"})}
+        assert ask(site.host(enabled=("processor.shout",), **rule)) == "hello"
         with pytest.raises(PluginBlockedError):
             ask(site.host(enabled=("processor.shout",), strict=True, **rule))
 

@@ -11,11 +11,14 @@ import pytest
 
 from jackfield.errors import (
     AmbiguousPluginError,
+    InDoubtError,
     JackfieldError,
     LimitReachedError,
     MissingSecretError,
+    ModelServiceError,
     RateLimitedError,
     ToolServiceError,
+    ToolTimeoutError,
 )
 from jackfield.secrets import forget_locals
 from jackfield.settings import config_path
@@ -97,3 +100,16 @@ def test_an_error_that_was_being_handled_outside_keeps_its_local_variables() -> 
     error.__context__ = outside
     forget_locals(error, outside=outside)
     assert (local_variables(error), local_variables(outside)) == ([], ["key"])
+
+
+def test_errors_have_their_facts() -> None:
+    model = ModelServiceError("m", backend="b", code="c", status=5, retry_after_s=1.5, request_id="r", partial_text="p")
+    facts = (model.message, model.backend, model.code, model.status, model.retry_after_s, model.request_id)
+    assert (*facts, model.partial_text) == ("m", "b", "c", 5, 1.5, "r", "p")
+    tool = ToolServiceError("m", code="c", may_be_done=True)
+    assert (tool.message, tool.code, tool.may_be_done) == ("m", "c", True)
+    late = ToolTimeoutError("m", code="c", still_running=True, may_be_done=True)
+    assert (late.code, late.still_running, late.may_be_done) == ("c", True, True)
+    doubt = InDoubtError("m", agent="a", call_id="c", place="p", question="q", is_refused=True)
+    assert (doubt.agent, doubt.call_id, doubt.place, doubt.question, doubt.is_refused) == ("a", "c", "p", "q", True)
+    assert LimitReachedError("m", limit="runs").limit == "runs"

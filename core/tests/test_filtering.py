@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
 from jackfield.retrieval import Chunk, Corpus, Where, check_metadata
+from jackfield.retrieval._filtering import document_values, kind_of, kinds_in, position_values
 
 CHUNK = Chunk(
     "1",
@@ -132,3 +133,93 @@ def test_a_name_that_looks_like_a_part_of_an_expression_is_a_name(name: str) -> 
     for where in ({"name": name}, {"path": f"{name}/*"}, {"path": f"*/{name}"}, {"name": [f"{name[:-1]}?", "x"]}):
         assert 0 in corpus.select(Where.parse(where)), where
     assert 0 not in corpus.select(Where.parse({"path": "g1_0/*"}))
+
+
+VALUES: dict[str, Any] = {
+    "year": 2024, "path": "reports/Q1/a.pdf", "part": "x.zip › b.pdf", "author": ("Ada", "Bob"), "draft": True,
+    "title": "One [1]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("where", "matches"),
+    [
+        ({"year": 2024}, True), ({"year": 2024.0}, True), ({"year": "2024"}, False), ({"year": [2023, 2024]}, True),
+        ({"year": {"gte": 2024, "lte": 2024}}, True), ({"year": {"gt": 2024}}, False), ({"year": {"lt": 2024}}, False),
+        ({"year": {"gt": 2023, "lt": 2025}}, True), ({"year": {"not": 2024}}, False), ({"year": {"not": [1, 2]}}, True),
+        ({"draft": True}, True), ({"draft": 1}, False), ({"draft": False}, False), ({"gone": "x"}, False),
+        ({"gone": {"not": "x"}}, True), ({"gone": {"gt": 1}}, False), ({"author": "ada"}, True),
+        ({"author": "A*"}, True),
+        ({"author": "Cleo"}, False), ({"author": {"not": "Bob"}}, False), ({"author": {"gt": "B"}}, True),
+        ({"path": "a.pdf"}, True), ({"path": "q1/*"}, True), ({"path": "/a.pdf"}, False), ({"path": "1/a.pdf"}, False),
+        ({"path": r"reports\Q1\a.pdf"}, True), ({"part": "b.pdf"}, True), ({"part": "x.zip*"}, True),
+        ({"title": "one [1]"}, True), ({"title": "One 1"}, False), ({"title": "O?e*"}, True), ({"title": "[1]"}, False),
+        ({"year": 2024, "draft": False}, False), ({}, True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_filter_means_what_it_says(where: dict[str, Any], matches: bool) -> None:
+    assert Where.parse(where).matches(VALUES) is matches
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (5, "where must be a dict such as"), ({5: 1}, "where: keys must be texts, not 5"),
+        ({"": 1}, "where: keys must be texts, not ''"), ({"a": {}}, "where: a must be a value, a list, or a dict of"),
+        ({"a": {"ge": 1}}, "where: a must be a value, a list, or a dict of gt, gte, lt, lte, not; for example"),
+        ({"a": {"gt": [1, 2]}}, "where: a: gt needs one number or text"),
+        ({"a": {"gt": True}}, "where: a: gt needs one number or text"),
+        ({"a": []}, "where: a must be a text, a number, true or false, or a list of them, not []"),
+        ({"a": [None]}, "where: a must be a text, a number, true or false, or a list of them, not [None]"),
+        ({"a": [1, "b"]}, "where: the values of a must be of one kind, not [1, 'b']"),
+        ({"a": [1, True]}, "where: the values of a must be of one kind, not [1, True]"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_filter_that_is_none_is_told_why(where: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Where.parse(where)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_filter_is_compared_with_the_documents() -> None:
+    where = Where.parse({"year": 2024, "page": {"gt": 1}, "day": date(2024, 1, 2)})
+    assert Where.parse(where) is where
+    checked = where.check({"year": ["number"], "page": ["number"], "day": ["text", "number"]})
+    assert (checked.conditions, checked.is_checked) == (where.conditions, True)
+    assert (where.is_of_documents, where.of_documents().is_of_documents) == (False, True)
+    assert [one.key for one in checked.of_documents().conditions] == ["year", "day"]
+    assert checked.of_documents().is_checked
+    with pytest.raises(ConfigError, match="where: no document has 'yaer'; did you mean 'year'"):
+        Where.parse({"yaer": 1}).check({"year": ["number"]})
+    with pytest.raises(ConfigError, match="where: year is number or text, and True is true or false"):
+        Where.parse({"year": True}).check({"year": ["text", "number"]})
+
+
+def test_the_values_of_a_chunk_are_those_of_its_document_and_its_place() -> None:
+    values = document_values(r"C:\data\A.PDF", "T", {"year": 1})
+    assert values == {"year": 1, "path": "C:/data/A.PDF", "name": "A.PDF", "type": "pdf", "title": "T"}
+    assert document_values("README", "", {})["type"] == ""
+    assert position_values(None, ("a",), "") == {"heading": ("a",)}
+    assert position_values(3, (), "p") == {"heading": (), "page": 3, "part": "p"}
+    assert [kind_of(one) for one in (True, 1, 1.5, "a")] == ["true or false", "number", "number", "text"]
+    kinds = kinds_in([{"year": 1}, {"year": "x"}, {"draft": True}])
+    assert (kinds["year"], kinds["draft"], kinds["page"]) == ({"number", "text"}, {"true or false"}, {"number"})
+
+
+@pytest.mark.parametrize(
+    ("value", "checked"),
+    [("a", "a"), (1, 1), (True, True), (date(2024, 1, 2), "2024-01-02"), (["a", "b"], ("a", "b")), ([], None),
+     (["a", 1], None), (None, None), ({}, None)],
+    ids=str,
+)  # fmt: skip
+def test_metadata_are_texts_numbers_and_flags(value: Any, checked: Any) -> None:
+    if checked is not None:
+        assert check_metadata({"k": value}) == {"k": checked}
+    else:
+        with pytest.raises(ConfigError, match="metadata: k must be a text, a number, true, false or a list of texts"):
+            check_metadata({"k": value})
+    for key in ("", "path", "page", "title"):
+        with pytest.raises(ConfigError, match=f"x: '{key}' cannot be set; choose a name other than"):
+            check_metadata({key: "a"}, what="x")

@@ -277,6 +277,43 @@ def test_a_blocked_distribution_is_not_reached_by_whoever_lists_its_files_or_non
     assert "acme_light" not in sys.modules
 
 
+def test_a_distribution_without_a_record_reaches_no_file_of_another(site: Any) -> None:
+    site.add("acme", {"tool.own": "acme_light"}, modules={"acme_light": tool("acme")})
+    site.add("evil", {"tool.search": "acme_light"})
+    (site.metadata("evil") / "RECORD").unlink()
+    with pytest.raises(BrokenPluginError, match="acme_light, which is one of the files of acme"):
+        says(site.host())
+
+
+@pytest.mark.parametrize("blocked", ["acme", "zeta"])
+def test_each_of_those_that_list_a_file_may_be_blocked(site: Any, blocked: str) -> None:
+    site.add("acme", {"tool.own": "acme_light"}, modules={"acme_light": tool("blocked")})
+    site.add("zeta", {"tool.last": "acme_light"})
+    site.add("evil", {"tool.search": "acme_light"})
+    for name in ("zeta", "evil"):
+        record(site, name, "acme_light.py")
+    with pytest.raises(PluginError, match=f"one of the files of {blocked}"):
+        says(site.host(block=frozenset({blocked})))
+    assert "acme_light" not in sys.modules
+
+
+def test_all_who_share_a_file_are_named_also_behind_a_link(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("acme", {"tool.search": "acme_light"}, modules={"acme_light": tool("acme")})
+    for name in ("twin", "zeta"):
+        site.add(name, {f"tool.{name}": "acme_light"})
+        record(site, name, "acme_light.py")
+    (tmp_path / "link").symlink_to(site.folder, target_is_directory=True)
+    for is_linked in (False, True):
+        if is_linked:
+            monkeypatch.syspath_prepend(str(tmp_path / "link"))
+        host = site.host()
+        doubt = host.policy.unproven(host.find("tool", "search"))
+        assert doubt.startswith("shares the file acme_light.py with ")
+        assert sorted(doubt.rpartition(" with ")[2].split(", ")) == ["twin", "zeta"]
+
+
 @pytest.mark.parametrize("module", ["os", "antigravity", "zipimport", "jackfield.sync"])
 def test_an_entry_point_into_something_that_was_there_before_is_refused(site: Any, module: str) -> None:
     site.add("evil", {"tool.search": module})

@@ -56,6 +56,7 @@ def test_any_text_is_read_or_is_a_value_error(text: str) -> None:
             r'{"re": "\d+\.\u00e9", "path": "C:\Users", "x": "\ud83d\ude00\n",}',
             {"re": "\\d+\\.é", "path": "C:\\Users", "x": "😀\n"},
         ),
+        (r'{"path": "C:\Temp\New\Bin\Files\R",}', {"path": r"C:\Temp\New\Bin\Files\R"}),  # no tabs, nor line ends
         ("{“a”: “b”}", {"a": "b"}),
         ('{"a": [{"b": 1}}', {"a": [{"b": 1}]}),
         ('{"a": [1, {"b": [2', {"a": [1, {"b": [2]}]}),

@@ -98,6 +98,11 @@ def _entries_of(value: Any) -> list[Any]:
         {"enum": [1]},
         {"type": "text"},
         {"minLength": True},
+        {"properties": {"a": 5}},
+        {"properties": [], "type": "object"},
+        {"additionalProperties": "no"},
+        {"items": [{"type": "string"}]},
+        {"required": [1]},
     ],
 )
 def test_a_schema_with_any_other_keyword_is_left_to_the_library(schema: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent
-from jackfield.errors import InvalidMessageError, JackfieldError
+from jackfield.errors import InvalidMessageError, JackfieldError, ToolArgumentError
 from jackfield.messages import (
     ContentItem,
     FunctionCall,
@@ -20,6 +20,7 @@ from jackfield.messages import (
     as_message,
     as_messages,
     read_arguments,
+    refuse_empty_question,
 )
 from jackfield.testing import ScriptedModel, answer
 
@@ -169,3 +170,136 @@ def test_a_refused_change_leaves_a_message_as_it_was() -> None:
         with pytest.raises(InvalidMessageError):
             setattr(message, name, value)
     assert message == Message("user", "x")
+
+
+# --- errors to the letter ---
+
+
+FIELDS = "role, content, reasoning_content, name, function_call, extra, origin"
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "a role": (
+        lambda: Message("robot", "x"),
+        "'role' of a Message is not valid: 'robot' is not a valid role: use one of system, user, assistant, function",
+    ),
+    "the role of OpenAI": (
+        lambda: Message("tool", "x"),
+        "'role' of a Message is not valid: 'tool' is not a valid role: use one of system, user, assistant, function; "
+        "the result of a tool is 'function' here",
+    ),
+    "a role that is no text": (
+        lambda: Message(5, "x"),  # type: ignore[arg-type]
+        "'role' of a Message is not valid: a value of type int is not a valid role: use one of system, user, "
+        "assistant, function",
+    ),
+    "a key": (
+        lambda: Message("user", "x", nam="y"),
+        f"'nam' of a Message is not valid: Extra inputs are not permitted (its fields are {FIELDS})",
+    ),
+    "a result without a name": (
+        lambda: Message("function", "x"),
+        "a Message is not valid: a function message needs `name`, the tool whose result it is",
+    ),
+    "a content": (
+        lambda: Message("user", 5),  # type: ignore[arg-type]
+        "'content' of a Message is not valid: Input should be a valid string or Input should be a valid list",
+    ),
+    "an item": (
+        lambda: ContentItem(text=1),
+        "'text' of a ContentItem is not valid: Input should be a valid string",
+    ),
+    "a call": (lambda: FunctionCall("f"), "'arguments' of a FunctionCall is not valid: Field required"),
+    "a key that is no text": (
+        lambda: Message("user", "x", extra={"a": 1}, b=2).replace(c=3),
+        f"'b' of a Message is not valid: Extra inputs are not permitted (its fields are {FIELDS})",
+    ),
+    "a dict with another key": (
+        lambda: as_message({"role": "user", "content": "x", "nam": 1}),
+        "a message has no key 'nam'; did you mean 'name'?; put your own data into 'extra'",
+    ),
+    "a dict with a key that is no text": (
+        lambda: as_message({"role": "user", 5: 1}),  # type: ignore[dict-item]
+        f"a message has no key of type int; known: {', '.join(sorted(FIELDS.split(', ')))}; put your own data into "
+        f"'extra'",
+    ),
+    "a dict without a role": (
+        lambda: as_message({"content": "x"}),
+        "a message needs 'role', one of system, user, assistant, function",
+    ),
+    "a question without content": (
+        lambda: as_message({"role": "user"}),
+        "a user message needs 'content', a text or a list of items",
+    ),
+    "no message": (
+        lambda: as_message(5),  # type: ignore[arg-type]
+        "a message is a Message or a dict with 'role' and 'content', not int",
+    ),
+    "no messages": (
+        lambda: as_messages(5),  # type: ignore[arg-type]
+        "messages are a text, a message, or a list of messages, not int: pass them",
+    ),
+    "bytes": (
+        lambda: as_messages(b"x"),  # type: ignore[arg-type]
+        "messages are a text, a message, or a list of messages, not bytes: pass them",
+    ),
+    "one of two": (
+        lambda: as_messages([{"role": "user", "content": "x"}, {"role": "user"}]),
+        "message 2 of 2: a user message needs 'content', a text or a list of items",
+    ),
+    "one of one": (
+        lambda: as_messages([{"role": "user"}]),
+        "a user message needs 'content', a text or a list of items",
+    ),
+    "an empty text": (
+        lambda: as_messages(" \n"),
+        "the question is empty: write a text, or pass [] to continue a history",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_message_that_is_none_is_told_what_to_write(case: str) -> None:
+    make, text = REFUSED[case]
+    with pytest.raises(InvalidMessageError) as caught:
+        make()
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("role", "robot", "'role' of a Message is not valid"),
+        ("nothing", 1, "'nothing' of a"),
+        ("role", "function", ""),
+    ],
+)
+def test_a_refused_assignment_says_which_field_cannot_be_set(name: str, value: Any, said: str) -> None:
+    message = Message("user", "x", extra={"a": 1})
+    with pytest.raises(InvalidMessageError) as caught:
+        setattr(message, name, value)
+    assert said in str(caught.value)
+    assert message.model_dump() == {"role": "user", "content": "x", "extra": {"a": 1}}
+
+
+def test_arguments_that_are_no_json_have_a_cause_and_others_have_none() -> None:
+    assert read_arguments("f", " ") == read_arguments("f", {}) == {}
+    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be one JSON object: ") as caught:
+        read_arguments("f", "hello")
+    assert caught.value.__cause__ is not None
+    with pytest.raises(ToolArgumentError, match="the arguments of 'f' must be a JSON object, not list") as caught:
+        read_arguments("f", "[1]")
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("content", "is_empty"),
+    [("", True), (" \n", True), ([], True), ("a", False), ([ContentItem(image="https://h/a.png")], False)],
+)
+def test_only_a_question_of_the_user_can_be_empty(content: Any, is_empty: bool) -> None:
+    refuse_empty_question([])
+    refuse_empty_question([Message("assistant", content)])
+    refuse_empty_question([Message("user", content), Message("assistant", "a")])
+    if is_empty:
+        with pytest.raises(InvalidMessageError, match="the question is empty"):
+            refuse_empty_question([Message("user", "a"), Message("user", content)])
+    else:
+        refuse_empty_question([Message("user", content)])

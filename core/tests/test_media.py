@@ -36,6 +36,7 @@ def test_a_file_becomes_a_data_uri_with_the_type_its_bytes_show(tmp_path: Path, 
         (b"root:x:0:0:root:/root:/bin/bash\n", "of an unknown type"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "of an unknown type"),
         (b"%PDF-1.7\n\0", "of an unknown type"),
+        (b"\x30\x82\0\xffa key", "of an unknown type"),
         (WAV, "is audio/wav, but should be an image"),
     ],
 )

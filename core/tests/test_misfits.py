@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from jackfield.errors import BrokenPluginError
 from jackfield.plugins import Misfit, misfit_of
-from jackfield.plugins._misfits import explain_error
+from jackfield.plugins._misfits import explain_error, misfit_between
 from tests.support.site import FakeSite
 
 LIBRARY = """
@@ -110,3 +111,12 @@ def test_the_command_follows_from_the_requirement(
     misfit = misfit_of(fail("as_import", (requires,), version))
     assert misfit is not None
     assert misfit.command == command
+
+
+def test_a_package_and_itself_are_no_misfit(site: Any) -> None:
+    site.add("wool", version="1.0", modules={"wool": ""})
+    site.add("mill", version="2.0", modules={"mill": ""})
+    assert misfit_between("wool", "wool", "x") is None
+    assert misfit_between("mill", "wool", "wool.x") == Misfit(
+        "mill 2.0", "wool.x", "wool 1.0", "pip install --upgrade mill wool"
+    )

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield import BaseChatModel, FnCallAgent, create_agent
+from jackfield.agents import AgentConfig
+from jackfield.agents._components import components_of, config_of, missing_components, models_in
+from jackfield.agents._missing import unset_secrets
 from jackfield.config import LLMConfig
 from jackfield.errors import MissingSecretError, PluginNotFoundError
 from jackfield.events import ModelEvent, ModelFinished
@@ -32,6 +35,10 @@ AGENTS: Mapping[str, tuple[Callable[[PluginHost], object], set[str]]] = {
     "with objects": (
         lambda host: create_agent("fncall", llm=ScriptedModel([]), function_list=[print_it, *TOOLS], host=host),
         PACKAGES - {"jackfield-openai"},
+    ),
+    "with several tools of one package": (
+        lambda host: FnCallAgent(["read_file", "write_file"], "openai:x", host=host),
+        {"jackfield-files", "jackfield-openai"},
     ),
     "with a configuration of a model": (
         lambda host: FnCallAgent(TOOLS, LLMConfig(model="x", model_type="openai"), host=host), PACKAGES,
@@ -177,6 +184,26 @@ def test_all_keys_that_are_not_set_are_in_one_error(site: FakeSite, monkeypatch:
     assert "Also not set" not in str(alone.value)
 
 
+@pytest.mark.parametrize(
+    ("config", "unset"),
+    [({"model": "x"}, ["LOCKED_KEY (llm 'locked')"]), ({"model": "x", "base_url": "http://h.example/v1"}, [])],
+    ids=["the provider's own server", "a server of one's own"],
+)
+def test_the_key_of_a_model_is_missing_only_for_its_providers_own_server(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], unset: list[str]
+) -> None:
+    light = """
+from jackfield.plugins import LLMSpec, hook
+
+@hook.llms
+def llms():
+    return [LLMSpec(name="locked", target="acme:Model", secrets=("LOCKED_KEY",))]
+"""
+    site.add("acme", {"llm.locked": "acme_light"}, modules={"acme_light": light})
+    monkeypatch.delenv("LOCKED_KEY", raising=False)
+    assert unset_secrets(FnCallAgent([], Locked(config), host=site.host())) == unset
+
+
 def test_a_part_that_a_run_finds_missing_is_told_with_the_others(site: FakeSite, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").touch()
     host = site.host()
@@ -200,3 +227,109 @@ def test_importing_a_submodule_from_the_package_looks_for_no_similar_names(tmp_p
     with Forks("import sys") as forks:
         done = forks.run(program, cwd=tmp_path, env={"HOME": str(tmp_path)})
     assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+# --- the components of a configuration ---
+
+COMPONENTS: Mapping[str, tuple[Mapping[str, Any], list[str]]] = {
+    "nothing": ({}, []),
+    "a kind of the core": ({"agent": "basic"}, []),
+    "another kind": ({"agent": "acme/react"}, ["agent.acme/react"]),
+    "a model": ({"llm": "openai:x"}, ["llm.openai"]),
+    "models to choose": ({"llm": "openai:x", "models": ["anthropic:y"]}, ["llm.openai", "llm.anthropic"]),
+    "a server of one's own": ({"llm": {"model": "x", "model_server": "http://h/v1"}}, ["llm.openai"]),
+    "processors": (
+        {
+            "llm": {
+                "model": "x",
+                "model_type": "openai",
+                "processors": ["cache", {"name": "fallback", "to": "anthropic:y"}],
+            }
+        },
+        ["llm.openai", "processor.cache", "processor.fallback", "llm.anthropic"],
+    ),
+    "a call format": (
+        {"llm": {"model": "x", "model_type": "openai", "generate_cfg": {"fncall_prompt_type": "nous"}}},
+        ["llm.openai", "call_format.nous"],
+    ),
+    "the model's own call format": (
+        {"llm": {"model": "x", "model_type": "openai", "generate_cfg": {"fncall_prompt_type": "native"}}},
+        ["llm.openai"],
+    ),
+    "tools": ({"function_list": ["a", "acme/b", {"name": "c", "size": 3}]}, ["tool.a", "tool.acme/b", "tool.c"]),
+    "models in the settings of a tool": (
+        {
+            "function_list": [
+                {
+                    "name": "judge",
+                    "by": {"model": "x", "model_type": "openai"},
+                    "also": ["anthropic:y", {"z": "openai:w"}],
+                },
+                {"name": "odd", "model": "a name of something else", "time": "12:30", "tuple": [5, None]},
+            ]
+        },
+        ["tool.judge", "llm.openai", "llm.anthropic", "llm.openai", "tool.odd"],
+    ),
+    "observers and a store": (
+        {"observers": ["log"], "store": {"name": "sqlite", "path": "x"}},
+        ["observer.log", "store.sqlite"],
+    ),
+    "files": (
+        {"files": ["a.PDF", "b.png", "c.unknown"]},
+        ["processor.multimodal", "parser.pdf"],
+    ),
+    "files and tools": ({"files": ["a.pdf"], "function_list": ["t"]}, ["tool.t", "parser.pdf"]),
+    "files of another kind": ({"agent": "assistant", "files": ["a.pdf"]}, ["agent.assistant", "parser.pdf"]),
+    "agents inside": (
+        {"agent": "router", "agents": [{"agent": "fncall", "llm": "openai:x"}], "handoffs": [{"agent": "react"}]},
+        ["agent.router", "llm.openai", "agent.react"],
+    ),
+    "an agent as a tool": (
+        {"function_list": [{"agent": "react", "name": "r", "description": "d"}]},
+        ["agent.react"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COMPONENTS)
+def test_the_components_of_a_configuration_are_those_that_it_names(site: FakeSite, case: str) -> None:
+    settings, components = COMPONENTS[case]
+    assert list(components_of(AgentConfig.parse(settings), site.host())) == components
+
+
+def test_an_installed_backend_that_we_do_not_publish_counts(site: FakeSite) -> None:
+    site.add("acme", {"llm.acme": "acme_light"})
+    assert list(models_in(["acme:x", "other:x", "acme:", 5], site.host())) == ["llm.acme"]
+
+
+def test_what_is_missing_includes_what_the_missing_ones_need(site: FakeSite) -> None:
+    config = AgentConfig.parse({"agent": "assistant", "files": ["a.pdf"], "observers": ["acme/log"]})
+    assert missing_components(config, site.host()) == {
+        "agent.assistant": "jackfield-assistant", "parser.pdf": "jackfield-pdf",
+        "tool.retrieval": "jackfield-retrieval", "searcher.keyword_search": "jackfield-keyword-search",
+    }  # fmt: skip
+    site.add("jackfield-pdf", {"parser.pdf": "p"})
+    assert "parser.pdf" not in missing_components(config, site.host())
+
+
+def test_options_that_are_objects_are_no_data() -> None:
+    config = config_of(
+        "fncall",
+        {
+            "llm": ScriptedModel([]), "store": object(), "function_list": [print_it, "a", {"name": "b"}],
+            "observers": ["log", object()], "handoffs": [{"agent": "react"}, object()],
+            "files": ["a.pdf", "a.txt", "a.png"],
+        },
+    )  # fmt: skip
+    assert (config.llm, config.store, config.observers, config.files) == (None, None, ("log",), ("a.pdf",))
+    assert config.function_list == ("a", {"name": "b"})
+    assert [entry["agent"] for entry in config.handoffs] == ["react"]
+    other = config_of(
+        "router", {"agents": [{"agent": "react"}], "one": {"agent": "basic"}, "size": 3, "files": ["a.txt"]}
+    )
+    assert other.options == {"agents": [{"agent": "react"}], "one": {"agent": "basic"}}
+    assert other.files == ("a.txt",)
+    whole = config_of(
+        "fncall", {"llm": LLMConfig(model="x", model_type="openai"), "rag_cfg": {"a": 1}, "store": "sqlite"}
+    )
+    assert (whole.llm, whole.rag_cfg, whole.store) == ({"model": "x", "model_type": "openai"}, {"a": 1}, "sqlite")

@@ -203,7 +203,10 @@ def test_a_retry_before_any_output_is_announced_and_resets_nothing(gather: Gathe
 
 def test_a_retry_after_output_says_that_the_output_is_void(gather: Gather) -> None:
     model = scripted(
-        [TextDelta("ab"), ModelConnectionError("cut")], [TextDelta("X"), TextDelta("Y"), DONE], max_retries=1
+        [TextDelta("ab"), ModelConnectionError("cut")],
+        [ModelOverloadedError("busy")],
+        [TextDelta("X"), TextDelta("Y"), DONE],
+        max_retries=2,
     )
     events = gather(model.astream(ASK))
     assert [event for event in events if isinstance(event, StreamReset)] == [StreamReset("cut")]
@@ -525,8 +528,9 @@ def test_a_model_is_returned_as_it_is() -> None:
 def test_a_servers_address_alone_means_the_compatible_backend(site: Any) -> None:
     add_backend(site, "jackfield-openai", "openai")
     for key in ("api_base", "base_url", "model_server"):
-        model = get_chat_model({"model": "m", key: "http://127.0.0.1:1/v1"}, host=site.host())
-        assert model.config.model_type == "openai"
+        for address in ("http://127.0.0.1:1/v1", "https://acme.test"):
+            model = get_chat_model({"model": "m", key: address}, host=site.host())
+            assert model.config.model_type == "openai"
 
 
 def test_the_only_model_of_a_backend_need_not_be_named(site: Any) -> None:

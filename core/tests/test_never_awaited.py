@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from jackfield import FnCallAgent, call_tool, tool
+from jackfield import FnCallAgent, ToolContext, call_tool, tool
 from jackfield.errors import JackfieldError
 from jackfield.testing import ScriptedModel, answer
+from jackfield.tools._awaiting import is_async, says_if_not_awaited
+from tests.support.tools import Looks
 
 
 @tool
@@ -92,6 +94,14 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def freeze_objects() -> None:
+    """Have collections look at new objects only: those of the whole test run take a twentieth of a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("freeze_objects")
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_is_left_unawaited(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unraisable: list[object] = []
@@ -106,3 +116,39 @@ def test_nothing_is_left_unawaited(way: str, monkeypatch: pytest.MonkeyPatch) ->
             assert str(error)  # noqa: PT017 - it may be refused, and need not be
         gc.collect()
     assert unraisable == []
+
+
+def test_the_call_of_an_async_tool_says_that_it_must_be_awaited() -> None:
+    closed: list[str] = []
+
+    class Asks(Looks):
+        @says_if_not_awaited
+        async def call(self, params: Any, *, context: ToolContext[Any] | None = None) -> str:
+            """Ask."""
+            try:
+                await asyncio.sleep(0)
+            finally:
+                closed.append(params)
+            return f"asked {params}"
+
+    made = Asks()
+    assert (is_async(made.call), made.call.__doc__) == (True, "Ask.")
+    assert asyncio.run(made.call("a")) == "asked a"  # type: ignore[arg-type]
+    call: Any = made.call("b")
+    assert repr(call) == (
+        "<the call of 'look' has not been made: write `await tool.call(...)`, or without an event loop "
+        "`jackfield.sync.run(tool.call(...))`>"
+    )
+    call.send(None)
+    call.close()
+    assert closed == ["a", "b"]
+    with pytest.raises(RuntimeError):
+        call.send(None)
+    thrown: Any = made.call("c")
+    with pytest.raises(KeyError):
+        thrown.throw(KeyError("k"))
+
+    class Called:
+        async def __call__(self) -> None: ...
+
+    assert (is_async(Called()), is_async(len), is_async(5)) == (True, False, False)

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 import pytest
 
 from jackfield import FnCallAgent, tool
 from jackfield.agents import CancelToken
-from jackfield.events import RunEvent, RunFailed, RunFinished, RunStarted, TextDelta
+from jackfield.errors import ConfigError
+from jackfield.events import (
+    ModelFinished,
+    PreparationProgress,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import Usage
+from jackfield.request import ChatRequest
 from jackfield.runs import Observer
+from jackfield.runs._observers import Observers
 from jackfield.streams import closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
+from jackfield.work import Work
 
 ASK = [{"role": "user", "content": "Hi"}]
 SCRIPT: Script = [calls(("double", {"number": 2})), answer("It is four, as far as I know.")]
@@ -143,3 +160,184 @@ def test_a_task_that_is_cancelled_ends_for_an_observer() -> None:
     seen = asyncio.run(cancel())
     assert kinds_of(seen)[-1] == "RunFailed"
     assert kinds_of(seen).count("RunFailed") == 1
+
+
+# --- parts ---
+
+
+class Faulty(Observer):
+    """Fails at some of its methods, and counts all calls."""
+
+    name = "faulty"
+
+    def __init__(self, *failing: str) -> None:
+        self.failing = failing
+        self.calls: Counter[str] = Counter()
+
+    def _call(self, method: str) -> None:
+        self.calls[method] += 1
+        if method in self.failing:
+            raise RuntimeError(method)
+
+    def prepare(self, agent: object) -> None:
+        self._call("prepare")
+
+    def observe(self, event: RunEvent) -> None:
+        self._call("observe")
+
+    def observe_request(self, run_id: str, request: ChatRequest) -> None:
+        self._call("observe_request")
+
+    def surround(self, work: Work) -> AbstractContextManager[object]:
+        self._call("surround")
+        return nullcontext()
+
+    def headers(self) -> Mapping[str, str]:
+        self._call("headers")
+        return {"x-faulty": "1"}
+
+
+METHODS = ("prepare", "observe", "observe_request", "surround", "headers")
+WORK = Work(kind="run", run_id="r")
+
+
+def call_each(observers: Observers, method: str) -> None:
+    match method:
+        case "prepare":
+            observers.prepare(None)
+        case "observe":
+            observers.tell(RunEvent("r", 1, "a", 0, TurnStarted(1)))
+        case "observe_request":
+            observers.show_request("r", ChatRequest("m", ()))
+        case "surround":
+            observers.enter(WORK)(None)
+        case "headers":
+            observers.headers()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_three_faults_of_any_method_silence_an_observer_altogether(method: str) -> None:
+    faulty, sound = Faulty(method), Faulty()
+    observers = Observers([faulty, sound])
+    for _ in range(4):
+        call_each(observers, method)
+    assert (faulty.calls[method], sound.calls[method]) == (3, 4)
+    for other in METHODS:
+        call_each(observers, other)
+    assert faulty.calls.total() == 3
+    assert observers.names == {"faulty"}, "the sound one"
+    assert (observers.see_requests, observers.surround_work, bool(observers)) == (True, True, True)
+    for _ in range(3):
+        call_each(alone := Observers([one := Faulty(method)]), method)
+    assert alone
+    for _ in range(3):
+        call_each(alone, method)
+    assert (bool(alone), alone.see_requests, alone.surround_work) == (False, False, False)
+    assert one.calls[method] == 3
+
+
+class OnlyHeaders(Observer):
+    name = "only_headers"
+
+    def observe(self, event: RunEvent) -> None: ...
+
+    def headers(self) -> Mapping[str, str]:
+        return {"x-only": "yes"}
+
+
+def test_an_observer_may_add_headers_without_a_context() -> None:
+    observers = Observers([OnlyHeaders()])
+    assert observers.surround_work
+    assert not observers.see_requests
+    assert observers.headers() == {"x-only": "yes"}
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")])
+def test_contexts_are_left_in_reverse_order_and_hear_of_the_error(error: ValueError | None) -> None:
+    heard: list[object] = []
+
+    class Listens(Faulty):
+        def __init__(self, label: str) -> None:
+            super().__init__()
+            self.label = label
+
+        def surround(self, work: Work) -> AbstractContextManager[object]:
+            stack = ExitStack()
+            stack.push(lambda *details: heard.append((self.label, *details[:2])))
+            return stack
+
+    leave = Observers([Listens("a"), Listens("b")]).enter(WORK)
+    assert heard == []
+    leave(error)
+    details = (None, None) if error is None else (ValueError, error)
+    assert heard == [("b", *details), ("a", *details)]
+
+
+@pytest.mark.parametrize("entry", [5, None, Sees])
+def test_an_observer_is_one_or_a_name(entry: object) -> None:
+    with pytest.raises(ConfigError, match=f"^observers must be Observers or their names, not {type(entry).__name__}$"):
+        agent_with([entry])  # type: ignore[list-item]
+
+
+def test_only_the_later_pieces_of_an_answer_are_awaited_outside_of_the_contexts() -> None:
+    delta, inside = TextDelta("a"), {"now": False}
+    steps: list[tuple[object, bool]] = [  # each event, and True if it is awaited inside
+        (RunStarted(()), True),
+        (delta, True),  # no model is asked
+        (TurnStarted(1), True),
+        (delta, True),
+        (delta, False),
+        (PreparationProgress("retry"), False),
+        (delta, True),
+        (ModelFinished("stop"), False),
+        (delta, True),
+        (TurnFinished(1, (), Usage()), True),
+        (TurnStarted(2), True),
+        (delta, True),
+        (TurnFinished(2, (), Usage()), False),
+        (delta, True),
+        (delta, True),
+    ]
+    awaited: list[bool] = []
+    closed: list[bool] = []
+
+    class Enters(Faulty):
+        @contextmanager
+        def surround(self, work: Work) -> Iterator[None]:
+            inside["now"] = True
+            yield
+            inside["now"] = False
+
+    async def events() -> AsyncIterator[object]:
+        try:
+            for event, _ in steps:
+                awaited.append(inside["now"])
+                yield event
+            await asyncio.Event().wait()
+        finally:
+            closed.append(inside["now"])
+
+    async def read() -> None:
+        surrounded = Observers([Enters()]).surround_events(events(), "r", "s")
+        assert surrounded is not None
+        for event, _ in steps:
+            assert await anext(surrounded) is event
+            surrounded.follow(event)
+            assert not inside["now"]
+        await surrounded.aclose()
+
+    asyncio.run(read())
+    assert awaited == [is_inside for _, is_inside in steps]
+    assert closed == [True]
+
+
+def test_an_observer_without_a_context_for_a_run_does_not_surround_it() -> None:
+    class Declines(Faulty):
+        def surround(self, work: Work) -> None:  # type: ignore[override]
+            assert (work.kind, work.run_id, work.facts) == ("run", "r", {"session": "s"})
+
+    async def nothing() -> AsyncIterator[object]:
+        yield None
+
+    assert Observers([Declines()]).surround_events(nothing(), "r", "s") is None
+    assert Observers([Sees()]).surround_events(nothing(), "r", "s") is None

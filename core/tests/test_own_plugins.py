@@ -383,6 +383,7 @@ def test_the_command_line_shows_a_local_file_asks_for_a_yes_and_does_not_run_it(
         done = command_line("plugins", *words)
         assert done.returncode == 0, done.stderr
         assert "my-tools@project" in done.stdout
+    assert "asked whenever a name is looked up" in command_line("plugins", "list").stdout
     assert not marker.exists()
     done = command_line("plugins", "info", "my-tools@project")
     assert "offers: tool.shout" in done.stdout

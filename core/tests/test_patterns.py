@@ -15,6 +15,12 @@ from jackfield.patterns import MAX_PATTERN_CHARS, MAX_REPEATS, PatternError, com
     ("pattern", "matching", "other"),
     [
         (r"^a$", "a", "a\n"),
+        (r"^\é[\é]$", "éé", "ée"),
+        (r"^[^]+$", "a\n", ""),
+        (r"^a+[^]+$", "ab", "b"),
+        ("^a\n\\\nb$", "a\n\nb", "ab"),
+        (r"^[]*$", "", "a"),
+        (r"^[a]+[b]*$", "aab", "b"),
         (r"^\w{1,255}$", "a_1", "é"),
         (r"^\d+$", "12", "١"),
         (r"\bword\b", "a word.", "aword"),
@@ -85,6 +91,10 @@ def test_lookaheads_at_the_beginning_are_conditions(pattern: str, matching: list
         (r"(?<n>a)\k<n>", "backreference"),
         ("a++", "repeats a repeat"),
         ("a**", "repeats a repeat"),
+        ("a{2}??", "repeats a repeat"),
+        ("a???", "repeats a repeat"),
+        ("[a]+??", "repeats a repeat"),
+        ("(a){2,3}?+", "repeats a repeat"),
         ("(?>a)", "not supported"),
         ("(?x)a # b", "not supported"),
         ("[a", "not closed"),
@@ -151,3 +161,73 @@ def test_any_text_at_all_is_a_pattern_or_refused() -> None:
 def test_the_size_of_a_pattern_grows_with_its_repeats() -> None:
     assert compile_pattern("a").size < compile_pattern("a{100}").size < compile_pattern("(a{100}b){10}").size
     assert compile_pattern("(a{100}b){10}").size > 1000
+
+
+# --- boundaries ---
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_usable"),
+    [
+        (f"a{{{MAX_REPEATS}}}", True), (f"a{{0,{MAX_REPEATS}}}", True), (f"a{{0,{MAX_REPEATS + 1}}}", False),
+        (f"a{{{MAX_REPEATS + 1},}}", False),
+        (f"a{{00000{MAX_REPEATS + 1}}}", False), ("a{1000000000000}", False), ("x" * MAX_PATTERN_CHARS, True),
+        ("(" * 100 + ")" * 100, True), ("(a{10}){100}", True), (f"(a{{{MAX_REPEATS}}}){{49}}", True),
+        (f"(a{{{MAX_REPEATS}}}){{50}}", False), ("a{2}?", True), ("a{2}+", False), ("a?+", False),
+        ("(a+)+", True), ("[a]+?", True), ("[a]+*", False),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_a_pattern_may_be_as_large_as_the_limits_say(pattern: str, is_usable: bool) -> None:
+    if is_usable:
+        assert compile_pattern(pattern).text == pattern
+        return
+    with pytest.raises(PatternError):
+        compile_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [("", 1), ("a", 2), ("ab", 3), ("a{3}", 4), ("(ab){3}", 7), ("(a{2}b){3}", 10), ("[abc]{2}", 3), ("a{0}", 2),
+     ("a{2,5}", 6), ("a{00000003}", 4), ("a{0,00000005}", 6), ("^(?=ab)c", 7), ("a*", 2)],
+)  # fmt: skip
+def test_the_size_of_a_pattern_is_the_number_of_its_steps(pattern: str, size: int) -> None:
+    assert compile_pattern(pattern).size == size
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("x" * 101 + "(?<=a)", f"the pattern '{'x' * 100}…' cannot be used: it has a lookaround, (?<=…), which no "
+                              f"engine matches in bounded time"),
+        ("x" * 89 + "(?<=a)b", f"the pattern '{'x' * 89}(?<=a)b' cannot be used: it has a lookaround, (?<=…), which no "
+                              f"engine matches in bounded time"),
+        (r"[a\B]", r"the pattern '[a\\B]' cannot be used: \B stands in a class"),
+        (r"[\Z]", r"the pattern '[\\Z]' cannot be used: \Z stands in a class"),
+        ("[a", "the pattern '[a' cannot be used: a '[' is not closed"),
+        ("[a\\", "the pattern '[a\\\\' cannot be used: a '[' is not closed"),
+        ("a\\", "the pattern 'a\\\\' cannot be used: it ends in a backslash"),
+        ("a+*", "the pattern 'a+*' cannot be used: '*' repeats a repeat: put a group around the inner one"),
+        ("x" * 10_001, "the pattern has 10,001 characters: 10,000 are the most; write a shorter one"),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_a_refused_pattern_is_told_why(pattern: str, text: str) -> None:
+    with pytest.raises(PatternError) as caught:
+        compile_pattern(pattern)
+    if pattern == "a\\":  # the library words it
+        assert "backslash" in str(caught.value) or "incomplete escape" in str(caught.value)
+    else:
+        assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (r"^[\w-]$", "a-", "+"), (r"^[\w-z]$", "-z", "+"), (r"^[a-\d]$", "a-5", "b"), (r"^[-a]$", "-a", "b"),
+        (r"^[a-c]$", "abc", "-d"), (r"^[\d.-9]$", "0./9", "-"), (r"^[^a-c]$", "-d", "b"), (r"^[+\-]$", "+-", ","),
+    ],
+)  # fmt: skip
+def test_a_hyphen_in_a_class_is_a_range_between_two_characters_only(pattern: str, matching: str, others: str) -> None:
+    compiled = compile_pattern(pattern)
+    assert [sign for sign in matching + others if compiled.occurs_in(sign)] == list(matching)

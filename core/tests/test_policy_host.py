@@ -149,6 +149,21 @@ def test_what_is_blocked_is_never_imported(site: Any, settings: dict[str, Any]) 
     assert site.times_imported("acme") == 0
 
 
+def test_only_a_rule_that_names_the_manager_keeps_it_from_loading(site: Any) -> None:
+    entry, modules = {"command.plugins": "manage_light"}, {"manage_light": ""}
+    site.add("jackfield-manage", entry, modules=modules)
+
+    def reason(**settings: Any) -> str:
+        policy = site.host(**settings).policy
+        return policy.why_not(policy.catalog.of("jackfield-manage")[0]).partition(" (")[0]
+
+    assert reason(safe=True) == reason(allow=frozenset({"other"})) == ""
+    for name in ("jackfield-manage", "command.plugins", "jackfield-manage/plugins"):
+        assert reason(safe=True, block=frozenset({name})) == "is blocked"
+    (site.folder / "manage_light.py").write_text("changed = True")  # no longer proven to be ours
+    assert reason(safe=True) == "does not load in safe mode"
+
+
 def test_safe_mode_says_so_for_absent_names_too(site: Any) -> None:
     with pytest.raises(PluginNotFoundError, match="safe mode"):
         site.host(safe=True).find("tool", "x")
@@ -233,8 +248,9 @@ def test_a_broken_target_fails_again_without_being_imported_again(site: Any) -> 
     })  # fmt: skip
     host = site.host()
     for _ in range(3):
-        with pytest.raises(BrokenPluginError, match="bad_heavy"):
+        with pytest.raises(BrokenPluginError, match="bad_heavy") as caught:
             host.load("tool", "x")
+        assert isinstance(caught.value.__cause__, RuntimeError), "it is shown with --trace"
     assert site.times_imported("heavy") == 1
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from jackfield import Agent, FnCallAgent, Limits, Message, sync
 from jackfield.agents import CancelToken, Event, Run
 from jackfield.errors import ConfigError
 from jackfield.events import PreparationProgress, ResponseReplaced, RunFinished
-from jackfield.messages import Usage
+from jackfield.messages import FunctionCall, Usage
 from jackfield.runs import Preparation, ReportProgress
 from jackfield.streams import Interrupted, closing, interruptible
 from jackfield.testing import ScriptedModel, answer
@@ -152,7 +154,7 @@ def test_a_blocked_worker_thread_does_not_hold_up_the_end_of_a_run(reason: str) 
             cancel.cancel()
         release.wait(PATIENCE_S)
 
-    limits = Limits(seconds=0.1 if reason == "time_limit" else None)
+    limits = Limits(seconds=0.5 if reason == "time_limit" else None)
     try:
         result = _Prepares(sync.in_worker(block), limits=limits).ask("Hi", cancel=cancel)
         assert begun.is_set()
@@ -173,7 +175,7 @@ def test_an_agent_of_qwen_agents_kind_ends_while_it_computes(reason: str) -> Non
             release.wait(PATIENCE_S)
             yield [Message("assistant", "Too late.")]
 
-    limits = Limits(seconds=0.2 if reason == "time_limit" else None)
+    limits = Limits(seconds=0.5 if reason == "time_limit" else None)
     try:
         stream = Thinks(limits=limits).stream("Hi", cancel=cancel)
         seen = [event.messages[-1].content for event in stream if isinstance(event, ResponseReplaced)]
@@ -181,3 +183,144 @@ def test_an_agent_of_qwen_agents_kind_ends_while_it_computes(reason: str) -> Non
         assert (stream.result.stop_reason, stream.result.text) == (reason, "Let me see.")
     finally:
         release.set()
+
+
+# --- the end of work that is left ---
+
+
+@pytest.mark.parametrize("error", [None, ConfigError("too late")], ids=["cancelled", "failed"])
+def test_work_that_is_left_is_cancelled_and_its_late_error_only_logged(
+    caplog: pytest.LogCaptureFixture, error: Exception | None
+) -> None:
+    async def run() -> bool:
+        ended = asyncio.Event()
+
+        async def work(report: ReportProgress) -> None:
+            report(PreparationProgress("reading"))
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+                if error is not None:
+                    raise error
+
+        events = Preparation(work, unguarded).events()
+        assert await anext(events) == PreparationProgress("reading")
+        await events.aclose()  # type: ignore[attr-defined]
+        return ended.is_set()
+
+    with caplog.at_level(logging.DEBUG):
+        assert asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+        gc.collect()  # asyncio warns about errors that nothing has read
+    logged = [(record.name, record.levelno, record.exc_info and record.exc_info[1]) for record in caplog.records]
+    logged = [one for one in logged if one[0] != "asyncio" or one[1] > logging.DEBUG]
+    assert logged == ([] if error is None else [("jackfield.runs._preparation", logging.DEBUG, error)])
+
+
+def test_a_report_after_the_end_of_the_loop_is_dropped() -> None:
+    reports: list[ReportProgress] = []
+
+    async def work(report: ReportProgress) -> None:
+        reports.append(report)
+
+    asyncio.run(progress_of(Preparation(work, unguarded)))
+    errors: list[BaseException] = []
+
+    def late() -> None:
+        try:
+            reports[0](PreparationProgress("reading"))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    thread.join()
+    assert errors == []
+
+
+# --- lists of an agent in Qwen-Agent's form ---
+
+
+class Lists(Agent):
+    """Yields a list, and tells when its generator is closed, and in which thread."""
+
+    def __init__(self, then: Callable[[], object] = int, **options: Any) -> None:
+        super().__init__(**options)
+        self.then, self.closed_in = then, list[threading.Thread]()
+
+    def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+        try:
+            yield [Message("assistant", "Let me see.")]
+            self.then()
+            yield [Message("assistant", "Done.")]
+        finally:
+            self.closed_in.append(threading.current_thread())
+
+
+async def leave_after_a_list(agent: Agent) -> None:
+    async with closing(agent.astream("Hi")) as events:
+        async for placed in events:
+            if isinstance(placed.event, ResponseReplaced):
+                break
+
+
+def test_the_generator_of_lists_is_closed_however_the_run_ends() -> None:
+    def fail() -> None:
+        raise ConfigError("no")
+
+    def refused(agent: Lists) -> None:
+        with pytest.raises(ConfigError):
+            agent.ask("Hi")
+
+    cancel = CancelToken()
+    ends: dict[str, tuple[Lists, Callable[[Lists], object]]] = {
+        "finished": (Lists(), lambda agent: agent.ask("Hi")),
+        "failed": (Lists(fail), refused),
+        "cancelled": (Lists(cancel.cancel), lambda agent: agent.ask("Hi", cancel=cancel)),
+        "left": (Lists(), lambda agent: asyncio.run(leave_after_a_list(agent))),
+    }
+    for end, (agent, act) in ends.items():
+        act(agent)
+        assert [thread is threading.main_thread() for thread in agent.closed_in] == [False], end
+
+
+def test_lists_that_are_no_generator_need_no_close() -> None:
+    class Returns(Agent):
+        def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+            return iter([[Message("assistant", "a")], [Message("assistant", "ab")]])
+
+    stream = Returns().stream("Hi")
+    assert [event.messages[0].content for event in stream if isinstance(event, ResponseReplaced)] == ["a", "ab"]
+    assert (stream.result.text, stream.result.stop_reason) == ("ab", "finished")
+
+
+def test_a_generator_that_executes_when_its_run_is_cancelled_is_left_alone() -> None:
+    cancel, release, ended = CancelToken(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        cancel.cancel()
+        release.wait(PATIENCE_S)
+        ended.set()
+
+    agent = Lists(block)
+    try:
+        result = agent.ask("Hi", cancel=cancel)
+        assert (result.stop_reason, result.text, ended.is_set()) == ("cancelled", "Let me see.", False)
+        assert agent.closed_in == []
+    finally:
+        release.set()
+
+
+def test_calls_that_are_open_when_lists_are_cancelled_get_a_result() -> None:
+    cancel = CancelToken()
+
+    class Calls(Agent):
+        def _run(self, messages: list[Message], lang: str = "en", **_: Any) -> Iterator[list[Message]]:
+            call = FunctionCall("pay", "{}")
+            yield [Message("assistant", "", function_call=call, extra={"function_id": "c7"})]
+            cancel.cancel()
+            yield []
+
+    result = Calls().ask("Hi", cancel=cancel)
+    assert [(one.role, one.name, one.function_id) for one in result.messages[1:]] == [("function", "pay", "c7")]
+    assert "may have been done" in result.messages[1].get_text_content()

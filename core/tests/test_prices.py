@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jackfield import FnCallAgent, tool
+from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent, TextDelta, UsageReported
 from jackfield.messages import Usage
 from jackfield.prices import PriceRow, Rates, Tier, add_cost, add_costs, find_price
@@ -147,6 +148,25 @@ def test_each_report_of_an_answer_gets_its_cost_at_the_price_of_its_day() -> Non
     assert [first.usage.cost, second.usage.cost] == [Decimal("0.01"), Decimal("0.02")]
 
 
+def test_the_stream_of_a_model_is_closed_when_its_reader_leaves() -> None:
+    closed: list[str] = []
+
+    async def events() -> AsyncIterator[ModelEvent]:
+        try:
+            yield TextDelta("a")
+            yield TextDelta("b")
+        finally:
+            closed.append("closed")
+
+    async def leave() -> None:
+        priced = add_costs(events(), [_row()])
+        await anext(priced)
+        await priced.aclose()  # type: ignore[attr-defined]
+        assert closed == ["closed"]
+
+    asyncio.run(leave())
+
+
 @tool
 def count(word: str) -> int:
     """Count the letters of a word."""
@@ -162,3 +182,88 @@ def test_a_run_costs_the_sum_of_its_answers_at_the_prices_of_its_model() -> None
     free = ScriptedModel(script, facts=ModelFacts(prices=(_row(input=0, output=0),)))
     assert FnCallAgent([count], free).ask("How many letters has oak?").cost == 0
     assert FnCallAgent([count], ScriptedModel(script)).ask("How many letters has oak?").cost is None
+
+
+async def stream_of(*events: ModelEvent) -> AsyncIterator[ModelEvent]:
+    for event in events:
+        yield event
+
+
+def parsed_row(models: Any = ("m",), start: date = date(2024, 1, 1), **more: Any) -> PriceRow:
+    return PriceRow.parse({"models": models, "currency": "USD", "valid_from": start, "input": 1, "output": 2, **more})
+
+
+USED = Usage(
+    prompt_tokens=1_000_000, completion_tokens=1_000_000, cached_tokens=100_000, cache_write_tokens=300_000,
+    long_cache_write_tokens=200_000, reasoning_tokens=400_000,
+)  # fmt: skip
+
+
+def test_each_part_of_a_usage_has_its_price() -> None:
+    rates = {"input": 1, "cached_input": 10, "cache_write": 100, "long_cache_write": 1000, "output": 2, "reasoning": 20}
+    cost = Rates.parse(rates).cost(USED)
+    assert cost == Decimal("0.6") + 1 + 10 + 200 + Decimal("1.2") + 8
+    assert Rates.parse({"input": 1, "output": 2}).cost(USED) == 3
+    assert Rates.parse({"input": 1, "output": 2, "cache_write": 100}).cost(USED) == Decimal("0.7") + 30 + 2
+    assert Rates.parse(rates).least_input == 1
+    assert Rates.parse({**rates, "cached_input": 0}).least_input == 0
+    odd = Usage(prompt_tokens=10, cached_tokens=20, cache_write_tokens=5, reasoning_tokens=9)
+    assert Rates.parse({"input": 1, "output": 2, "cached_input": 0}).cost(odd) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"input": None}, "a row needs `input` and `output`, or `tiers`"),
+        ({"output": None}, "a row needs `input` and `output`, or `tiers`"),
+        ({"tiers": [{"input": 1, "output": 2}]}, "put the prices either in the row or in its tiers, not in both"),
+        (
+            {
+                "input": None,
+                "output": None,
+                "tiers": [{"input": 1, "output": 2}, {"input": 1, "output": 2, "up_to": 5}],
+            },
+            "tiers must go from the shortest prompt to the longest, each with its own `up_to`",
+        ),
+        ({"currency": "usd"}, "currency"),
+        ({"models": []}, "models"),
+    ],
+)
+def test_a_row_of_prices_that_is_none_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parsed_row(**change)
+    assert said in str(caught.value)
+
+
+def test_prices_are_those_of_the_day_the_model_and_the_length() -> None:
+    tiered = parsed_row(
+        input=None, output=None, tiers=[{"input": 1, "output": 2, "up_to": 10}, {"input": 3, "output": 4, "up_to": 20}]
+    )
+    assert [rates and rates.input for rates in map(tiered.rates, (10, 11, 20, 21))] == [1, 3, 3, None]
+    assert tiered.cost(Usage(prompt_tokens=21)) is None
+    early, late = parsed_row(), parsed_row(start=date(2024, 6, 1), valid_until=date(2024, 6, 2))
+    days = [date(2023, 12, 31), date(2024, 1, 1), date(2024, 6, 1), date(2024, 6, 2), date(2024, 6, 3)]
+    assert [find_price([early, late], day) for day in days] == [None, early, late, late, early]
+    close = parsed_row(["gpt-4", "gpt-*", "*"], servers=["openai", "azure@*"])
+    asked = (("gpt-4", "openai"), ("gpt-5", "azure@h"), ("x", "openai"), ("x", "y"))
+    assert [close.closeness(*one) for one in asked] == [10_000, 4, 0, None]
+    assert (
+        parsed_row(["gpt-?", "gpt-[45]", "g*"]).closeness("gpt-4", "openai") == 7
+    )  # `[` is the only sign of a pattern
+    assert parsed_row(["gpt-?"]).closeness("gpt-4", "openai") == 4
+
+
+def test_a_cost_is_added_where_the_price_is_known_and_none_was_stated() -> None:
+    used, stated = Usage(prompt_tokens=1_000_000), Usage(prompt_tokens=1, cost=Decimal(9), currency="EUR")
+    day = date(2024, 1, 1)
+    assert (add_cost(used, [parsed_row()], day).cost, add_cost(used, [parsed_row()], day).currency) == (1, "USD")
+    assert add_cost(stated, [parsed_row()], day) is stated
+    assert add_cost(used, [], day) is used
+    assert add_cost(used, [parsed_row()], date(2023, 1, 1)) is used
+
+    async def read() -> list[ModelEvent]:
+        events = stream_of(TextDelta("a"), UsageReported(used))
+        return [event async for event in add_costs(events, [parsed_row()], day=lambda: day)]
+
+    text, reported = asyncio.run(read())
+    assert (text, reported.usage.cost) == (TextDelta("a"), 1)  # type: ignore[union-attr]

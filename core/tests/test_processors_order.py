@@ -1,8 +1,8 @@
-"""The order of processors: phases, then `after` and `before`, then names; never the order they were given in."""
+"""The order of processors: phases, then `after` and `before`, then names, whatever the order they were given in."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield.events import ModelEvent, ModelFinished, StreamReset, TextDelta
-from jackfield.models import fold
-from jackfield.processors import (
-    CallNext,
-    Postprocessor,
-    Preprocessor,
-    Processor,
-    StreamTransform,
-    in_order,
-    transformed,
-)
+from jackfield.events import ModelEvent
+from jackfield.processors import CallNext, Preprocessor, Processor, in_order
 from jackfield.request import ChatRequest
 
 PHASES = ("output", "input", "context", "format", "transport")
@@ -99,63 +90,45 @@ def test_the_order_given_never_matters_and_every_wish_is_kept(chain: Any, random
     assert [PHASES.index(processor.phase) for processor in ordered] == sorted(PHASES.index(p) for p in phases.values())
 
 
-# --- the two easy forms ---
-
-
-class Shouting(Postprocessor):
-    """Holds all text back until the end, and shouts it."""
-
-    name = "shouting"
-
-    class _Transform:
-        def __init__(self) -> None:
-            self.held = ""
-
-        def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-            if isinstance(event, TextDelta):
-                self.held += event.text
-                return []
-            return [TextDelta(self.held.upper()), event] if isinstance(event, ModelFinished) else [event]
-
-    def start(self, request: ChatRequest) -> StreamTransform:
-        return self._Transform()
-
-
-async def stream_of(*events: ModelEvent) -> AsyncIterator[ModelEvent]:
-    for event in events:
-        yield event
-
-
-def test_a_reset_starts_a_new_transform(gather: Callable[[AsyncIterator[Any]], list[Any]]) -> None:
-    events = stream_of(TextDelta("lost"), StreamReset("again"), TextDelta("kept"), ModelFinished("stop"))
-    request = ChatRequest("m", ())
-    got = gather(transformed(events, lambda: Shouting().start(request)))
-    assert got == [StreamReset("again"), TextDelta("KEPT"), ModelFinished("stop")]
-
-
-def test_a_preprocessor_hands_the_stream_on_untouched() -> None:
-    class Renaming(Preprocessor):
-        name = "renaming"
-
+def processor(name: str, phase: str = "context", after: Any = (), before: Any = ()) -> Any:
+    class Named(Preprocessor):
         def prepare(self, request: ChatRequest) -> ChatRequest:
-            return ChatRequest("other", request.messages)
+            return request
 
-    asked: list[ChatRequest] = []
-    events = stream_of(TextDelta("a"))
-
-    def call_next(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        asked.append(request)
-        return events
-
-    assert Renaming().wrap(call_next)(ChatRequest("m", ())) is events
-    assert [request.model for request in asked] == ["other"]
+    made = Named()
+    vars(made).update(name=name, phase=phase, after=after, before=before)
+    return made
 
 
-@given(st.lists(st.text(max_size=4), max_size=6))
-def test_cutting_the_stream_elsewhere_changes_nothing_behind_a_transform(pieces: list[str]) -> None:
-    def folded(texts: list[str]) -> str:
-        transform = Shouting().start(ChatRequest("m", ()))
-        events = [*map(TextDelta, texts), ModelFinished("stop")]
-        return fold(out for event in events for out in transform.feed(event)).get_content()
+@pytest.mark.parametrize(
+    ("processors", "order", "names"),
+    [
+        ([("b",), ("a",)], (), "ab"),
+        ([("a", "context", ("b",)), ("b",)], (), "ba"),
+        ([("a",), ("b", "context", (), ("a",))], (), "ba"),
+        ([("a", "format"), ("b", "input"), ("c", "output"), ("d", "transport"), ("e", "context")], (), "cbead"),
+        ([("a", "format", ("b",)), ("b", "input")], (), "ba"),
+        ([("a", "context", ("gone",)), ("b",)], (), "ab"),
+        ([("a",), ("b",), ("c",)], ("c", "a"), "cba"),
+        ([("a",), ("b",), ("c",)], ("c", "gone", "c", "b"), "acb"),
+        ([("a", "context", ("b",)), ("b", "context", ("a",))], ("a", "b"), "ab"),
+        ([("a", "format"), ("b", "input")], ("a", "b"), "ab"),
+    ],
+    ids=str,
+)
+def test_processors_are_in_the_order_of_phases_wishes_and_the_list(processors: Any, order: Any, names: str) -> None:
+    assert "".join(one.name for one in in_order([processor(*one) for one in processors], order)) == names
 
-    assert folded(pieces) == folded(["".join(pieces)])
+
+@pytest.mark.parametrize(
+    ("processors", "said"),
+    [
+        ([("a",), ("a",)], "two processors are named 'a' in one chain: leave one out"),
+        ([("a", "middle")], "processor 'a': there is no phase 'middle'; use input, context, format, transport, output"),
+        ([("a", "context", ("b",)), ("b", "context", ("a",))], "the order of processors is circular: "),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused(processors: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        in_order([processor(*one) for one in processors])
+    assert str(caught.value).startswith(said)

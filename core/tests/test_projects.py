@@ -200,7 +200,10 @@ def test_a_project_does_not_choose_between_two_by_blocking_one(place: Place) -> 
         PluginHost(place.load(), paths=[str(place.site.folder)]).find("processor", "guard")
 
 
-def test_a_search_for_a_culprit_may_leave_out_what_is_enabled(place: Place, tmp_path: Path) -> None:
+def test_a_search_for_a_culprit_may_leave_out_what_is_enabled(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JACKFIELD_PLUGINS_BLOCK", raising=False)
     place.user.write_text('enabled = ["processor.ours/guard"]')
     seen = tmp_path / "seen"
     command = ["sh", "-c", f'echo "$JACKFIELD_PLUGINS|$JACKFIELD_PLUGINS_BLOCK" > {seen}']
@@ -263,9 +266,17 @@ def test_nothing_counts_of_a_file_that_belongs_to_another_user(place: Place, tmp
     assert (settings.safe, settings.block, settings.enabled) == (False, frozenset(), ())
     assert settings.project is not None
     assert "belongs to another user" in settings.project.remark
+    assert settings.project.ignored == ("safe", "block", "enabled")
     place.agree()
     settings = place.load()
     assert (settings.safe, settings.enabled) == (True, ("processor.judge",))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the administrator's files are root's")
+def test_a_file_of_the_administrator_counts_for_everybody(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("safe = true")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert place.load().safe
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import quote
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.quoting import SentSecrets, quote_text
+from jackfield.quoting import HIDDEN, SentSecrets, quote_text
 
 KEY = "sk-" + "SECRET-1"
 
@@ -64,3 +65,42 @@ def test_the_value_of_any_header_is_hidden_in_any_case(repeated: str) -> None:
 def test_a_key_at_the_place_where_a_text_is_cut_is_hidden_before_it_is_cut(limit: int) -> None:
     line = quote_text("x" * 20 + ODD_KEY + "y" * 20, ODD_KEY, limit)
     assert not any(ODD_KEY[:size] in line for size in range(3, len(ODD_KEY)))
+
+
+def test_the_values_of_all_headers_are_hidden_wherever_they_are_repeated() -> None:
+    secrets = SentSecrets(headers={"X-Tenant": "tenant 0042: Ab", "X-Team": "team of nine", "X-Short": "no"})
+    said = quote_text("TEAM OF NINE of tenant 0042: Ab, not team of nine, no", secrets)
+    assert said == "[key] of [key], not [key], no"
+
+
+MIXED_KEY = "sk-Zq83bXw4Rk2LpV7Tn"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\n  b", "a b"), ("x" * 500, "x" * 500), ("x" * 501, "x" * 500 + " …"),
+        (f"key {MIXED_KEY}!", f"key {HIDDEN}!"), (f"key {MIXED_KEY.upper()}!", f"key {HIDDEN}!"),
+        (f"key {MIXED_KEY[3:11]}!", f"key {HIDDEN}!"), (f"key {MIXED_KEY[3:10]}!", f"key {MIXED_KEY[3:10]}!"),
+    ],
+)  # fmt: skip
+def test_a_foreign_text_is_quoted_in_a_line_without_the_key(text: str, shown: str) -> None:
+    assert quote_text(text, MIXED_KEY) == quote_text(text, SentSecrets(MIXED_KEY)) == shown
+    assert quote_text("abc", "", 2) == "ab …"
+
+
+@pytest.mark.parametrize(
+    ("headers", "text", "shown"),
+    [
+        ({"Authorization": "Bearer abcdef"}, "abcdef", HIDDEN), ({"Authorization": "Bearer abcde"}, "abcde", "abcde"),
+        ({"X-Plain": "12345678"}, "12345678", HIDDEN), ({"X-Plain": "1234567"}, "1234567", "1234567"),
+        ({"X-Plain": "1234567890123456"}, "12345678", HIDDEN), ({"X-Plain": "123456789012345"}, "12345678", "12345678"),
+        ({"Accept": "application/json"}, "application/json", "application/json"),
+        ({"user-agent": "jackfield-0.1.0-abcdef"}, "jackfield-0.1.0", "jackfield-0.1.0"),
+        ({"X-Session": "abcdef"}, "abcdef", HIDDEN),
+    ],
+)  # fmt: skip
+def test_headers_are_hidden_as_keys_or_as_a_whole(headers: dict[str, str], text: str, shown: str) -> None:
+    secrets = SentSecrets(headers=headers)
+    assert secrets.hide(text) == shown
+    assert pickle.loads(pickle.dumps(secrets)).hide(text) == text

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield import Agent, FnCallAgent, Message, ToolContext, tool
-from jackfield.messages import ContentItem
+from jackfield.agents import Event, Run
+from jackfield.events import RunFinished
+from jackfield.messages import ContentItem, Usage
 from jackfield.testing import ScriptedModel, answer, calls
 
 
@@ -48,3 +50,25 @@ def test_the_rules_of_an_agent_above_hold(way: str, options: dict[str, Any], sai
             "Look."
         )
     assert said in " ".join(message.get_text_content() for message in result.messages)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_run", "said"),
+    [(None, None, ": []"), (False, None, "did not allow"), (False, True, ": []"), (True, False, "did not allow")],
+)
+def test_calls_need_the_approval_of_the_run_or_else_of_the_agent(own: Any, of_run: Any, said: str) -> None:
+    def approving(answer: Any) -> Any:
+        return None if answer is None else (lambda *_: answer)
+
+    asking = tool(name="look", description="Looks.", needs_approval=own is not None)(lambda: ": []")
+    agent = InQwensWay([asking], approve=approving(own))
+    assert said in agent.ask("Look.", approve=approving(of_run)).text
+
+
+def test_a_kind_that_writes_events_gives_options_of_a_call_to_its_run() -> None:
+    class Counting(Agent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            yield RunFinished("finished", (Message("assistant", f"{run.lang} {run.options}"),), Usage())
+
+    *_, last = Counting()._run([Message("user", "Hi")], lang="zh", size=3)
+    assert [message.content for message in last] == ["zh {'size': 3}"]

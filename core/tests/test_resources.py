@@ -183,3 +183,52 @@ def test_what_broke_can_be_forgotten_and_opened_anew() -> None:
 
     asyncio.run(main())
     assert log == ["new"]
+
+
+class Thing:
+    def __init__(self, log: list[str], name: str, error: Exception | None = None) -> None:
+        self.log, self.name, self.error = log, name, error
+
+    async def aclose(self) -> None:
+        self.log.append(self.name)
+        if self.error is not None:
+            raise self.error
+
+
+class Plain(Thing):
+    aclose = None  # type: ignore[assignment]
+
+    def close(self) -> None:
+        self.log.append(self.name)
+
+
+def test_resources_are_closed_once_the_last_opened_first(caplog: pytest.LogCaptureFixture) -> None:
+    log: list[str] = []
+
+    async def run() -> None:
+        async def opened(thing: object) -> object:
+            return thing
+
+        async def failing() -> object:
+            raise OSError("no")
+
+        async with RunResources() as resources:
+            first = await resources.get("a", lambda: opened(Thing(log, "a")))
+            assert await resources.get("a", failing) is first
+            await resources.get("b", lambda: opened(Thing(log, "b", OSError("broken"))))
+            await resources.get("c", lambda: opened(Plain(log, "c")))
+            await resources.get("d", lambda: opened(object()))
+            with pytest.raises(OSError, match="no"):
+                await resources.get("e", failing)
+            await resources.get("e", lambda: opened(Thing(log, "e")))
+            await resources.get("f", lambda: opened(Thing(log, "f")))
+            resources.discard("f")
+            resources.discard("gone")
+            assert resources.editor is None
+        with pytest.raises(RuntimeError, match="the run has ended: 'a' can no longer be opened"):
+            await resources.get("a", failing)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert log == ["e", "c", "b", "a"]
+    assert [record.getMessage() for record in caplog.records] == ["closing b failed"]

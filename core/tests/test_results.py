@@ -126,6 +126,17 @@ def test_a_result_becomes_plain_json() -> None:
     assert plain["messages"][-1] == {"role": "assistant", "content": "330000."}
 
 
+def test_what_is_unknown_is_left_out_of_plain_json() -> None:
+    class Silent(FnCallAgent):
+        async def events(self, run: Run) -> AsyncIterator[Event]:
+            yield RunFinished("finished", (), Usage())
+
+    result = Silent(llm=ScriptedModel([])).ask("q")
+    assert (result.finish_reason, result.cost) == (None, None)
+    assert {"finish_reason", "cost"}.isdisjoint(result.to_dict().keys() | result.to_dict()["usage"].keys())
+    assert agent(answer("a")).ask("q").to_dict()["finish_reason"] == "stop"
+
+
 def test_sources_of_any_plugin_are_read_and_what_is_not_one_is_left_out() -> None:
     assert sources_in({}) == sources_in({"sources": None}) == sources_in({"sources": "text"}) == []
     odd = ["a.txt", 3, {"page": 1}, {"location": "b.txt", "page": "x"}, {"location": "c.txt"}]

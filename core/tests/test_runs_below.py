@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -226,6 +227,40 @@ def test_after_a_hand_off_messages_carry_the_name_of_the_new_agent() -> None:
 
 
 # --- cancelling ---
+
+
+def test_a_task_that_took_an_earlier_cancellation_back_is_interrupted_all_the_same() -> None:
+    async def main() -> None:
+        task, wait = asyncio.current_task(), InterruptibleWait()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        assert task.cancelling() == 1
+        asyncio.get_running_loop().call_soon(wait.interrupt)
+        with pytest.raises(Interrupted), wait:
+            await asyncio.sleep(60)
+        assert task.cancelling() == 1, "that one is not ours"
+
+    asyncio.run(main())
+
+
+def test_a_cancel_ends_events_that_need_no_waiting() -> None:
+    async def ready() -> AsyncIterator[int]:
+        for number in range(1000):
+            yield number
+
+    async def main() -> None:
+        token = CancelToken()
+        async for number in interruptible(ready(), ends_at=None, cancel=token):
+            seen.append(number)
+            if number == 2:
+                token.cancel()
+
+    seen: list[int] = []
+    with pytest.raises(Interrupted):
+        asyncio.run(main())
+    assert seen == [0, 1, 2]
 
 
 def test_a_cancel_that_comes_right_before_a_wait_ends_the_wait() -> None:

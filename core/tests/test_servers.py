@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,17 +13,22 @@ from jackfield.errors import (
     ConfigError,
     InvalidMessageError,
     JackfieldError,
+    LimitReachedError,
     ModelAuthError,
     ModelOverloadedError,
+    ModelRequestError,
+    RateLimitedError,
     RunBusyError,
     RunNotFoundError,
     StoreUnavailableError,
 )
+from jackfield.events import RunFailed
 from jackfield.plugins import PluginHost, Settings
 from jackfield.servers import (
     Refusal,
     RequestRefusedError,
     Server,
+    failure_of,
     load_server,
     owner_of,
     plain_refusal,
@@ -125,3 +131,168 @@ def test_what_names_no_face_is_refused(entry: object) -> None:
 def test_a_face_is_taken_as_it_is() -> None:
     face = Server()
     assert load_server(face, PluginHost(Settings())) is face
+
+
+# --- refusals ---
+
+
+class Detailed(Exception):  # noqa: N818 - as frameworks of ASGI have it
+    def __init__(self, status_code: Any, detail: str = "a detail") -> None:
+        super().__init__(detail)
+        self.status_code, self.detail = status_code, detail
+
+
+INTERNAL = Refusal(status=500, code="internal", message="the server failed at this request: its log names the cause")
+BUSY = "the model is busy: try again later"
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (RequestRefusedError("m"), Refusal(status=400, code="invalid_request", message="m")),
+        (
+            RequestRefusedError("m", status=418, code="tea", retry_after_s=3),
+            Refusal(status=418, code="tea", message="m", retry_after_s=3),
+        ),
+        (RunNotFoundError("no run"), Refusal(status=404, code="not_found", message="no run")),
+        (RunBusyError("held"), Refusal(status=409, code="conflict", message="held")),
+        (
+            StoreUnavailableError("disk"),
+            Refusal(
+                status=503, code="unavailable", message="the store of runs cannot be used: try again later",
+                retry_after_s=5,
+            ),
+        ),
+        (LimitReachedError("full", limit="runs"), Refusal(status=429, code="busy", message="full", retry_after_s=1)),
+        (ModelRequestError("no tools"), Refusal(status=400, code="invalid_request", message="no tools")),
+        (RateLimitedError("slow"), Refusal(status=429, code="busy", message=BUSY, retry_after_s=1)),
+        (
+            RateLimitedError("slow", retry_after_s=30),
+            Refusal(status=429, code="busy", message=BUSY, retry_after_s=30),
+        ),
+        (ModelOverloadedError("full"), Refusal(status=429, code="busy", message=BUSY, retry_after_s=1)),
+        (
+            Detailed(404),
+            Refusal(status=404, code="not_found", message="nothing answers at this path: check the address"),
+        ),
+        (
+            Detailed(405),
+            Refusal(status=405, code="method_not_allowed", message="this method is not supported at this path"),
+        ),
+        (Detailed(400), Refusal(status=400, code="invalid_request", message="a detail")),
+        (Detailed(499), Refusal(status=499, code="invalid_request", message="a detail")),
+        (Detailed(399), INTERNAL),
+        (Detailed(500), INTERNAL),
+        (Detailed("404"), INTERNAL),
+        (ValueError("inside"), INTERNAL),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_client_reads_what_it_can_correct_and_nothing_else(error: Exception, refusal: Refusal) -> None:
+    assert refusal_of(error) == refusal
+
+
+def test_a_kind_of_refusal_states_what_holds_for_all_of_it() -> None:
+    class TooLargeError(RequestRefusedError):
+        status, code, retry_after_s = 413, "too_large", 7.0
+
+    assert TooLargeError("m").refusal == Refusal(status=413, code="too_large", message="m", retry_after_s=7.0)
+    assert TooLargeError("m", status=400, code="x").refusal == Refusal(
+        status=400, code="x", message="m", retry_after_s=7.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal"),
+    [
+        ("ContextLengthError", Refusal(status=400, code="context_length_exceeded", message="secret")),
+        ("ContentFilterError", Refusal(status=400, code="content_filter", message="secret")),
+        ("UnsupportedInputError", Refusal(status=400, code="unsupported_input", message="secret")),
+        ("MissingFileError", Refusal(status=400, code="unsupported_input", message="secret")),
+        ("InvalidMessageError", Refusal(status=400, code="invalid_request", message="secret")),
+        (
+            "RateLimitedError",
+            Refusal(
+                status=429, code="rate_limit_exceeded", message="the agent's model is busy: try again later",
+                retry_after_s=5,
+            ),
+        ),
+        (
+            "ModelOverloadedError",
+            Refusal(
+                status=429, code="rate_limit_exceeded", message="the agent's model is busy: try again later",
+                retry_after_s=5,
+            ),
+        ),
+        (
+            "ModelAuthError",
+            Refusal(
+                status=500, code="server_error",
+                message="the run failed (ModelAuthError): the log of the server names the cause",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_a_failed_run_shows_a_client_only_errors_about_its_request(kind: str, refusal: Refusal) -> None:
+    assert failure_of(RunFailed("secret", kind)).refusal == refusal
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[]", "the body of the request must be a JSON object, not list"),
+        (b'{"a": NaN}', "the body of the request is not valid JSON in UTF-8: NaN is not a JSON number"),
+        (b'{"a": 1e999}', "the body of the request is not valid JSON in UTF-8: a number is too large"),
+        (
+            b'{"b": 1, "' + b"a" * 60 + b'": 1, "' + b"a" * 60 + b'": 2}',
+            f"the body of the request is not valid JSON in UTF-8: the key '{'a' * 50}' is repeated",
+        ),
+        (
+            b'{"a":' + b"[" * 200_000,
+            "the body of the request is not valid JSON in UTF-8: it is nested too deeply",
+        ),
+        (
+            b'{"a":' * 101 + b"1" + b"}" * 101,
+            "the body of the request is not valid JSON in UTF-8: it is nested too deeply",
+        ),
+    ],
+    ids=["list", "NaN", "huge", "twice", "deep", "101 levels"],
+)
+def test_a_refused_body_is_told_why(body: bytes, said: str) -> None:
+    with pytest.raises(RequestRefusedError) as caught:
+        read_object(body)
+    assert str(caught.value) == said
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    assert read_object(b'{"a": [' + b"{}," * 200 + b'[{"[": 1.5}]]}')["a"][-1] == [{"[": 1.5}]
+
+
+# --- by name ---
+
+
+@pytest.mark.parametrize("kind", ["server", "store"])
+def test_one_named_in_a_dict_gets_its_settings_over_those_of_files(site: Any, kind: str) -> None:
+    from jackfield.stores import load_store
+
+    base = {"server": "jackfield.servers:Server", "store": "jackfield_testkit.records:MemoryStore"}[kind]
+    module, _, name = base.partition(":")
+    hooks = f"{kind}s"
+    spec = f"{kind.title()}Spec"
+    source = f"from jackfield.plugins import {spec}, hook\n@hook.{hooks}\ndef offered(): return [{spec}(name='own', "
+    site.add("acme", {f"{kind}.own": "acme_light"}, modules={
+        "acme_light": f"{source}target='acme_heavy:Own', config='acme_heavy:Settings')]",
+        "acme_heavy": f"from {module} import {name}\nfrom jackfield.config import Config\nclass Own({name}):\n"
+        "    def __init__(self, size=0, shape=''): self.size, self.shape = size, shape\n"
+        "class Settings(Config):\n    size: int = 0\n    shape: str = ''\n",
+    })  # fmt: skip
+    host = site.host(options={f"{kind}.own": {"size": 1, "shape": "round"}})
+    load: Any = load_server if kind == "server" else load_store
+    made = [load(entry, host) for entry in ("own", {"name": "own"}, {"name": "acme/own", "size": 3})]
+    assert [(one.size, one.shape) for one in made] == [(1, "round"), (1, "round"), (3, "round")]
+    assert load(made[0], host) is made[0]
+    for wrong in (5, {}, {"name": 5}, None):
+        with pytest.raises(
+            ConfigError, match=f"{'a face' if kind == 'server' else 'store'} must be a {kind}, the name"
+        ):
+            load(wrong, host)

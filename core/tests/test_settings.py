@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 from jackfield.errors import ConfigError
 from jackfield.plugins import Row
 from jackfield.plugins._policy import why_not
-from jackfield.settings import Settings, load_settings, normalise
+from jackfield.secrets import Secrets
+from jackfield.settings import (
+    Settings,
+    choices_path,
+    config_path,
+    enabled_form,
+    keys_path,
+    load_settings,
+    models_path,
+    normalise,
+    read_choices,
+    trust_path,
+)
 from jackfield.suggestions import suggest
 
 SECRET = "sk-" + "SECRET"
@@ -55,6 +67,7 @@ def test_the_environment_wins_over_the_user_and_a_project_only_takes_away(files:
     assert files.load(user=user).allow == {"user", "both"}
     assert files.load(project=project).allow == {"project", "both"}
     assert files.load(user=user, project=project).allow == {"both"}
+    assert files.load(project="allow = []").allow == frozenset()
     assert files.load(user=user, project=project, JACKFIELD_PLUGINS="env, Other_One").allow == {"env", "other-one"}
 
 
@@ -237,6 +250,14 @@ def test_a_secret_of_the_users_file_is_found_and_the_environment_wins(
     assert settings.secret("ACME_KEY") == "from the environment"
 
 
+def test_a_secret_that_was_read_is_hidden_by_every_writer(files: Files) -> None:
+    value = "Zq83bXw4Rk2LpV7TnSettings"
+    settings, writer = files.load(user=f'[secrets]\nACME_WORD = "{value}"'), Secrets()
+    assert writer.hide(f"<{value}>") == f"<{value}>"
+    assert settings.secret("ACME_WORD") == value
+    assert writer.hide(f"<{value}>") == "<[secret:ACME_WORD]>"
+
+
 def test_no_secret_is_shown_or_pickled(files: Files) -> None:
     settings = files.load(user=f'[secrets]\nACME_KEY = "{SECRET}"')
     assert SECRET not in repr(settings) + str(settings)
@@ -273,3 +294,235 @@ def test_suggest_names_what_is_near_else_what_there_is() -> None:
     assert suggest("serch", ["search", "browse"]) == "; did you mean 'search'?"
     assert suggest("zzz", ["b", "a"]) == "; known: a, b"
     assert suggest("zzz", []) == "; known: nothing"
+
+
+# --- layers ---
+
+
+def test_the_stronger_layer_wins_and_lists_are_joined_with_the_strongest_first(files: Files) -> None:
+    files.user.with_name("choices.toml").write_text(
+        """enabled = ["processor.b", "processor.c"]
+        order = ["b"]
+        [settings."processor.b"]
+        size = 2
+        """
+    )
+    settings = files.load(
+        user="""enabled = ["processor.c", "processor.d"]
+        order = ["a", "c"]
+        [settings."processor.b"]
+        size = 1
+        [settings."server.Acme_Web/page"]
+        port = 3
+        """,
+        project='enabled = ["processor.z"]\norder = ["z"]',
+        JACKFIELD_PLUGINS_ENABLED="processor.a, processor.b",
+    )
+    assert settings.enabled == ("processor.a", "processor.b", "processor.c", "processor.d")
+    assert settings.order == ("b",)
+    assert settings.options == {"processor.b": {"size": 2}, "server.acme-web/page": {"port": 3}}
+    assert settings.origins["enabled:processor.a"] == "JACKFIELD_PLUGINS_ENABLED"
+    assert settings.origins["enabled:processor.b"] == "JACKFIELD_PLUGINS_ENABLED"
+    assert settings.origins["enabled:processor.c"] == str(files.user.with_name("choices.toml"))
+    assert settings.origins["enabled:processor.d"] == str(files.user)
+    assert "enabled:processor.z" not in settings.origins
+
+
+def test_each_rule_has_its_origin(files: Files) -> None:
+    user = 'allow = ["a"]\nblock = ["b"]\nsafe = true\nprefer = {"tool.x" = "a"}'
+    origins = files.load(user=user).origins
+    assert {rule: Path(origin).name for rule, origin in origins.items()} == dict.fromkeys(
+        ("allow", "block:b", "safe", "prefer:tool.x"), "config.toml"
+    )
+    environ = {"JACKFIELD_PLUGINS": "", "JACKFIELD_PLUGINS_BLOCK": "b", "JACKFIELD_SAFE": "1"}
+    assert files.load(user=user, **environ).origins == {
+        "allow": "JACKFIELD_PLUGINS", "block:b": "JACKFIELD_PLUGINS_BLOCK", "safe": "JACKFIELD_SAFE",
+        "prefer:tool.x": str(files.user),
+    }  # fmt: skip
+    assert "safe" not in files.load(JACKFIELD_SAFE="0").origins
+    project = files.load(user='allow = ["a"]', project='allow = ["a"]\nblock = ["c"]')
+    path = str(files.project / "pyproject.toml")
+    assert project.origins == {"allow": f"{files.user} and {path}", "block:c": path}
+    assert project.unnarrowed is not None
+    assert (project.unnarrowed.block, project.unnarrowed.allow) == (frozenset(), {"a"})
+    assert project.unnarrowed.project is project.project is not None
+    assert files.load(project="").unnarrowed is None
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("info", {"level": "info", "format": "text"}),
+        (" Debug , JSON", {"level": "debug", "format": "json"}),
+        ("info,text", {"level": "info", "format": "text"}),
+        ("", None),
+        ("off", None),
+        ("0", None),
+    ],
+)
+def test_the_log_is_switched_on_by_a_level(files: Files, text: str, options: dict[str, str] | None) -> None:
+    settings = files.load(JACKFIELD_LOG=text, JACKFIELD_PLUGINS_ENABLED="processor.a")
+    on = options is not None
+    assert settings.enabled == (("processor.a", "observer.jackfield-log/log") if on else ("processor.a",))
+    assert settings.options == ({"observer.jackfield-log/log": options} if on else {})
+    assert settings.origins.get("enabled:observer.jackfield-log/log") == ("JACKFIELD_LOG" if on else None)
+
+
+@pytest.mark.parametrize("text", ["warning", "info,xml", ",json", "off,json", "info,json,text"])
+def test_a_log_of_another_level_or_form_is_refused(files: Files, text: str) -> None:
+    with pytest.raises(ConfigError, match="JACKFIELD_LOG must be info or debug, followed by ,json for lines of JSON"):
+        files.load(JACKFIELD_LOG=text)
+
+
+# --- forms ---
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("processor.x", "processor.x"),
+        (" observer.Acme_Log/x ", "observer.acme-log/x"),
+        ("parser.acme/x", "parser.acme/x"),
+        ("sandbox.acme/x", "sandbox.acme/x"),
+        ("tool.acme/*", "tool.acme/*"),
+        ("parser.acme/*", "parser.acme/*"),
+        ("processor.", None),
+        ("processor.*", None),
+        ("processor.acme/*", None),
+        ("parser.x", None),
+        ("parser.acme/", None),
+        ("tool.acme/x", None),
+        ("tool.*", None),
+        ("a b.acme/*", None),
+        ("processor", None),
+        ("", None),
+    ],
+)
+def test_only_what_acts_or_is_picked_or_asked_can_be_enabled(name: str, form: str | None) -> None:
+    if form is not None:
+        assert enabled_form(name) == form
+        return
+    with pytest.raises(ConfigError) as caught:
+        enabled_form(name)
+    assert str(caught.value) == (
+        f"{name!r} cannot be enabled: write processor.NAME, observer.NAME, parser.PACKAGE/NAME or "
+        f"sandbox.PACKAGE/NAME; name other kinds in code to use them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("server.page", "server.page"),
+        ("store.Acme_Db/x", "store.acme-db/x"),
+        ("embedder.openai", "embedder.openai"),
+        ("processor.x", "processor.x"),
+        ("server.*", None),
+        ("server.", None),
+        ("tool.x", None),
+        # They can be enabled, and still take no settings from files.
+        ("tool.acme/*", None),
+        ("parser.acme/x", None),
+        ("sandbox.acme/x", None),
+    ],
+)
+def test_a_table_of_settings_is_for_what_files_may_configure(files: Files, name: str, form: str | None) -> None:
+    if form is None:
+        with pytest.raises(ConfigError) as caught:
+            files.load(user=f'[settings."{name}"]\na = 1')
+        assert str(caught.value) == (
+            f"{name!r} has no settings in files: write processor.NAME, observer.NAME, server.NAME, store.NAME or "
+            f"embedder.NAME; configure other kinds where code or an agent file names them"
+        )
+    else:
+        assert files.load(user=f'[settings."{name}"]\na = 1').options == {form: {"a": 1}}
+
+
+def test_settings_of_a_component_are_found_by_its_address_first() -> None:
+    settings = Settings(options={"server.page": {"a": 1}, "server.acme/page": {}, "store.x": {"b": 2}})
+    assert settings.options_of("server", "acme/page") == {}
+    assert settings.options_of("server", "other/page") == {"a": 1}
+    assert settings.options_of("store", "x") == {"b": 2}
+    assert settings.options_of("store", "page") == {}
+
+
+# --- secrets of components ---
+
+
+def test_a_component_sees_only_the_secrets_that_it_names(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("C_KEY", "from the environment")
+    whole = files.load(user='[secrets]\nA_KEY = "a-secret"\nB_KEY = "b-secret"\nEMPTY = ""')
+    assert whole.named_secrets() == {"A_KEY": "a-secret", "B_KEY": "b-secret"}
+    part = whole.with_secrets(["A_KEY", "EMPTY"])
+    for settings in (part, copy.copy(part), copy.deepcopy(part)):
+        assert [settings.secret(name) for name in ("A_KEY", "B_KEY", "C_KEY")] == ["a-secret", None, None]
+        assert settings.named_secrets() == {"A_KEY": "a-secret"}
+    assert whole.secret("B_KEY") == "b-secret"
+    assert whole.with_secrets(["C_KEY"]).secret("C_KEY") == "from the environment"
+    again = pickle.loads(pickle.dumps(part))
+    assert again.secret("C_KEY") is None
+
+
+def test_keys_that_a_command_has_stored_are_the_weakest(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_KEY", raising=False)
+    settings = files.load(user='[secrets]\nA_KEY = "a-secret"')
+    assert settings.secret("B_KEY") is None
+    keys = files.user.with_name("keys.json")
+    keys.write_text('{"A_KEY": "weaker", "B_KEY": "stored", "EMPTY": ""}')
+    keys.chmod(0o600)
+    assert (settings.secret("A_KEY"), settings.secret("B_KEY")) == ("a-secret", "stored")
+    assert settings.named_secrets() == {"A_KEY": "a-secret", "B_KEY": "stored"}
+    assert settings.with_secrets(["A_KEY"]).named_secrets() == {"A_KEY": "a-secret"}
+    assert settings.with_secrets(["A_KEY"]).secret("B_KEY") is None
+    monkeypatch.setenv("B_KEY", "from the environment")
+    assert settings.secret("B_KEY") == "from the environment"
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"XDG_CONFIG_HOME": "/srv/conf", "HOME": "/srv/home"}, "/srv/conf/jackfield"),
+        ({"HOME": "/srv/home"}, "/srv/home/.config/jackfield"),
+        ({"XDG_CONFIG_HOME": "", "HOME": "/srv/home"}, "/srv/home/.config/jackfield"),
+    ],
+    ids=["XDG", "home", "empty"],
+)
+def test_the_files_of_a_user_are_in_one_folder(environ: dict[str, str], folder: str) -> None:
+    paths = [find(environ) for find in (config_path, choices_path, keys_path, models_path)]
+    names = ["config.toml", "choices.toml", "keys.json", "models.txt"]
+    assert paths == [Path(folder) / name for name in names]
+    assert trust_path(environ).parent == Path(folder)
+
+
+def test_a_file_that_cannot_be_read_as_a_table_says_why(files: Files) -> None:
+    with pytest.raises(ConfigError, match=r"config\.toml is nested too deeply to be read"):
+        files.load(user=f"a = {'[' * 10_000}")
+    files.user.write_bytes(b"a = '\xff'")
+    with pytest.raises(ConfigError, match=r"config\.toml is not TOML"):
+        load_settings({}, user_file=files.user, with_project=False)
+    assert read_choices(files.user.with_name("none.toml")) == {}
+
+
+def test_a_working_directory_that_has_gone_has_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert load_settings({}, user_file=tmp_path / "none.toml").project is None
+
+
+def test_a_projects_file_that_may_not_be_read_has_no_settings(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> tuple[bytes, bool]:
+        raise PermissionError(path)
+
+    assert files.load(project="strict = true").strict
+    monkeypatch.setattr("jackfield.settings.read_file", refuse)
+    assert not files.load(project="strict = true").strict
+
+
+def test_the_projects_file_is_left_alone_if_nobody_wants_it(files: Files) -> None:
+    files.load(project="safe = true")
+    settings = load_settings({}, project_dir=files.project, user_file=files.user, with_project=False)
+    assert (settings.safe, settings.project) == (False, None)

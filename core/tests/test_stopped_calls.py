@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from jackfield.agents._loop import _LoopState, _stopped_calls
 from jackfield.config import Limits
 from jackfield.events import (
     ApprovalNeeded,
+    FunctionCallDelta,
     ModelEvent,
+    ModelFinished,
     RunFinished,
     TextDelta,
     ToolFinished,
@@ -199,7 +202,7 @@ def test_at_a_time_limit_a_call_may_have_been_done() -> None:
         await asyncio.Event().wait()
         return "never"
 
-    events = events_of([act], CancelToken(), "act", limits={"seconds": 0.05})
+    events = events_of([act], CancelToken(), "act", limits={"seconds": 0.5})
     assert events[-1].stop_reason == "time_limit"
     assert MAY_BE_DONE in text_of(results_in(events)["act"])
 
@@ -306,6 +309,27 @@ def test_a_call_in_doubt_that_a_cancel_kept_from_beginning_again_is_still_in_dou
 
     assert errors_of(asyncio.run(results())) == {"c0": STOPPED, "c1": "Cancelled"}
     assert made == []
+
+
+def test_only_a_call_of_the_interrupted_turn_is_in_doubt_and_no_later_one_of_its_id() -> None:
+    @tool
+    def act() -> str:
+        """Act."""
+        return "done"
+
+    again = [FunctionCallDelta(0, id="c0", name="act", arguments="{}"), ModelFinished("tool_calls")]
+    agent = FnCallAgent([act], ScriptedModel([again, answer("Done.")]))
+    start = RunState(history=resumed("c0")[1].history[1:], in_doubt=frozenset({"c0"}))
+
+    async def results() -> list[str]:
+        run = replace(agent.make_run((Message("user", "Go."),), "en"), start=start, resume=True, answers={"c0": False})
+        events: list[Any] = []
+        await _gather(agent.events(run), events)
+        assert events[-1].stop_reason == "finished"
+        return [event.message.get_text_content() for event in events if isinstance(event, ToolFinished)]
+
+    refused, done = asyncio.run(results())
+    assert (refused != "done", done) == (True, "done")
 
 
 async def _gather(events: AsyncIterator[Any], gathered: list[Any]) -> None:

@@ -12,7 +12,7 @@ from jackfield._response_formats import response_format, strict_schema
 from jackfield.config import GenerateConfig
 from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import ModelFinished, TextDelta
-from jackfield.messages import Usage
+from jackfield.messages import Message, Usage
 from jackfield.models._structured import ANSWER_TOOL
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
@@ -192,3 +192,76 @@ def test_a_type_that_pydantic_cannot_use_is_refused_before_a_model_is_asked() ->
     with pytest.raises(ConfigError, match="pydantic can use"):
         model.parse("q", Annotated[str, Field(pattern="(")])
     assert model.requests == []
+
+
+# --- what is sent back ---
+
+
+def test_an_answer_is_sent_back_short_and_without_its_reasoning() -> None:
+    long = "x" * 5000
+    for steps, sent in (
+        (
+            [
+                [*answer(long, reasoning="Hm.")[:-1], ModelFinished("stop", data={"signature": "of the whole"})],
+                answer(GOOD),
+            ],
+            [("assistant", "x" * 4000, None, None)],
+        ),
+        ([answer("", reasoning="Hm."), answer(GOOD)], []),
+    ):
+        model = ScriptedModel(steps, facts=HELD)
+        assert model.parse([Message("user", "q")], Weather).value == FITS
+        question, *answered, correction = model.requests[1].messages
+        assert [(one.role, one.content, one.reasoning_content, one.origin) for one in answered] == sent
+        assert (question.content, correction.role) == ("q", "user")
+        assert len(correction.get_text_content()) < 4200
+
+
+def test_a_correction_is_the_result_of_the_call_that_did_not_fit() -> None:
+    model = ScriptedModel([calls((ANSWER_TOOL, {"city": 1}), text="Here: "), answer(GOOD)])
+    assert model.parse("q", Weather).value == FITS
+    _, said, call, correction = model.requests[1].messages
+    assert (said.content, call.function_call.name) == ("Here: ", ANSWER_TOOL)  # type: ignore[union-attr]
+    assert (correction.role, correction.name, correction.function_id) == ("function", ANSWER_TOOL, call.function_id)
+
+
+def test_the_last_error_names_the_model_and_the_attempts() -> None:
+    named = [TextDelta("nope"), ModelFinished("stop", model="m-1")]
+    with pytest.raises(InvalidAnswerError, match=r"^m-1 gave no answer that fits in 1 attempts: it is not JSON"):
+        ScriptedModel([named], facts=HELD).parse("q", Weather, attempts=1)
+    with pytest.raises(InvalidAnswerError, match=r"^the model gave no answer that fits in 1 attempts") as caught:
+        ScriptedModel([answer("nope")], facts=HELD).parse("q", Weather, attempts=1)
+    assert "max_tokens" not in str(caught.value)
+
+
+def test_a_question_for_data_is_checked_before_the_model_is_asked() -> None:
+    model = ScriptedModel([], facts=HELD)
+    with pytest.raises(
+        ConfigError, match="there is no way 'force' to get data: pass native, tool, prompt, or leave it"
+    ):
+        model.parse("q", Weather, way="force")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="attempts must be at least 1"):
+        model.parse("q", Weather, attempts=0)
+    with pytest.raises(ConfigError):
+        model.parse([], Weather)
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("question", "config", "lang"),
+    [("你好", None, "zh"), ("q", None, "en"), ("你好", {"lang": "en"}, "en"), ("q", {"lang": "zh"}, "zh")],
+)
+def test_the_tool_for_the_answer_is_described_in_the_language_of_the_conversation(
+    question: str, config: Any, lang: str
+) -> None:
+    model = ScriptedModel([calls((ANSWER_TOOL, {"city": 1})), calls((ANSWER_TOOL, {"city": "B", "day": "2026-01-02"}))])
+    model.parse(question, Weather, config=config)
+    [tool] = model.requests[0].functions
+    words = {
+        "en": "Give your final answer, as data. Call it exactly once.",
+        "zh": "以数据形式给出最终答案。只调用一次。",
+    }
+    assert tool["description"] == words[lang]
+    assert model.requests[0].config.function_choice == ANSWER_TOOL
+    correction = model.requests[1].messages[-1].get_text_content()
+    assert correction.startswith({"en": "This answer does not fit: ", "zh": "这个回答不符合要求："}[lang])

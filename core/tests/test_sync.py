@@ -226,6 +226,13 @@ def test_streams_that_are_collected_on_the_loops_own_thread_do_not_stop_it() -> 
     assert in_a_process(script) == "10"  # with a wait of five seconds for each, it would be ended long before
 
 
+def test_a_closed_stream_yields_nothing_more_even_of_a_batch_that_has_arrived() -> None:
+    stream = sync.iterate(numbers(9))
+    with stream:
+        assert next(stream) == 0
+    assert list(stream) == []
+
+
 def test_a_stream_can_be_closed_from_another_thread_even_before_its_first_step() -> None:
     begun: list[bool] = []
 
@@ -303,6 +310,15 @@ def test_a_process_ends_with_streams_unfinished_and_closes_them_first() -> None:
         circle.append(circle)
     """
     assert in_a_process(script) == "\n".join(["closed"] * 10)
+
+
+def test_the_exit_of_a_forked_child_leaves_its_parents_loop_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    background = sync._this_process().background()
+    called: list[object] = []
+    monkeypatch.setattr(background, "call", lambda function, *_: called.append(function))
+    monkeypatch.setattr(background, "_process", os.getppid())  # as in a child
+    background._at_exit()
+    assert called == []
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit"])
@@ -689,11 +705,34 @@ def test_calls_that_are_shared_run_once_for_the_tasks_of_all_loops() -> None:
     assert asyncio.run(sync.shared_in_worker(opening)) == 2  # what is kept is kept by the function
 
 
+def test_an_abandoned_function_that_waits_for_the_bridge_still_runs() -> None:
+    waits, may_end = threading.Event(), threading.Event()
+
+    async def waiting() -> None:
+        waits.set()
+        while not may_end.is_set():
+            await asyncio.sleep(0.01)
+
+    async def abandon() -> list[str]:
+        task = asyncio.create_task(sync.in_worker(lambda: sync.run(waiting())), name="waits for the bridge")
+        await asyncio.to_thread(waits.wait, 20)
+        task.cancel()
+        await asyncio.wait([task])
+        return sync.abandoned()
+
+    try:
+        assert "waits for the bridge" in asyncio.run(abandon())
+    finally:
+        may_end.set()
+
+
 def test_calls_with_other_arguments_are_not_shared() -> None:
     async def ask() -> list[int]:
-        return await asyncio.gather(*(sync.shared_in_worker(abs, number) for number in (-1, -2, -1)))
+        by_place = (sync.shared_in_worker(abs, number) for number in (-1, -2, -1))
+        by_keyword = (sync.shared_in_worker(int, "11", base=base) for base in (2, 3, 2))
+        return await asyncio.gather(*by_place, *by_keyword)
 
-    assert sync.run(ask()) == [1, 2, 1]
+    assert sync.run(ask()) == [1, 2, 1, 3, 4, 3]
 
 
 def test_a_shared_call_that_failed_is_tried_again_by_who_asks_next() -> None:
@@ -866,7 +905,8 @@ def test_a_call_that_is_cancelled_before_its_turn_never_runs() -> None:
 
 def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs() -> None:
     script = """
-        logging.disable()
+        import sys
+        logging.basicConfig(stream=sys.stdout, format="%(message)s")
 
         async def hang():
             names = ["a", "b", "b", "b"]
@@ -894,7 +934,7 @@ def test_when_given_up_calls_hold_all_threads_the_next_is_refused_and_never_runs
         "no thread for a plain function: all 4 worker threads are held by functions that were abandoned (timed out or "
         "cancelled) but still run: b (3), a (1); set timeouts inside them, or restart the process"
     )
-    assert with_few_workers(script) == [told, told, told, told, "['again']"]
+    assert with_few_workers(script) == [told] * 3 + [f"background work was not done: {told}", told, "['again']"]
 
 
 def test_given_up_calls_take_no_thread_from_others_up_to_a_bound() -> None:

@@ -80,3 +80,38 @@ def test_how_far_a_stop_word_is_looked_for_does_not_grow_with_the_text() -> None
     for _ in range(1000):
         search.feed("</thin")
     assert search.rest() == "</thin"
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces", "shown", "found"),
+    [
+        (["END"], ["a E", "N", "Db"], "a ", "END"),
+        (["END"], ["a E", "Nb"], "a ENb", ""),
+        (["ab", "abc"], ["xabc"], "x", "ab"),
+        (["abc", "b"], ["xabc"], "xa", "b"),
+        (["bc", "abc"], ["xabc"], "x", "abc"),
+        (["a"], ["bbb"], "bbb", ""),
+        (["aa"], ["a", "b", "a"], "aba", ""),
+    ],
+)
+def test_a_text_ends_at_the_stop_word_that_is_complete_first(
+    words: list[str], pieces: list[str], shown: str, found: str
+) -> None:
+    search, texts = StopSearch(words), []
+    for piece in pieces:
+        texts.append(search.feed(piece))
+        if search.found:
+            break
+    else:
+        texts.append(search.rest())
+    assert ("".join(texts), search.found) == (shown, found)
+    assert search.rest() == ""
+
+
+def test_half_a_tag_is_looked_for_from_a_position() -> None:
+    tags = Tags("<think>", "<tool>")
+    assert [tags.half(text) for text in ("a<th", "a<x", "a<", "<think", "a")] == [1, 3, 1, 0, 1]
+    assert tags.half("<t", 1) == 2
+    match = tags.search("a<tool><think>")
+    assert match
+    assert match[0] == "<tool>"

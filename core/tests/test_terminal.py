@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.cli import escape_line, escape_text
+from jackfield.cli import escape_line, escape_text, needs_ascii, print_json
+from jackfield.cli._terminal import Terminal, guard_output, unguard_output
+from tests.support.command_line import Tty
 
 HOSTILE = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\x85\r\u202eevil\u2066\u200b\u2060\ufeff\u2028\U000e0041\x00b"
 PRINTED_RAW = re.compile(
@@ -161,3 +166,64 @@ def test_no_text_has_an_order_in_it(text: str) -> None:
         assert not PRINTED_RAW.search(shown)
         assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
     assert "\n" not in escape_line(text)
+
+
+# --- streams ---
+
+
+def test_the_guard_escapes_on_terminals_alone_and_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = Tty(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+
+    def write() -> None:
+        with guard_output():
+            sys.stdout.write("a\x1b[2J\n")
+            sys.stdout.writelines(["b\x07", "\n"])
+            sys.stderr.write("a\x1b[2J\n")
+            with unguard_output():
+                sys.stdout.write("\x1b[1m")
+            sys.stdout.write("\x1b[1m")
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        write()
+    assert out.getvalue() == "a\\x1b[2J\nb\\x07\n\x1b[1m\\x1b[1m"
+    assert err.getvalue() == "a\x1b[2J\n"
+    assert (sys.stdout, sys.stderr) == (out, err)
+
+
+def test_a_guarded_stream_is_a_stream() -> None:
+    stream = Terminal(Tty())
+    assert stream.write("a\x1b") == 2
+    assert stream.isatty()
+    assert stream.encoding == "utf-8"
+
+
+def test_characters_that_cannot_be_encoded_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", errors="strict"))
+    with guard_output():
+        sys.stdout.write("é")
+        sys.stdout.flush()
+    assert raw.getvalue() == b"\\xe9"
+
+
+@pytest.mark.parametrize(
+    ("stream", "is_needed"),
+    [
+        (Tty(), True),
+        (SimpleNamespace(isatty=lambda: False, encoding="UTF-8"), False),
+        (SimpleNamespace(isatty=lambda: False, encoding="utf8"), False),
+        (SimpleNamespace(isatty=lambda: False, encoding="latin-1"), True),
+        (SimpleNamespace(isatty=lambda: False, encoding=None), True),
+    ],
+    ids=["terminal", "UTF-8", "utf8", "latin-1", "none"],
+)
+def test_json_is_ascii_on_terminals_and_streams_that_are_not_utf8(stream: Any, is_needed: bool) -> None:
+    assert needs_ascii(stream) is is_needed
+
+
+def test_json_is_indented(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": "é"})
+    assert capsys.readouterr().out == '{\n  "a": "é"\n}\n'

@@ -13,8 +13,10 @@ from pydantic import Field
 from jackfield import BaseTool, FnCallAgent, ToolContext, ToolResult, acall_tool, call_tool, tool
 from jackfield.errors import ConfigError, PluginNotFoundError, ToolArgumentError
 from jackfield.events import ToolFinished, ToolProgress
+from jackfield.messages import FunctionCall
 from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import PlannedCall
 
 
 class Shop:
@@ -193,6 +195,22 @@ class Unbound:
 def test_what_cannot_be_a_tool_says_how_it_can(made: Callable[[], Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         made()
+
+
+def test_what_a_generator_yields_is_its_progress_and_then_its_result() -> None:
+    @tool
+    def steps() -> Iterator[Any]:
+        """Take steps."""
+        yield "one"
+        yield ToolResult("first")
+        yield "two"
+        yield ToolResult("last", {"a": 1})
+
+    context = ToolContext[Any](report=(seen := []).append)
+    assert isinstance(steps, BaseTool)
+    agent = FnCallAgent([steps], ScriptedModel([]))
+    finished = asyncio.run(agent.executor.finish(PlannedCall(0, "c", FunctionCall("steps", "{}")), context))
+    assert (finished.message.content, finished.metadata, seen) == ("last", {"a": 1}, ["one", "two"])
 
 
 def _of_pattern(count: int, code: Annotated[str, Field(pattern="(")]) -> str:

@@ -17,7 +17,7 @@ from jackfield.events import ApprovalDecided, ApprovalNeeded, RunFinished, ToolF
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import PlannedCall, PluginTool, ToolContext, ToolExecutor, find_tool
-from jackfield.tools._safety import Safety, SafetySettings, with_settings
+from jackfield.tools._safety import Safety, SafetySettings, split_settings, with_settings
 
 ASK = [Message("user", "go")]
 GO = PlannedCall(0, "c0", FunctionCall("act", "{}"))
@@ -478,3 +478,57 @@ def test_of_two_settings_the_nearer_one_decides_about_approval(first: Any, secon
     nearer = with_settings(with_settings(made, SafetySettings(Safety(), first)), SafetySettings(Safety(), second))
     assert nearer._settings.approval == (second or first)
     assert made._settings.approval is None, "other agents use the tool without them"
+
+
+# --- settings of the core ---
+
+
+def test_settings_of_the_core_are_split_from_those_of_the_tool() -> None:
+    settings, own = split_settings({"size": 3, "timeout_s": 7, "effects": ["files"], "read_only": False}, name="t")
+    assert own == {"size": 3}
+    assert settings == SafetySettings(Safety(timeout_s=7, effects=frozenset({"files"}), read_only=False))
+    assert split_settings({"approval": "never"}, name="t")[0] == SafetySettings(approval="never")
+    applied = settings.apply(Safety(timeout_s=5, effects=frozenset({"network"})))
+    assert (applied.timeout_s, applied.effects, applied.read_only) == (5, {"files", "network"}, False)
+    for one, other, both in ((None, 3, 3), (3, None, 3), (3, 4, 3), (None, None, None)):
+        assert Safety(timeout_s=one).stricter(Safety(timeout_s=other)).timeout_s == both
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"approval": "sometimes"}, "tool 't': 'approval' must be 'always' or 'never', not 'sometimes'"),
+        (
+            {"approval": "never", "needs_approval": True},
+            "tool 't': 'needs_approval' and approval='never' contradict each other; leave one out",
+        ),
+        ({"read_only": 1}, "tool 't': 'read_only' must be true or false, not 1"),
+        ({"timeout_s": 0}, "tool 't': timeout_s must be a number of seconds above 0, or None, not 0"),
+        ({"timeout_s": float("inf")}, "tool 't': timeout_s must be a number of seconds above 0, or None, not inf"),
+        ({"timeout_s": True}, "tool 't': timeout_s must be a number of seconds above 0, or None, not True"),
+        ({"effects": "files"}, "tool 't': effects must be a set of texts, not 'files'"),
+        ({"effects": [5]}, "tool 't': effects must be a set of texts, not [5]"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_the_core_that_does_not_fit_is_named(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        split_settings(settings, name="t")
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("granted", ["read_only", "idempotent", "resumable"])
+def test_a_call_may_be_repeated_if_one_attribute_grants_it(granted: str) -> None:
+    nothing = {"read_only": False, "idempotent": False, "resumable": False}
+    assert not Safety(**nothing).is_repeatable
+    assert Safety(**{**nothing, granted: True}).is_repeatable
+
+
+def test_without_any_rule_all_is_allowed_and_nothing_becomes_stricter() -> None:
+    lenient = Safety()
+    permissions = ("read_only", "concurrent", "file_access", "idempotent", "resumable", "cacheable")
+    assert all(getattr(lenient, name) is True for name in permissions)
+    assert (lenient.needs_approval, lenient.effects, lenient.timeout_s) == (False, frozenset(), None)
+    strict = Safety(needs_approval=True, effects=frozenset({"files"}), timeout_s=5, **dict.fromkeys(permissions, False))
+    assert lenient.stricter(strict) == strict.stricter(lenient) == strict
+    assert lenient.stricter(lenient) == lenient

@@ -42,6 +42,19 @@ def test_an_option_of_a_run_that_nobody_reads_is_an_error_before_anything_is_ask
     assert model.requests == []
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "advice"),
+    [("resume", {"c0": True}, "approvals="), ("resume", True, "approvals="), ("run_id", "other", "first argument")],
+    ids=["decisions", "resume", "run_id"],
+)
+@pytest.mark.parametrize("is_async", [False, True], ids=["resume", "aresume"])
+def test_what_resume_sets_itself_is_no_option_of_it(is_async: bool, option: str, value: object, advice: str) -> None:
+    agent = FnCallAgent(llm=ScriptedModel([]))
+    options: Any = {option: value}
+    with pytest.raises(ConfigError, match=f"no option '{option}'.*{advice}"):
+        asyncio.run(agent.aresume("r", **options)) if is_async else agent.resume("r", **options)
+
+
 class InQwensWay(Agent):
     def _run(self, messages: list[Message], lang: str = "en", **options: Any) -> Iterator[list[Message]]:
         yield [Message("assistant", f"{options}")]

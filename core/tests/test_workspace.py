@@ -113,6 +113,11 @@ def test_a_link_inside_is_followed_inside(root: Path) -> None:
     assert Workspace(root).resolve("alias/x") == root / "inside/x"
 
 
+def test_a_name_below_a_file_is_inside_although_no_file_can_have_it(root: Path) -> None:
+    (root / "file.txt").write_text("x")
+    assert Workspace(root).resolve("file.txt/x") == root / "file.txt/x"
+
+
 def test_a_workspace_may_itself_stand_behind_a_link(root: Path) -> None:
     link = root.parent / "entrance"
     link.symlink_to(root)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jackfield.cli import split_line, width_of, wrap_line
 from jackfield.cli._tables import layout_table
+from jackfield.cli._wrapping import find_breaks
 
 WORDS = st.text(st.sampled_from("abcdefghij-_/.,:"), min_size=1, max_size=18)
 CHINESE = st.text(st.sampled_from("中文字符测试不会断开"), min_size=1, max_size=30)
@@ -61,3 +62,31 @@ def test_no_table_is_too_wide_and_no_word_in_it_is_cut(rows: list[tuple[str, str
 def test_the_columns_of_a_table_are_aligned_also_in_chinese() -> None:
     rows = [("a", "x"), ("中文", "y")]
     assert layout_table(rows, 0) == ["a     x", "中文  y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "indent", "lines"),
+    [
+        ("", 5, "", [""]),
+        ("one two", 7, "  ", ["one two"]),
+        ("one two", 6, "  ", ["one", "  two"]),
+        ("one two", 3, "  ", ["one", "two"]),  # the indentation is more than half
+        ("one two", 4, "  ", ["one", "  tw", "  o"]),
+        ("abcdef", 4, "", ["abcd", "ef"]),
+        ("a    b", 3, "", ["a", "b"]),
+        ("中文字", 4, "", ["中文", "字"]),
+        ("中文。", 4, "", ["中", "文。"]),
+        ("（中文", 4, "", ["（中", "文"]),
+    ],
+)
+def test_lines_are_broken_where_they_may_be(line: str, columns: int, indent: str, lines: list[str]) -> None:
+    assert wrap_line(line, columns, indent=indent) == lines
+
+
+def test_the_width_of_a_text_is_that_on_a_terminal() -> None:
+    assert [width_of(text) for text in ("", "abc", "中", "e\u0301", "\u200b", "ａ", "한")] == [0, 3, 2, 1, 0, 2, 2]
+    assert find_breaks("ab cd ef", 5) == [6]
+    assert list(split_line("  ab cd")) == ["  ab ", "cd"]
+    assert list(split_line("你\u3000好 a\tß")) == ["你", "\u3000", "好 ", "a\tß"], (
+        "only spaces belong to what is before"
+    )

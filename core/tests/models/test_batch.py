@@ -13,6 +13,9 @@ from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ModelResponse
 from jackfield.models import BaseChatModel, BatchRequest
 from jackfield.request import ChatRequest, ModelFacts
+from jackfield.testing import ScriptedModel, answer
+
+LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
 
 
 class Counting(BaseChatModel):
@@ -103,6 +106,13 @@ def test_requests_are_taken_only_as_they_are_sent() -> None:
     assert taken <= 5
 
 
+def test_answers_that_arrive_at_the_same_time_come_in_the_order_of_their_requests() -> None:
+    async def numbers() -> list[int]:
+        return [number async for number, _ in Counting().abatch_as_completed(["same"] * 40, concurrency=40)]
+
+    assert asyncio.run(numbers()) == list(range(40))
+
+
 def test_leaving_early_cancels_what_is_on_its_way() -> None:
     model = Counting()
 
@@ -128,3 +138,31 @@ def test_a_fault_in_the_program_is_raised_and_stops_the_rest() -> None:
 
 def test_a_malformed_request_has_its_error_in_its_own_place() -> None:
     assert texts([*Counting().batch(["one", 3, "two"])]) == ["one0", "ConfigError", "two0"]
+
+
+def test_answers_come_as_they_arrive_with_the_number_of_their_request() -> None:
+    class Later(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            text = request.messages[-1].get_text_content()
+            if text == "slow":
+                await gate.wait()
+            for event in answer(f"{text} {request.config.seed} {len(request.functions)}"):
+                yield event
+
+    async def run() -> list[tuple[int, str]]:
+        arrived = []
+        async for number, one in model.abatch_as_completed(requests, concurrency=2):
+            arrived.append((number, one.messages[0].content))  # type: ignore[union-attr]
+            if len(arrived) == 2:
+                gate.set()
+        return arrived
+
+    gate = asyncio.Event()
+    model = Later([])
+    requests = ["slow", "b", BatchRequest("c", functions=[LOOK], config={"seed": 7})]
+    assert asyncio.run(run()) == [(1, "b None 0"), (2, "c 7 1"), (0, "slow None 0")]
+    with pytest.raises(ConfigError, match="concurrency must be at least 1"):
+        model.batch(["a"], concurrency=0)
+    [empty, wrong] = model.batch([[], [{"role": "nobody", "content": "x"}]])
+    assert isinstance(empty, ConfigError)
+    assert str(wrong).startswith("a message of this request is not valid: ")

@@ -1,0 +1,57 @@
+"""Flags before a command: each becomes a variable of the environment, where child processes see it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from jackfield.cli import main
+from jackfield.errors import ConfigError
+
+POLICY = ("JACKFIELD_PLUGINS", "JACKFIELD_PLUGINS_BLOCK", "JACKFIELD_SAFE", "JACKFIELD_PLUGINS_STRICT",
+          "JACKFIELD_PLUGINS_TRACE")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The flags before a command change the environment for good."""
+    before = dict(os.environ)
+    for name in POLICY:
+        monkeypatch.delenv(name, raising=False)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.parametrize(
+    ("words", "rest", "changes"),
+    [
+        (["run", "--strict"], ["run", "--strict"], {}),
+        (["--no-plugins", "run"], ["run"], {"JACKFIELD_SAFE": "1"}),
+        (["--strict", "--trace"], [], {"JACKFIELD_PLUGINS_STRICT": "1", "JACKFIELD_PLUGINS_TRACE": "1"}),
+        (["--plugins", "a,b", "run"], ["run"], {"JACKFIELD_PLUGINS": "a,b"}),
+        (["--plugins=a", "--plugins", "b", "x"], ["x"], {"JACKFIELD_PLUGINS": "b"}),
+        (["--block=a", "--block", "b", "x"], ["x"], {"JACKFIELD_PLUGINS_BLOCK": "a,b"}),
+        (["--plugins=", "x"], ["x"], {"JACKFIELD_PLUGINS": ""}),
+        (["--version", "--strict"], ["--version", "--strict"], {}),
+    ],
+)
+def test_flags_before_the_command_become_the_environment(
+    words: list[str], rest: list[str], changes: dict[str, str]
+) -> None:
+    assert main._apply_policy_flags(words) == rest
+    assert {name: os.environ[name] for name in POLICY if name in os.environ} == changes
+
+
+def test_block_adds_to_the_environment_and_plugins_replaces_it() -> None:
+    os.environ |= {"JACKFIELD_PLUGINS": "old", "JACKFIELD_PLUGINS_BLOCK": "old"}
+    main._apply_policy_flags(["--block", "new", "--plugins", "new"])
+    assert (os.environ["JACKFIELD_PLUGINS"], os.environ["JACKFIELD_PLUGINS_BLOCK"]) == ("new", "old,new")
+
+
+@pytest.mark.parametrize("flag", ["--plugins", "--block"])
+def test_a_flag_without_its_value_is_an_error(flag: str) -> None:
+    with pytest.raises(ConfigError, match=f"{flag} needs a value: names, separated by commas"):
+        main._apply_policy_flags([flag])

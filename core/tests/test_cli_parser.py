@@ -1,0 +1,76 @@
+"""The parser of commands: options anywhere, errors in two lines with the nearest option, and help that fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield.cli import Parser
+
+
+def parser(**options: Any) -> Parser:
+    made = Parser(prog="acme", **options)
+    made.add_argument("files", nargs="*")
+    made.add_argument("--colour")
+    made.add_argument("--count", type=int)
+    return made
+
+
+def test_options_may_be_anywhere_in_a_list_of_arguments() -> None:
+    for words in (["a", "b", "--colour", "red"], ["a", "--colour", "red", "b"], ["--colour", "red", "a", "b"]):
+        chosen = parser().parse_args(words)
+        assert (chosen.files, chosen.colour) == (["a", "b"], "red")
+    made = parser()
+    assert made.parse_args(["a"]).files == made.parse_args(["a"]).files == ["a"]
+
+
+def test_options_may_be_anywhere_below_a_subcommand() -> None:
+    outer = Parser(prog="acme")
+    inner = outer.add_subparsers(parser_class=Parser).add_parser("do")
+    inner.add_argument("files", nargs="+")
+    inner.add_argument("--colour")
+    chosen = outer.parse_args(["do", "a", "--colour", "red", "b"])
+    assert (chosen.files, chosen.colour) == (["a", "b"], "red")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--color", "red"], "unrecognized arguments: --color; did you mean --colour?"),
+        (["--color=red", "--coun=3", "--zzz"], "--zzz; did you mean --colour and --count?"),
+        (["--zzz"], "acme: unrecognized arguments: --zzz\n"),
+        (["--count", "x\x1b"], "invalid int value: 'x\\x1b'"),
+    ],
+)
+def test_an_error_is_two_lines_with_the_nearest_option(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser(allow_abbrev=False).parse_args(words)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.startswith("acme: ")
+    assert error.endswith("\nTry: acme --help\n")
+    assert error.count("\n") == 2
+
+
+def test_options_of_subcommands_are_suggested_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    outer = Parser(prog="acme", allow_abbrev=False)
+    outer.add_subparsers(parser_class=Parser).add_parser("do", allow_abbrev=False).add_argument("--colour")
+    with pytest.raises(SystemExit):
+        outer.parse_args(["do", "--color"])
+    assert "did you mean --colour?" in capsys.readouterr().err
+
+
+def test_help_keeps_the_lines_of_its_texts_and_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    made = parser(description="one\n  two", epilog="examples:\n  acme a\n")
+    text = made.format_help()
+    assert "one\n  two" in text
+    assert "examples:\n  acme a\n" in text
+    long = Parser(prog="acme")
+    for number in range(9):
+        long.add_argument(f"--option-{number}")
+    assert max(map(len, long.format_usage().splitlines())) <= 60

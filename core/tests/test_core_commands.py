@@ -1,0 +1,173 @@
+"""The core's own command line: its one command, the version, the list of commands, and names that are none."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jackfield import cli
+from jackfield.cli import _plugins, main
+from jackfield.errors import ConfigError
+from jackfield.plugins import Row
+from jackfield.version import __version__
+from tests.support.site import FakeSite
+
+
+@pytest.mark.parametrize(
+    ("words", "is_own"),
+    [
+        (["plugins"], True),
+        (["plugins", "list"], True),
+        (["plugins", "list", "--kind", "llm", "--json"], True),
+        (["plugins", "list", "--kind=llm"], True),
+        (["plugins", "--json"], False),
+        (["plugins", "list", "--help"], False),
+        (["plugins", "search"], False),
+        (["run"], False),
+    ],
+)
+def test_the_core_has_one_command_of_its_own(words: list[str], is_own: bool) -> None:
+    assert main._is_own(words) is is_own
+
+
+def test_the_collector_is_as_before_after_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gc.isenabled()
+    seen: list[bool] = []
+
+    def handler(_: argparse.Namespace) -> int:
+        seen.append(gc.isenabled())
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jackfield.cli._plugins.list_plugins", handler)
+        assert main.main(["plugins"]) == 0
+        gc.disable()
+        assert main.main(["plugins"]) == 0
+        assert not gc.isenabled()
+        gc.enable()
+        main.main(["plugins"])
+    assert seen == [False] * 3
+    assert gc.isenabled()
+    capsys.readouterr()
+
+
+def test_version_and_the_lists_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"jackfield {__version__}\n")
+    assert main.main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: jackfield ")
+
+
+@pytest.mark.parametrize(
+    ("word", "rest"),
+    [
+        ("plugin", "; did you mean 'jackfield plugins'?"),
+        ("doctor", "; did you mean 'jackfield plugins doctor'?"),
+        ("bisekt", "; did you mean 'jackfield plugins bisect' or 'jackfield index set' or 'jackfield keys set'?"),
+        (
+            "list",
+            "; did you mean 'jackfield index list' or 'jackfield keys list' or 'jackfield models list' or 'jackfield "
+            "plugins list' or 'jackfield runs list'?",
+        ),
+        ("default", "; did you mean 'jackfield models default'?"),
+        ("remove", "; did you mean 'jackfield index remove' or 'jackfield keys remove'?"),
+        ("reports", "; did you mean 'jackfield reports-all'?"),
+        ("index", ". Install it: pip install jackfield-index"),
+        ("qqqq", "; known: chat, plugins, reports-all, run"),
+    ],
+)
+def test_an_unknown_command_is_answered_with_the_whole_commands_that_it_may_mean(word: str, rest: str) -> None:
+    assert main._absence(word, ["reports-all"]) == f"there is no command {word!r}{rest}"
+
+
+def test_a_command_of_the_manager_names_others_of_its_name_only_if_there_are_any(site: FakeSite) -> None:
+    text = "'jackfield trust' is not part of the core: the commands that manage an installation come with "
+    text += "jackfield-manage. Install it: pip install jackfield-manage"
+    for offered, others in (
+        ("other", ""),
+        ("trust", ". A command of another package has the same name: jackfield trust-inc/trust"),
+    ):
+        site.add(f"{offered}-inc", {f"command.{offered}": "acme_light"})
+        with pytest.raises(ConfigError) as caught:
+            main._run_without_manager("trust", ["x"], site.host())
+        assert str(caught.value) == text + others
+
+
+def test_a_command_that_is_not_there_is_answered_with_those_that_are(
+    site: FakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("acme", {"command.own": "acme_light"})
+    monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
+    with pytest.raises(ConfigError, match=r"there is no command 'qqqq'; known: chat, own, plugins, run$"):
+        main._run_plugin_command("qqqq", [])
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [(None, 0), (0, 0), (3, 3), ("text", 0)])
+def test_the_exit_code_of_a_command_is_a_number(site: FakeSite, code: object, exit_code: int) -> None:
+    module = f"""
+from jackfield.plugins import CommandSpec, hook
+
+@hook.commands
+def commands():
+    return [CommandSpec(name="own", target="acme_light:run")]
+
+def run(arguments):
+    return {code!r}
+"""
+    site.add("acme", {"command.own": "acme_light"}, modules={"acme_light": module})
+    host = site.host()
+    assert main._call(host.find("command", "own"), [], host) == exit_code
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "why_not", "doubt", "runs"),
+    [(True, "", "", True), (False, "", "", False), (True, "is blocked", "", False), (True, "", "has no RECORD", False)],
+)
+def test_news_come_only_on_a_terminal_and_from_a_manager_that_is_proven_to_be_ours(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, why_not: str, doubt: str, runs: bool
+) -> None:
+    row, ran = Row("command", "news", "m", "jackfield-manage", "1", 1, "here"), list[object]()
+    host: Any = SimpleNamespace(
+        catalog=SimpleNamespace(named=lambda *_: [row]),
+        policy=SimpleNamespace(why_not=lambda _: why_not, unproven=lambda _: doubt),
+        load_row=lambda one: lambda arguments: ran.append((one, arguments)),
+    )
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: is_terminal, write=print, flush=lambda: None))
+    main._show_news(host)
+    assert ran == ([(row, [])] if runs else [])
+
+
+@pytest.mark.parametrize(
+    ("component", "kind", "is_hinted"),
+    [("tool.a", None, True), ("tool.a", "tool", False), ("llm.a", None, False), ("llm.a", "llm", False)],
+)
+def test_a_list_says_how_to_get_a_model_only_if_none_is_installed(
+    site: FakeSite, capsys: pytest.CaptureFixture[str], component: str, kind: str | None, is_hinted: bool
+) -> None:
+    site.add("acme", {component: "acme_light"})
+    host = site.host()
+    _plugins.print_rows(host, [facts for _, facts in _plugins.row_facts(host, kind)], kind, as_json=False)
+    assert ("install a backend first" in capsys.readouterr().out) is is_hinted
+
+
+def test_processors_are_listed_as_enabled_or_not(site: FakeSite) -> None:
+    site.add("acme", {"processor.a": "acme_light", "processor.b": "acme_light", "tool.c": "acme_light"})
+    states = _plugins.states(site.host(enabled=("processor.a",)))
+    assert {row.name: state for row, state in states.items()} == {"a": "enabled", "b": "not enabled", "c": "ready"}
+
+
+def test_summaries_are_written_as_argparse_writes_help() -> None:
+    assert main._help_line("Ask 5 % of all. Or not.") == "ask 5 %% of all. Or not"
+    assert main._help_line("") == ""
+
+
+def test_its_names_are_found_when_they_are_asked_for() -> None:
+    assert dir(cli) == cli.__all__
+    assert all(getattr(cli, name) is not None for name in cli.__all__)
+    with pytest.raises(AttributeError, match=r"module 'jackfield\.cli' has no attribute 'nothing'"):
+        cli.nothing  # noqa: B018 - it fails

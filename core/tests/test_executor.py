@@ -1,0 +1,201 @@
+"""The executor: the events of each call in order, decisions before them, and texts of what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jackfield import BaseTool, ToolContext, tool
+from jackfield.errors import ToolServiceError
+from jackfield.events import ApprovalDecided, ToolStarted
+from jackfield.messages import FunctionCall
+from jackfield.tools import PlannedCall, ToolExecutor
+from jackfield.tools._rules import NO_RULES, CallRules, Denial
+from tests.support.tools import Looks
+
+
+def planned(name: str, arguments: str = "{}", index: int = 0) -> PlannedCall:
+    return PlannedCall(index, f"c{index}", FunctionCall(name, arguments))
+
+
+def run_calls(executor: ToolExecutor, *wanted: PlannedCall, context: Any = None, **options: Any) -> list[Any]:
+    async def run() -> list[Any]:
+        plan = await executor.plan(wanted, **options)
+        return [event async for event in executor.run(plan, context or ToolContext[Any]())]
+
+    return asyncio.run(run())
+
+
+def executor_of(*tools: BaseTool, **options: Any) -> ToolExecutor:
+    return ToolExecutor({one.name: one for one in tools}, **options)
+
+
+@tool(effects=["network", "files"])
+def send(to: str) -> str:
+    """Send."""
+    return f"sent to {to}"
+
+
+@tool(needs_approval=True)
+def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+FORBIDS = CallRules(forbid=frozenset({"files", "network"}))
+
+
+def test_each_call_has_its_events_in_order() -> None:
+    [started, finished] = run_calls(executor_of(send), planned("send", '{"to": "Ada"}'))
+    assert started == ToolStarted(0, "c0", FunctionCall("send", '{"to": "Ada"}'))
+    assert (finished.index, finished.call_id, finished.error, finished.metadata) == (0, "c0", "", {})
+    message = finished.message
+    assert (message.role, message.name, message.content, message.function_id, message.extra) == (
+        "function", "send", "sent to Ada", "c0", {"function_id": "c0"},
+    )  # fmt: skip
+    assert finished.seconds > 0
+
+
+def test_a_call_that_cannot_be_made_starts_and_fails() -> None:
+    for wanted, text in (
+        (planned("sent", '{"to": "Ada"}'), "Tool sent does not exist; did you mean 'send'?"),
+        (planned("send", "{}"), "the arguments of 'send' do not fit: to: Field required"),
+    ):
+        [started, finished] = run_calls(executor_of(send), wanted)
+        assert isinstance(started, ToolStarted)
+        assert (finished.message.content, finished.message.extra["error"]) == (text, finished.error)
+        assert finished.error.startswith("Tool")
+
+
+def test_a_forbidden_call_does_not_start_and_names_the_first_effect() -> None:
+    [decided, finished] = run_calls(executor_of(send, rules=FORBIDS), planned("send", '{"to": "Ada"}'))
+    text = "Nothing was done: tool send has the effect 'files', which is forbidden here. Do without it."
+    assert decided == ApprovalDecided("c0", FunctionCall("send", '{"to": "Ada"}'), False, "forbid", text)
+    assert (finished.message.content, finished.error, finished.seconds) == (text, "NotAllowed", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("decision", "text"),
+    [
+        (True, "paid Ada"),
+        (False, "The user did not allow this call. Do without it, or say what it is needed for."),
+        (Denial("too much"), "The user did not allow this call, and says: too much"),
+        (Denial(" "), "The user did not allow this call. Do without it, or say what it is needed for."),
+        (
+            RuntimeError("no line"),
+            "The user did not allow this call. Do without it, or say what it is needed for. (Asking failed: "
+            "RuntimeError: no line)",
+        ),
+    ],
+    ids=["yes", "no", "a reason", "a blank reason", "an error"],
+)
+def test_the_approval_of_a_call_is_recorded_before_it(decision: Any, text: str) -> None:
+    asked: list[Any] = []
+
+    def approve(call: FunctionCall, context: ToolContext[Any]) -> Any:
+        asked.append((call, context.call_id))
+        if isinstance(decision, Exception):
+            raise decision
+        return decision
+
+    decided, *events = run_calls(executor_of(pay), planned("pay", '{"to":"Ada"}'), approve=approve)
+    assert asked == [(FunctionCall("pay", '{"to": "Ada"}'), "c0")]
+    assert (decided.call, decided.allowed, decided.by) == (
+        FunctionCall("pay", '{"to": "Ada"}'),
+        decision is True,
+        "approve",
+    )
+    assert decided.reason == ("" if decision is True else text)
+    assert [type(event).__name__ for event in events] == (["ToolStarted"] if decision is True else []) + [
+        "ToolFinished"
+    ]
+    assert events[-1].message.content == text
+
+
+def test_without_anybody_to_ask_a_call_is_refused_with_the_reason() -> None:
+    decided, finished = run_calls(executor_of(pay), planned("pay", '{"to": "Ada"}'))
+    text = "This call needs approval, and there is nobody to ask, so nothing was done."
+    assert (decided.by, decided.allowed, decided.reason, finished.message.content) == ("nobody", False, text, text)
+    decided, *_ = run_calls(executor_of(pay), planned("pay", '{"to": "Ada"}'), answers={"c0": True})
+    assert (decided.by, decided.allowed) == ("resume", True)
+
+
+def test_plans_say_what_waits_and_what_is_in_doubt() -> None:
+    async def plan(**options: Any) -> tuple[list[str], set[str]]:
+        made = await executor_of(pay, send).plan(
+            [planned("pay", '{"to": "A"}'), planned("send", '{"to": "A"}', 1), planned("gone", "{}", 2)], **options
+        )
+        return [one.call_id for one in made.waiting], set(made.doubtful)
+
+    everything = frozenset({"c0", "c1", "c2"})
+    assert asyncio.run(plan()) == (["c0"], set())
+    assert asyncio.run(plan(approve=lambda *_: True)) == ([], set())
+    assert asyncio.run(plan(answers={"c0": False})) == ([], set())
+    assert asyncio.run(plan(in_doubt=everything)) == (["c0", "c1"], {"c0", "c1"})
+    assert asyncio.run(plan(in_doubt=everything, answers={"c0": False})) == (["c1"], {"c1"})
+    refused = run_calls(
+        executor_of(send), planned("send", '{"to": "A"}'), in_doubt=frozenset({"c0"}), answers={"c0": False}
+    )
+    assert refused[-1].message.content == (
+        "The program ended while this call was being made. It may or may not have been done, and was not repeated."
+    )
+    again = run_calls(
+        executor_of(send), planned("send", '{"to": "A"}'), in_doubt=frozenset({"c0"}), answers={"c0": True}
+    )
+    assert again[-1].message.content == "sent to A"
+
+
+def test_the_text_of_an_error_is_for_the_model_and_the_rest_for_people(caplog: pytest.LogCaptureFixture) -> None:
+    @tool
+    def fail(how: str) -> str:
+        """Fail."""
+        error: Exception = ValueError("no") if how == "foreign" else ToolServiceError("for the model", may_be_done=True)
+        error.add_note("a note")
+        raise error
+
+    [_, finished] = run_calls(executor_of(fail), planned("fail", '{"how": "foreign"}'))
+    assert (finished.message.content, finished.error) == (
+        "An error occurred when calling tool fail: ValueError: no",
+        "ValueError",
+    )
+    assert finished.metadata["traceback"].rstrip().endswith("ValueError: no\na note")
+    assert finished.metadata["notes"] == "a note"
+    assert "tool fail failed" in caplog.text
+    caplog.clear()
+    [_, finished] = run_calls(executor_of(fail), planned("fail", '{"how": "own"}'))
+    assert (finished.message.content, finished.error) == ("for the model", "ToolServiceError")
+    assert finished.metadata == {"in_doubt": True, "notes": "a note"}
+    assert caplog.text == ""
+
+
+def test_one_call_is_finished_with_its_progress() -> None:
+    @tool
+    def report(context: ToolContext[Any]) -> str:
+        """Report."""
+        context.report(f"at {context.call_id}")
+        return "done"
+
+    seen: list[str] = []
+    work = executor_of(report).finish(planned("report"), ToolContext[Any](report=seen.append))
+    assert (asyncio.run(work).message.content, seen) == ("done", ["at c0"])
+
+
+def test_a_copy_of_an_executor_has_other_tools() -> None:
+    executor = executor_of(pay, send, timeout_s=7)
+    assert [*executor.with_tools({"look": Looks()}, without=["pay"]).tools] == ["send", "look"]
+    assert executor.with_tools({}).timeout_s == 7
+    assert executor.within(NO_RULES) is executor
+    assert executor.within(FORBIDS).rules.forbid == FORBIDS.forbid
+
+
+@pytest.mark.parametrize("length", [59, 60, 61])
+def test_a_result_may_have_as_many_characters_as_the_limit_says(length: int) -> None:
+    @tool
+    def write() -> str:
+        """Write."""
+        return "x" * length
+
+    [_, finished] = run_calls(executor_of(write, max_result_chars=60), planned("write"))
+    assert (finished.message.content == "x" * length) == (length <= 60)

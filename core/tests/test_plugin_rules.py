@@ -1,0 +1,96 @@
+"""Rules about plugins: a refusal names its rule and the rule's origin, and which packages are considered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield.errors import IncompatiblePluginError, PluginBlockedError
+from jackfield.plugins import Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"safe": True, "origins": {"safe": "JACKFIELD_SAFE"}}, "does not load in safe mode (JACKFIELD_SAFE)"),
+        ({"safe": True}, "does not load in safe mode (safe)"),
+        (
+            {"block": frozenset({"acme/x"}), "origins": {"block:acme/x": "config.toml"}},
+            "is blocked ('acme/x' in config.toml)",
+        ),
+        ({"block": frozenset({"tool.x"})}, "is blocked ('tool.x' in `block`)"),
+        ({"block": frozenset({"acme", "tool.x"})}, "is blocked ('acme' in `block`)"),
+        (
+            {"allow": frozenset({"other"}), "origins": {"allow": "config.toml"}},
+            "is not in the list of allowed packages (config.toml)",
+        ),
+        ({"allow": frozenset[str]()}, "is not in the list of allowed packages (`allow`)"),
+        ({"allow": frozenset({"acme"}), "block": frozenset({"acme"})}, "is blocked ('acme' in `block`)"),
+    ],
+)
+def test_a_reason_names_the_rule_and_where_it_is_from(site: Any, settings: dict[str, Any], reason: str) -> None:
+    site.add_tools("acme", "x")
+    host = site.host(**settings)
+    [row] = host.catalog.rows
+    assert host.policy.why_not(row) == reason
+    with pytest.raises(PluginBlockedError) as caught:
+        host.find("tool", "x")
+    assert str(caught.value) == f"tool 'acme/x' {reason}"
+
+
+def test_what_is_allowed_but_not_proven_is_told_how_to_prove_itself(site: Any) -> None:
+    site.add_tools("acme", "x")
+    (site.metadata("acme") / "RECORD").unlink()
+    host = site.host(allow=frozenset({"acme"}), origins={"allow": "config.toml"})
+    with pytest.raises(PluginBlockedError) as caught:
+        host.find("tool", "x")
+    assert str(caught.value) == (
+        "tool 'acme/x' has no RECORD, so nothing proves who it belongs to, so it does not count as the acme that is "
+        "allowed (config.toml): pip install --force-reinstall acme"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("tol", "is of kind 'tol', which this core does not know: did its authors mean 'tool'?"),
+        ("gizmo", "is of kind 'gizmo', which this core does not know"),
+    ],
+)
+def test_an_unknown_kind_is_told_what_is_close(site: Any, kind: str, said: str) -> None:
+    site.add("acme", {f"{kind}.x": "m"})
+    with pytest.raises(IncompatiblePluginError) as caught:
+        site.host().find(kind, "x")
+    assert str(caught.value) == f"{kind} 'acme/x' {said}"
+
+
+UNCHOSEN = (
+    "is not used unless it is named, because acme is not one of our packages; to use it: jackfield plugins enable"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_chosen"),
+    [
+        ({}, False),
+        ({"allow": frozenset({"acme"})}, True),
+        ({"enabled": ("tool.acme/x",)}, True),
+        ({"enabled": ("tool.acme/*",)}, True),
+        ({"enabled": ("searcher.acme/x",)}, False),
+        ({"enabled": ("tool.acme/y",)}, False),
+        ({"prefer": {"tool.anything": "Acme"}}, True),
+        ({"prefer": {"searcher.x": "acme"}}, False),
+        ({"allow": frozenset({"acme"}), "unnarrowed": Settings()}, False),
+    ],
+    ids=str,
+)
+def test_a_package_of_others_is_considered_once_the_users_rules_name_it(
+    site: Any, settings: dict[str, Any], is_chosen: bool
+) -> None:
+    site.add_tools("acme", "x")
+    host = site.host(**settings)
+    [row] = host.catalog.rows
+    assert host.policy.why_unconsidered(row) == ("" if is_chosen else f"{UNCHOSEN} tool.acme/x")
+    assert host.considered("tool") == ([row] if is_chosen else [])
+    assert host.policy.left_out("tool") == ({} if is_chosen else {row: f"{UNCHOSEN} tool.acme/x"})
