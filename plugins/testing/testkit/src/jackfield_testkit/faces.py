@@ -7,14 +7,15 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     from jackfield.servers import ASGIApp
 
+T = TypeVar("T")
 _LIMIT_S = 60.0
 
 
@@ -92,6 +93,7 @@ class ServedFace:
         speed: That of its event loop; see `FastLoop`.
 
     Attributes:
+        app: The application.
         port: Its port.
         loop: The event loop that it runs in.
     """
@@ -99,6 +101,7 @@ class ServedFace:
     def __init__(self, app: ASGIApp, *, speed: float = 1.0) -> None:
         import uvicorn
 
+        self.app = app
         config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
@@ -143,10 +146,17 @@ class ServedFace:
     def tasks(self) -> list[str]:
         """Return the tasks of the event loop, by their coroutines."""
 
-        async def count() -> list[str]:
-            return [repr(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        return self.inside(
+            lambda: [repr(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        )
 
-        return asyncio.run_coroutine_threadsafe(count(), self.loop).result(_LIMIT_S)
+    def inside(self, function: Callable[[], T]) -> T:
+        """Call a function in the event loop, between two steps of its tasks, and return its result."""
+
+        async def call() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(_LIMIT_S)
 
     def _run(self) -> None:
         with asyncio.Runner(

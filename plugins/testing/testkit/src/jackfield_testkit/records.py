@@ -85,6 +85,8 @@ class MemoryStore(RecordingStore):
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`."""
+        if run.run_id in self.kept:
+            raise StoreError(f"there is already a run {run.run_id}")
         self._write(lambda: self.kept.update({run.run_id: Kept(replace(run, state=RUNNING), list(entries))}))
         return 1
 
@@ -142,6 +144,8 @@ class MemoryStore(RecordingStore):
 
     async def delete(self, run_id: str) -> None:
         """See `Store`."""
+        if self._of(run_id).is_held:
+            raise RunBusyError(f"run {run_id} is running")
         del self.kept[run_id]
 
     def _of(self, run_id: str) -> Kept:

@@ -16,6 +16,7 @@ class TestBackend(LLMBackendSuite):
 
 import sys
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,39 +72,29 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AgentSuite": ("agent", "agent_trees", "agent_parts"),
-    "AnswerSuite": ("agent", "agent_trees", "agent_parts"),
-    "CallFormatSuite": ("call_format",),
-    "ChatModelSuite": ("llm_laws", "llm_asking"),
-    "CodeSandboxSuite": ("code_sandbox",),
-    "CommandSuite": ("command",),
-    "ConversationSuite": ("conversation", "agent_parts"),
-    "EmbedderSuite": ("embedder", "embedder_local"),
-    "LLMBackendSuite": (
-        "llm",
-        "llm_asking",
-        "llm_connections",
-        "llm_faults",
-        "llm_hygiene",
-        "llm_laws",
-        "llm_messages",
-        "llm_stream",
-        "llm_tools",
-    ),
-    "LocalEmbedderSuite": ("embedder_local",),
-    "ObserverSuite": ("observer",),
-    "ParserSuite": ("parser",),
-    "PluginSuite": ("plugin",),
-    "ProcessorSuite": ("processor",),
-    "SandboxSuite": ("sandbox",),
-    "SearcherSuite": ("searcher",),
-    "ServerSuite": ("server", "server_agents"),
-    "StdioServerSuite": ("server_stdio", "server_agents"),
-    "StoreSuite": ("store",),
-    "Suite": ("base",),
-    "TokenizerSuite": ("tokenizer",),
-    "ToolSuite": ("tool",),
-    "ToolsetSuite": ("toolset",),
+    "AgentSuite": "agent",
+    "AnswerSuite": "agent",
+    "CallFormatSuite": "call_format",
+    "ChatModelSuite": "llm_laws",
+    "CodeSandboxSuite": "code_sandbox",
+    "CommandSuite": "command",
+    "ConversationSuite": "conversation",
+    "EmbedderSuite": "embedder",
+    "LLMBackendSuite": "llm",
+    "LocalEmbedderSuite": "embedder_local",
+    "ObserverSuite": "observer",
+    "ParserSuite": "parser",
+    "PluginSuite": "plugin",
+    "ProcessorSuite": "processor",
+    "SandboxSuite": "sandbox",
+    "SearcherSuite": "searcher",
+    "ServerSuite": "server",
+    "StdioServerSuite": "server_stdio",
+    "StoreSuite": "store",
+    "Suite": "base",
+    "TokenizerSuite": "tokenizer",
+    "ToolSuite": "tool",
+    "ToolsetSuite": "toolset",
 }
 
 
@@ -111,9 +102,9 @@ def __getattr__(name: str) -> Any:
     # At first use: a plugin's tests import the suites of its kinds and none of the others.
     if name not in _MODULES:
         raise AttributeError(f"module 'jackfield_testkit.suites' has no attribute {name!r}")
-    modules = [f"{__name__}.{module}" for module in _MODULES[name]]
     # Before they are imported: pytest then shows the values in their failed assertions.
+    modules = (f"{__name__}.{module.name}" for module in iter_modules(__path__))
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))
-    value = getattr(import_module(modules[0]), name)
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value

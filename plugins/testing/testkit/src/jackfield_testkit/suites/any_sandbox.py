@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import pytest
 
 from jackfield.errors import SandboxError
-from jackfield.sandboxes import RISKS, Sandbox
+from jackfield.sandboxes import RISKS, Risk, Sandbox
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 
@@ -26,12 +26,15 @@ class AnySandboxSuite(Suite, Generic[S]):
         ability: The base class of the things it can run.
         unusable_because: Why the sandbox may say that it cannot be used on this machine, such as a program that is not
             installed. Its tests are then skipped with this reason; without one they fail.
+        must_cover: The risks that it covers wherever it works. A risk that it does not claim to cover is not tested, so
+            a broken defence that the sandbox notices itself would otherwise skip its own tests.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, object]] = {}
     ability: ClassVar[Any]
     unusable_because: ClassVar[str] = ""
+    must_cover: ClassVar[frozenset[Risk]] = frozenset()
 
     def make_sandbox(self) -> S:
         """Return a new sandbox under test. Override it if yours needs more than `config`."""
@@ -60,4 +63,5 @@ class AnySandboxSuite(Suite, Generic[S]):
         assert stated.layer
         assert stated.covers
         assert stated.covers <= set(RISKS)
+        assert not self.must_cover - stated.covers, "it no longer covers what must_cover names"
         assert self.make_sandbox().protection() == stated

@@ -159,7 +159,7 @@ class OptionTests(LLMTests):
         if self._is_refused(server, model, "seed", {"seed": 7}):
             return
         answer_of(model, config={"seed": 7})
-        assert sent(server)["seed"] == 7
+        assert sent(server).get("seed") == 7
 
     def test_the_longest_answer_is_sent_once(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
@@ -174,7 +174,7 @@ class OptionTests(LLMTests):
         model = self.make_model(server.url, generate_cfg={"temperature": 0.5})
         for _ in range(2):
             answer_of(model)
-            assert sent(server)["temperature"] == 0.5
+            assert sent(server).get("temperature") == 0.5
 
     def test_an_option_of_one_call_does_not_stick(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.default = replies.text("ok")

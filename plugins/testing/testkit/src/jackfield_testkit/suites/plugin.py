@@ -32,6 +32,7 @@ from jackfield_testkit.network import NetworkBlockedError, blocked
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.lookups import lookups_of, required_in_turn
 from jackfield_testkit.suites.plugin_descriptors import NAME, faults_of
+from jackfield_testkit.suites.plugin_readme import readme_of, stated_defaults
 from jackfield_testkit.suites.plugin_source import Source, imported_packages, secrets_read, sources
 
 IMPORT_GOAL_MS = 5.0
@@ -195,6 +196,26 @@ class PluginSuite(Suite):
             if row.kind != "llm":  # a backend takes its settings as a dict only
                 with pytest.raises(ConfigError, match=_NO_SETTING):
                     target(**{_NO_SETTING: 1})
+                with pytest.raises(ConfigError) as caught:  # keywords are settings beside those of the dict
+                    target({f"{_NO_SETTING}_1": 1}, **{f"{_NO_SETTING}_2": 1})
+                for name in (f"{_NO_SETTING}_1", f"{_NO_SETTING}_2"):
+                    assert name in str(caught.value), f"{row.id}: of a dict and keywords together, one has no effect"
+
+    def test_its_readme_states_the_true_defaults_of_settings(self) -> None:
+        defaults: dict[str, list[object]] = {}
+        # Those of a backend depend on the server.
+        for row, spec in ((row, spec) for row, spec in _specs(self.dist) if spec.config and row.kind != "llm"):
+            for name, field in plain_host().load_target(row, spec.config).model_fields.items():
+                default = None if field.is_required() else field.get_default(call_default_factory=True)
+                defaults.setdefault(name, []).append(list(default) if isinstance(default, tuple) else default)
+        wrong = {
+            name: f"it is {defaults[name][0]!r}, not {stated!r}"
+            for name, stated in stated_defaults(readme_of(self.dist))
+            # Without a default of its own, a setting has the one that depends on another, which tables may state.
+            if name in defaults and None not in defaults[name]
+            if stated not in defaults[name]
+        }
+        assert wrong == {}, "the README has a table with other defaults than the code"
 
     def test_its_agents_require_the_components_that_they_look_up(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -189,6 +189,18 @@ class SearcherSuite(Suite):
             _run(self.make_searcher(), "stone river", corpus, 5)
         )
 
+    def test_documents_with_the_same_text_are_told_apart(self) -> None:
+        searcher = self.make_searcher()
+        for names in ("abc", "bcd", "dcb"):
+            corpus = Corpus(tuple(Chunk(f"id-{name}", f"/data/{name}.md", "green tea", 0, tokens=2) for name in names))
+            assert [hit.chunk.source for hit in _run(searcher, "green tea", corpus, 9)] == [
+                chunk.source for chunk in corpus.chunks
+            ], "it gives a text once, or takes a chunk for one of another document"
+            for chunk in corpus.chunks:
+                where = Where.parse({"path": chunk.source})
+                hits = sync.run(searcher.search("green tea", corpus, limit=9, where=where))
+                assert [hit.chunk for hit in hits] == [chunk]
+
     def test_a_filter_that_does_not_fit_is_an_error(self) -> None:
         for where in ({"yaer": 2024}, {"year": "2024"}, {"path": 3}):
             with pytest.raises(ConfigError, match="where"):

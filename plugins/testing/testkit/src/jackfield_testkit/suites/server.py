@@ -9,7 +9,7 @@ import logging
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +18,7 @@ import pytest
 
 from jackfield.servers import HttpServer, load_server
 from jackfield_testkit.faces import HttpReply, HttpRequest, ServedFace, read_all
+from jackfield_testkit.growth import Growth, globals_of
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.server_agents import ANSWERS, INSIDE, NOT_JSON, make_agents
@@ -30,6 +31,7 @@ BOB = "testkit-Zq83bXw4Rk2LpV7Tn-bob"
 _MAX_BODY_BYTES = 200_000
 _FAST = 1000.0
 _MANY_PIECES = 20
+_CLIENTS_BEFORE, _CLIENTS, _KINDS_OF_CLIENTS = 50, 250, 5
 ODD_IDS = (
     "nope", "..", "%2e%2e%2fetc", "a%0d%0aset-cookie:%20x=1", "%00", "x" * 5000, "%F0%9F%99%82", "*", "'%20OR%201=1--",
 )  # fmt: skip
@@ -155,6 +157,15 @@ class ServerSuite(Suite):
         for name in ("nobody", "", "../echo", "echo\r\nx: y", "e" * 10_000):
             self._check_refused(served.ask(self.question(name, "Hi")))
 
+    def test_an_answer_names_no_folder_of_the_server(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
+        served = serve(face)
+        asked = self.question("draws", "A plan."), self.streamed_question("draws", "A plan.")
+        replies = [served.ask(request) for request in asked if request is not None]
+        replies += [served.ask(request) for request in self.requests_of_run(self.run_id_in(replies[0]))]
+        assert "See:" in self.text_in(replies[0])
+        for reply in replies:
+            _check_no_insides(reply)
+
     # --- ids of runs ---
 
     def test_an_unknown_run_is_an_error_of_the_client(self, face: HttpServer, serve: Callable[..., ServedFace]) -> None:
@@ -237,7 +248,7 @@ class ServerSuite(Suite):
             served.ask(HttpRequest(method=request.method, path=request.path, body=twice, headers=request.headers))
         )
 
-    @pytest.mark.parametrize("value", [None, 1, -1, 1e300, True, [], {}, [[]], "", "x", [None], {"a": {}}])
+    @pytest.mark.parametrize("value", [None, 1, -1, 1e300, True, [], {}, [[]], "", "half \ud83d", [None], {"a": {}}])
     def test_a_value_of_another_type_never_breaks_it(
         self, face: HttpServer, serve: Callable[..., ServedFace], value: object
     ) -> None:
@@ -360,7 +371,47 @@ class ServerSuite(Suite):
         for request in self.requests_of_run(run_id):
             self._check_refused(other_agents.ask(request))
 
+    def test_nothing_that_it_keeps_grows_with_the_number_of_its_clients(
+        self, face: HttpServer, serve: Callable[..., ServedFace]
+    ) -> None:
+        from jackfield_serving import Serving
+
+        served = serve(face, tokens=True)
+        package = type(face).__module__.partition(".")[0]
+        self._visit(served, range(_CLIENTS_BEFORE))
+        _settled(served, self.settle_s)
+        roots = {"app": served.app, "face": face, **globals_of(package)}
+        # Runs are kept by the service behind it, which has limits of its own.
+        growth = served.inside(lambda: Growth(roots, beyond=(Serving,)))
+        self._visit(served, range(_CLIENTS_BEFORE, _CLIENTS_BEFORE + _CLIENTS))
+        _settled(served, self.settle_s)
+        assert served.inside(lambda: growth.grown(by=_CLIENTS // _KINDS_OF_CLIENTS // 2)) == []
+
     # --- helpers ---
+
+    def _visit(self, served: ServedFace, numbers: Iterable[int]) -> None:
+        """Be a client for each number: each of two owners answered, left, refused, and asking for runs."""
+        for number in numbers:
+            token, kind = (ADA, BOB)[number % 2], number // 2 % _KINDS_OF_CLIENTS
+            question = self.question("echo", f"Hello {number}")
+            if kind == 0:
+                served.ask(self.question(f"nobody-{number}", "Hi"), token=token)
+            elif kind == 1:
+                served.ask(self.streamed_question("echo", f"Hello {number}") or question, token=token)
+            elif kind == 2:
+                with served.connect() as connection:
+                    connection.sendall(question.encode(token=token))
+                    _close_hard(connection, hard=number % 4 == 0)
+            elif kind == 3:
+                for request in self.requests_of_run(f"unknown-{number}"):
+                    served.ask(request, token=token)
+            else:
+                reply = served.ask(question, token=token)
+                following = self.next_question("echo", "Go on.", reply)
+                for request in self.requests_of_run(self.run_id_in(reply)):
+                    served.ask(request, token=token)
+                if following is not None:
+                    served.ask(following, token=token)
 
     def _check_refused(self, reply: HttpReply) -> None:
         is_refused = 400 <= reply.status < 500 or (self.is_rpc and reply.status == 200)

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from jackfield.agents import Agent, FnCallAgent
 from jackfield.errors import ModelAuthError
-from jackfield.events import ModelEvent, TextDelta
-from jackfield.messages import USER
+from jackfield.events import MediaDelta, ModelEvent, ModelFinished, TextDelta
+from jackfield.messages import USER, ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 
 INSIDE = "testkit-inner-Qx71"
-"""A text in errors of agents that no client may see."""
+"""A text in errors of agents and in paths of their files, which no client may see."""
 _DEEP = 100_000
 NOT_JSON = {
     "empty": b"",
@@ -44,7 +44,10 @@ class _Silent(ScriptedModel):
 
 
 def make_agents() -> dict[str, Agent]:
-    """Return agents that answer, one with all that the user has said, one that never ends, and two that fail."""
+    """Return the agents that are asked.
+
+    They answer with the question, with all that the user has said or with files, never end, or fail.
+    """
 
     def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:
         return lambda request: answer(form(request.messages[-1].get_text_content()))
@@ -57,6 +60,9 @@ def make_agents() -> dict[str, Agent]:
         return answer(" / ".join(one.get_text_content() for one in request.messages if one.role == USER))
 
     agents["falls_silent"] = FnCallAgent(llm=_Silent([]), name="falls_silent")
+    files = [ContentItem(image=f"/srv/{INSIDE}/plan.png"), ContentItem(video=[f"/srv/{INSIDE}/1.png"])]
+    drawing: list[ModelEvent | Exception] = [TextDelta("See:"), *map(MediaDelta, files), ModelFinished("stop")]
+    agents["draws"] = FnCallAgent(llm=ScriptedModel(lambda _: drawing), name="draws")
     agents["recall"] = FnCallAgent(llm=ScriptedModel(recall), name="recall")
 
     def fails(error: Exception) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:

@@ -14,11 +14,14 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield.servers import StdioServer, load_server
+from jackfield_testkit.growth import Growth, globals_of
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.server_agents import ANSWERS, NOT_JSON, make_agents
 
 _CUTS = 40
+_QUESTIONS_BEFORE = 15
+_QUESTIONS = 30
 
 
 class StdioServerSuite(Suite):
@@ -83,6 +86,21 @@ class StdioServerSuite(Suite):
 
             self._talk(vanish)
 
+    def test_nothing_that_it_keeps_grows_with_the_number_of_questions(self) -> None:
+        """A face that keeps the latest of something up to a bound passes if the subclass lowers the bound below 15."""
+        from jackfield_serving import Serving
+
+        async def keep_asking(reader: StreamReader, writer: StreamWriter) -> list[str]:
+            for number in range(_QUESTIONS_BEFORE):
+                await self.ask(reader, writer, "echo", f"Hello {number}")
+            # Runs are kept by the service behind it, which has limits of its own.
+            growth = Growth(_held_by_other_tasks(), beyond=(Serving,))
+            for number in range(_QUESTIONS):
+                await self.ask(reader, writer, "echo", f"Hello again {number}")
+            return growth.grown(by=_QUESTIONS // 2)
+
+        assert self._talk(keep_asking) == []
+
     # --- helpers ---
 
     def _recorded_question(self) -> bytes:
@@ -131,3 +149,16 @@ class StdioServerSuite(Suite):
             left = {task for task in left if not task.done()}
             assert not left, [repr(task.get_coro()) for task in left]
         return result
+
+
+def _held_by_other_tasks() -> dict[str, object]:
+    """Return the local variables of all tasks but this one, and the globals of the face's package."""
+    held: dict[str, object] = {}
+    for number, task in enumerate(asyncio.all_tasks() - {asyncio.current_task()}):
+        inner: Any = task.get_coro()
+        while (frame := getattr(inner, "cr_frame", None)) is not None:
+            held |= {f"{number}.{frame.f_code.co_name}.{name}": one for name, one in frame.f_locals.items()}
+            inner = inner.cr_await
+    for face in [one for one in held.values() if isinstance(one, StdioServer)]:
+        held |= globals_of(type(face).__module__.partition(".")[0])
+    return held

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 ODD_TEXTS = ("", "\0", "half \ud83d", "🙂" * 3000, "'; DROP TABLE runs; --", "line\nline\r\n", "%s :name $1 ?")
 MANY = 8
 SIGNALS = ("one", "", "two 🙂 '\"", "x" * 4000)
+CAN_GO_ON = ("approval_needed", "input_needed", RUNNING)
 
 
 class StoreSuite(Suite):
@@ -50,10 +52,12 @@ class StoreSuite(Suite):
     Attributes:
         component: The address of the store: `distribution/name`, or its name where that is unique.
         config: Its settings. Two stores that are made with the same ones keep the same runs.
+        patience_s: The time that a signal may take.
     """
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
+    patience_s: ClassVar[float] = 60.0
 
     @pytest.fixture(autouse=True)
     def _in_a_folder_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +75,21 @@ class StoreSuite(Suite):
         """Yield a function that opens a store on the records of the test, as a separate process would."""
         made: list[Store] = []
 
-        def store() -> Store:
-            made.append(load_store({"name": self.component, **settings}, plain_host()))
+        def store(**more: Any) -> Store:
+            made.append(load_store({"name": self.component, **settings, **more}, plain_host()))
             return made[-1]
 
         yield store
         for one in made:
             asyncio.run(one.aclose())
+
+    @pytest.fixture
+    def limits(self) -> Mapping[str, Any]:
+        """Return settings with which the store has room for about five runs of 4,000 characters.
+
+        Override it if the store deletes runs to make room for others.
+        """
+        return {}
 
     @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
@@ -158,7 +170,8 @@ class StoreSuite(Suite):
     def test_a_run_is_listed_with_what_was_said_of_it(self, make: Callable[[], Store]) -> None:
         store = make()
         said = StoredRun(run_id="r", agent="clerk", model="acme:m", session="talk", parent="p", title="What is it? 🙂")
-        asyncio.run(store.create(said, ["first"]))
+        # As of a fork, which is described by the run that it continues.
+        asyncio.run(store.create(replace(said, began=-2.0, changed=-1.0, entries=7), ["first"]))
         [run] = asyncio.run(make().runs())
         assert (run.run_id, run.agent, run.model, run.session, run.parent, run.title) == (
             "r",
@@ -186,6 +199,14 @@ class StoreSuite(Suite):
             ["r4", "r2", "r0"],
             [],
         )
+
+    def test_a_list_has_the_newest_100_runs_unless_it_is_asked_for_more(self, make: Callable[[], Store]) -> None:
+        store = make()
+        ids = [f"r{number}" for number in range(101)]
+        for run_id in ids:
+            asyncio.run(store.create(StoredRun(run_id=run_id, agent="a"), ["{}"]))
+        listed = [[run.run_id for run in asyncio.run(runs)] for runs in (store.runs(), store.runs(limit=1000))]
+        assert listed == [ids[:0:-1], ids[::-1]]
 
     def test_runs_are_listed_by_their_owner_and_state(self, make: Callable[[], Store]) -> None:
         store = make()
@@ -221,7 +242,7 @@ class StoreSuite(Suite):
         async def exchange() -> list[list[Signal]]:
             await sender.send("r", "sent before anybody listened")
             listeners = [make().listen() for _ in range(2)]
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(self.patience_s):
                 assert [await anext(listener) for listener in listeners] == [Signal(), Signal()]
                 for text in (*SIGNALS, "end"):
                     await sender.send("r", text)
@@ -229,6 +250,24 @@ class StoreSuite(Suite):
 
         for signals in asyncio.run(exchange()):
             assert signals == [Signal("r", text) for text in SIGNALS]
+
+    def test_a_store_that_reports_writes_does_so_after_each_of_another_process(self, make: Callable[[], Store]) -> None:
+        reader, writer = make(), make()
+        if not reader.reports_writes:
+            pytest.skip("it does not report writes")
+
+        async def exchange() -> None:
+            signals = reader.listen()
+            async with asyncio.timeout(self.patience_s):
+                assert await anext(signals) == Signal()
+                hold = await writer.create(StoredRun(run_id="r"), ["first"])
+                assert await anext(signals) == Signal()
+                await writer.append("r", hold, ["second"])
+                assert await anext(signals) == Signal()
+                await writer.append("r", hold, [], state="finished")
+                assert await anext(signals) == Signal()
+
+        asyncio.run(exchange())
 
     def test_an_id_is_given_once(self, make: Callable[[], Store]) -> None:
         store = make()
@@ -270,6 +309,23 @@ class StoreSuite(Suite):
             for run_id, first in firsts.items():
                 assert asyncio.run(make().read(run_id))[1] == [first, f"end {run_id[1:]}"]
 
+    def test_a_run_that_can_go_on_never_makes_room(self, make: Callable[..., Store], limits: Mapping[str, Any]) -> None:
+        first = make(**limits)
+        for state in CAN_GO_ON:
+            hold = _begun(first, state, "x" * 4000)
+            asyncio.run(first.append(state, hold, ["question"], state=state))
+            asyncio.run(first.release(state, hold))  # as of a process that was interrupted
+        for number in range(20):
+            store = make(**limits)
+            hold = _begun(store, f"r{number}", "x" * 4000)
+            asyncio.run(store.append(f"r{number}", hold, ["end"], state="finished"))
+        kept = {run.run_id for run in asyncio.run(first.runs())}
+        assert kept >= {*CAN_GO_ON}
+        assert not limits or len(kept) < 20, "`limits` must make the store delete some of 23 runs"
+        for state in CAN_GO_ON:
+            run, entries = asyncio.run(make(**limits).read(state))
+            assert (run.state, [*map(len, entries)]) == (state, [4000, 8])
+
     # --- who holds it ---
 
     def test_a_run_is_held_by_whoever_began_it(self, make: Callable[[], Store]) -> None:
@@ -303,8 +359,9 @@ class StoreSuite(Suite):
             assert (run.state, run.is_held, entries) == (state, False, ["first", "last"]), "the end is written once"
             again = asyncio.run(other.hold(state))
             asyncio.run(other.append(state, again, ["goes on"]))
-            run, entries = asyncio.run(store.read(state))
+            ended, (run, entries) = run, asyncio.run(store.read(state))
             assert (run.state, entries) == (RUNNING, ["first", "last", "goes on"])
+            assert run.changed >= ended.changed >= run.began == ended.began
 
     def test_a_run_that_was_released_is_free_and_keeps_its_record(self, make: Callable[[], Store]) -> None:
         store, other = make(), make()
@@ -313,6 +370,7 @@ class StoreSuite(Suite):
         asyncio.run(store.release("r", hold))  # it may have ended already
         run, entries = asyncio.run(other.read("r"))
         assert (run.state, run.is_held, entries) == (RUNNING, False, ["first"])
+        assert run in asyncio.run(other.runs(state=RUNNING)), "agents recover it from a list"
         with pytest.raises(RunBusyError):
             asyncio.run(store.append("r", hold, ["late"]))
         new = asyncio.run(other.hold("r"))
@@ -322,6 +380,15 @@ class StoreSuite(Suite):
         assert asyncio.run(store.read("r"))[1] == ["first", "second"]
         assert asyncio.run(other.read("other"))[0].is_held, "a release ends one hold"
         asyncio.run(store.append("other", kept, []))
+
+    def test_a_late_release_leaves_the_next_hold_of_the_same_store(self, make: Callable[[], Store]) -> None:
+        store = make()
+        old = _begun(store, "r", "first")
+        asyncio.run(store.append("r", old, [], state="finished"))
+        new = asyncio.run(store.hold("r"))
+        asyncio.run(store.release("r", old))
+        assert asyncio.run(make().read("r"))[0].is_held
+        asyncio.run(store.append("r", new, ["second"]))
 
     def test_an_append_of_nothing_confirms_the_hold(self, make: Callable[[], Store]) -> None:
         store, other = make(), make()
@@ -339,7 +406,7 @@ class StoreSuite(Suite):
     def test_what_came_with_an_end_stays_where_it_was_when_the_run_goes_on(self, make: Callable[[], Store]) -> None:
         store, said = make(), ["first"]
         hold = _begun(store, "r", *said)
-        for ends in (["last"], list(ODD_TEXTS), [""], ["large " * 2000, "small"], []):
+        for ends in (["last"], list(ODD_TEXTS), [""], ["large " * 2000, "small"], ["two\nlines\r\n", "\n"], []):
             asyncio.run(store.append("r", hold, ends, state="finished"))
             hold = asyncio.run(make().hold("r")) if not ends else asyncio.run(store.hold("r"))
             said += ends
@@ -369,9 +436,11 @@ class StoreSuite(Suite):
         asyncio.run(store.aclose())
         run, _ = asyncio.run(other.read("r"))
         assert (run.state, run.is_held) == (RUNNING, False)
-        assert asyncio.run(other.hold("r")) > hold
         with pytest.raises(StoreError):
             asyncio.run(store.append("r", hold, ["late"]))
+        assert asyncio.run(other.hold("r")) > hold
+        with pytest.raises(StoreError):
+            asyncio.run(store.append("r", hold, ["later"]))
         assert asyncio.run(other.read("r"))[1] == ["first"]
 
     def test_of_many_that_want_a_run_one_gets_it(self, make: Callable[[], Store]) -> None:
@@ -570,6 +639,7 @@ class StoreSuite(Suite):
         assert search("3.5 m") == ["for ada", "How high is the tide?"]
         assert search("3.5 m", owner="ada") == ["for ada"]
         assert search("3.5 m", owner="bob") == []
+        assert search("3.5 m", owner="") == ["How high is the tide?"]
 
     def test_a_run_gets_another_title_also_while_it_runs(self, make: Callable[[], Store]) -> None:
         store = make()
@@ -589,6 +659,19 @@ class StoreSuite(Suite):
             await store.aclose()
 
         asyncio.run(main())
+
+    @pytest.mark.parametrize("text", ODD_TEXTS[1:])
+    def test_texts_about_a_run_may_be_any_text(self, text: str, make: Callable[[], Store]) -> None:
+        store = make()
+        about = StoredRun(run_id="r", agent=text, model=text, session=text, parent=text, owner=text, title=text)
+        hold = asyncio.run(store.create(about, ["first"]))
+        if type(store).rename is not Store.rename:
+            asyncio.run(store.rename("r", f"{text} again"))
+        asyncio.run(store.append("r", hold, [], state="finished"))
+        found = [store.runs(), store.runs(session=text), store.runs(owner=text)]
+        assert [[run.run_id for run in asyncio.run(runs)] for runs in found] == [["r"]] * 3
+        if type(store).search is not Store.search:
+            assert asyncio.run(store.search("first", owner=text)) == []
 
     def test_a_run_is_found_as_it_is_now_and_not_after_it_was_deleted(self, make: Callable[[], Store]) -> None:
         store = make()

@@ -14,9 +14,10 @@ import logging
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -130,6 +131,10 @@ class ToolSuite(Suite):
             assert json.loads(json.dumps(told)) == told, "its schema changes on its way through JSON"
         bare = [name for name, entry in schema.get("properties", {}).items() if not entry.get("description")]
         assert bare == [], "a model knows nothing about these arguments but their names: describe them in the schema"
+        used = {name for arguments, _ in self.examples for name in arguments}
+        assert used - set(schema.get("properties", {})) == set(), (
+            "its examples have these arguments, and a model never learns of them: describe them in the schema"
+        )
 
     def test_parameters_in_a_list_lose_nothing_when_they_become_a_schema(self) -> None:
         given: Any = self.make_tool().load().parameters
@@ -156,6 +161,7 @@ class ToolSuite(Suite):
         )
         names = (
             "name", "parameters", "read_only", "idempotent", "concurrent", "timeout_s", "file_access", "raw_argument",
+            "effects",
         )  # fmt: skip
         parameters = {"parameters": (tool.schema()["parameters"], made.schema()["parameters"])}
         pairs = {name: (getattr(tool, name), getattr(made, name)) for name in names} | parameters
@@ -164,7 +170,6 @@ class ToolSuite(Suite):
             "tool than those who name it"
         )
         assert _texts(tool.description) == _texts(made.description)
-        assert made.effects <= tool.effects, "its class has effects that nobody reads of before it is loaded"
 
     # --- what it answers ---
 
@@ -409,6 +414,21 @@ class ToolSuite(Suite):
         finally:
             link.unlink()
         assert bench.outside() == before
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+    def test_a_pipe_in_the_workspace_makes_no_call_wait(self, bench: Bench) -> None:
+        pipe = bench.workspace.root / "pipe.txt"  # code that runs there can put one in the place of any file
+        os.mkfifo(pipe)
+        try:
+            for arguments in _with_texts(bench.tool, self._first_example()[0], (pipe.name, str(pipe))):
+                with _released(pipe, self.patience_s) as waited:
+                    bench.finish(arguments)
+                assert not waited, (
+                    f"{arguments!r} waits for the other end of a pipe: open files with O_NONBLOCK, and check that what "
+                    "was opened is a file"
+                )
+        finally:
+            pipe.unlink()
 
     # --- many calls, and calls that are given up ---
 
@@ -694,6 +714,37 @@ def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence
     values = [value for text in texts for value in (text, [text])]
     places = itertools.product(_schema(tool).get("properties", {}), values)
     return filter(_fits(tool), ({**arguments, name: value} for name, value in places))
+
+
+@contextmanager
+def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
+    """Open the other end of a pipe for whoever has waited for it too long; yield a list of which end that was."""
+    is_over = threading.Event()
+    waited: list[str] = []
+
+    def release() -> None:
+        is_over.wait(patience_s)
+        while not is_over.wait(0.05):
+            with suppress(OSError):  # nothing waits to read
+                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+                waited.append("reading")
+            reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            is_over.wait(0.05)
+            try:
+                if os.read(reading, 1):
+                    waited.append("writing")
+            except BlockingIOError:  # something is there that has written nothing yet
+                waited.append("writing")
+            finally:
+                os.close(reading)
+
+    thread = threading.Thread(target=release, daemon=True)
+    thread.start()
+    try:
+        yield waited
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _without(arguments: Mapping[str, object], name: str) -> dict[str, object]:
