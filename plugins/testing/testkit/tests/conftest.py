@@ -6,13 +6,16 @@ suites, so that one that must fail does not fail here.
 
 from __future__ import annotations
 
+import ast
 import base64
+import functools
 import hashlib
 import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import jackfield_testkit
 from jackfield_testkit.forks import Forks
 from jackfield_testkit.server import FakeOpenAI
 
@@ -164,41 +168,155 @@ def _installed(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@functools.cache
+def checks_of(path: Path) -> dict[int, str]:
+    """Return the name of each place at which a module of suites fails or skips a test, by all of its lines.
+
+    The name is that of the function or method, with a number if the function has several such places.
+    """
+    found: dict[str, list[ast.stmt | ast.expr]] = {}
+
+    def walk(node: ast.AST, function: str) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = function or node.name
+        kind = _kind_of(node) if function else ""
+        if kind and isinstance(node, ast.stmt | ast.expr):
+            found.setdefault(f"{function} skips" if kind == "skip" else function, []).append(node)
+        for child in ast.iter_child_nodes(node):
+            walk(child, function)
+
+    walk(ast.parse(path.read_text(encoding="utf-8")), "")
+    lines: dict[int, str] = {}
+    for name, nodes in found.items():
+        for number, node in enumerate(nodes, start=1):
+            last = node.items[-1].context_expr if isinstance(node, ast.With) else node
+            several = f"{name} {number}" if len(nodes) > 1 else name
+            lines |= dict.fromkeys(range(node.lineno, (last.end_lineno or 0) + 1), several)
+    return lines
+
+
+def _kind_of(node: ast.AST) -> str:
+    match node:
+        case ast.Assert() | ast.Raise(exc=ast.Call(func=ast.Name("AssertionError"))):
+            return "assert"
+        case ast.With(items=[ast.withitem(ast.Call(func=ast.Attribute(ast.Name("pytest"), "raises"))), *_]):
+            return "assert"
+        case ast.Call(func=ast.Attribute(ast.Name("pytest"), "fail" | "skip" as kind)):
+            return kind
+    return ""
+
+
+class Checks:
+    """The checks of a suite, each with an example that fails at it: a file of `checks/`.
+
+    Attributes:
+        modules: The modules of the suite.
+        shown: By the name of a check, the example, and its law if that is not the function of the check.
+        not_shown: Checks that no example fails at, each with the reason.
+        cases: By the name of a law with its parameters, an example that fails it with just these.
+    """
+
+    def __init__(self, name: str) -> None:
+        text = (Path(__file__).parent / "checks" / f"{name}.toml").read_text(encoding="utf-8")
+        told = tomllib.loads(text)
+        self.modules: list[str] = told["modules"]
+        self.shown: dict[str, str] = told["shown"]
+        self.not_shown: dict[str, str] = told.get("not_shown", {})
+        self.cases: dict[str, str] = told.get("cases", {})
+
+    def with_laws(self, broken: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return each example with a law to run: those of the checks, and the given ones."""
+        pairs = [(check, *by.partition(" ")[::2]) for check, by in self.shown.items()]
+        shown = [(example, law or check.partition(" ")[0]) for check, example, law in pairs]
+        with_parameters = [(example, case) for case, example in self.cases.items()]
+        return list(dict.fromkeys([*broken.items(), *shown, *with_parameters]))
+
+    def not_failed(self, *outcomes: Outcomes) -> dict[str, str]:
+        """Return the checks at which their example does not fail, and the cases that it passes."""
+        fired = {check: by.partition(" ")[0] for check, by in self.shown.items()}
+        passed = {case: by for case, by in self.cases.items() if not any(one.failed(by, case) for one in outcomes)}
+        return passed | {
+            check: example for check, example in fired.items() if not any(one.fired(example, check) for one in outcomes)
+        }
+
+    def unknown(self) -> set[str]:
+        """Return the checks that have no example, and those of the file that the suite does not have."""
+        folder = Path(jackfield_testkit.__file__).parent / "suites"
+        existing = {check for module in self.modules for check in checks_of(folder / f"{module}.py").values()}
+        return existing ^ (self.shown.keys() | self.not_shown.keys())
+
+
+@pytest.fixture
+def read_checks() -> Callable[[str], Checks]:
+    """Return what reads the checks of a suite by its name."""
+    return Checks
+
+
 class Outcomes:
     """How the tests of a run ended: for each class, the tests by outcome, without their parameters."""
 
     def __init__(self, report: Path) -> None:
         self._ends: dict[tuple[str, str], set[str]] = {}
+        self._fired: dict[tuple[str, str], set[str]] = {}
+        self._cases: dict[tuple[str, str], str] = {}
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             name = case.attrib["classname"].rpartition(".")[2]
+            places = case.find("properties/property[@name='places']")
+            for place in places.attrib["value"].split() if places is not None else ():
+                file, _, line = place.rpartition(":")
+                check = checks_of(Path(file)).get(int(line), "")
+                self._fired.setdefault((name, case.attrib["name"]), set()).add(check)
             outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
             kind = next((child.attrib.get("type", "") for child in case if child.tag == "skipped"), "")
             outcome = "xfailed" if kind == "pytest.xfail" else outcome
             found = next((child.attrib.get("message", "") for child in case if child.tag == "failure"), "")
             assert "PluginNotFoundError" not in found, f"{name} is not in the zoo: {found}"
+            self._cases[name, case.attrib["name"]] = outcome
             self._ends.setdefault((name, outcome), set()).add(case.attrib["name"].partition("[")[0])
 
     def of(self, suite: str, outcome: str) -> set[str]:
         return self._ends.get((suite, outcome), set())
 
+    def not_caught(self, broken: Mapping[str, str]) -> dict[str, str]:
+        """Return the broken components that pass the law for their fault."""
+        laws = {name: law.partition("[")[0] for name, law in broken.items()}
+        return {name: law for name, law in laws.items() if law not in self.of(f"Test{name}", "failure")}
+
+    def failed(self, example: str, case: str) -> bool:
+        return self._cases.get((f"Test{example}", case)) == "failure"
+
+    def cases(self, suite: str) -> set[str]:
+        """Return the tests of a class that have parameters, with the parameters."""
+        return {case for name, case in self._cases if name == suite and "[" in case}
+
+    def fired(self, example: str, check: str) -> bool:
+        """Return True if a test of an example was ended, or would have been, by a check."""
+        return any(check in checks for (suite, _), checks in self._fired.items() if suite == f"Test{example}")
+
 
 # What suites and the tests in them need, and what pytest imports to begin with. Not the suites themselves: their
 # asserts are rewritten where they are imported.
 COMMON = """
-import importlib, sqlite3
+import importlib, sqlite3, sys
 import hypothesis, hypothesis.strategies, jsonschema, pytest, yaml
 import jackfield.agents, jackfield.cli.main, jackfield.models, jackfield.plugins, jackfield.processors
 import jackfield.testing, jackfield.tools
 import jackfield.retrieval, jackfield.retrieval, jackfield.retrieval
 import jackfield_testkit.server
+sys.path.insert(0, {folder!r})
+import softly
+sys.path.pop(0)
+softly.load_suites()
 from _pytest.config import default_plugins
 for name in default_plugins:
     importlib.import_module(f"_pytest.{name}")
-"""
+""".replace("{folder!r}", repr(str(Path(__file__).parent)))
 
 
 # Of a class of which one test is asked for, pytest would make all: two hundred for each broken backend.
 ONLY = """
+from softly import pytest_pyfunc_call, pytest_runtest_makereport
+
 def pytest_pycollect_makeitem(collector, name):
     wanted = WANTED.get(collector.name)
     return [] if wanted and name.startswith("test_") and name not in wanted else None
@@ -220,9 +338,10 @@ def run_suites(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Callab
     def run(text: str, selected: Sequence[str], *paths: Path) -> Outcomes:
         folder = tmp_path_factory.mktemp("suites")
         (folder / "test_them.py").write_text(text, encoding="utf-8")
-        wanted: dict[str, list[str]] = {}
+        wanted: dict[str, list[str]] = {}  # of those of which not all are
         for suite, _, test in (one.partition("[")[0].partition("::") for one in selected):
-            wanted.setdefault(suite, []).extend([test] if test else [])
+            if suite not in selected:
+                wanted.setdefault(suite, []).append(test)
         (folder / "conftest.py").write_text(f"WANTED = {wanted}{ONLY}", encoding="utf-8")
         program = "import sys; sys.path.insert(0, ''); import pytest; sys.exit(pytest.console_main())"
         options = ["-q", "--tb=line", "-p", "no:cacheprovider", "--junitxml=report.xml", "--basetemp=made"]

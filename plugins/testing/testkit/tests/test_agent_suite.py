@@ -15,6 +15,17 @@ BROKEN = {
     "KnowsNoLimits": "test_a_limit_of_turns_ends_it_and_says_so",
     "NeverTires": "test_without_any_wish_it_ends_all_the_same",
     "CountsTurnsOnly": "test_other_limits_end_it_and_say_so",
+    "CountsNoCalls": "test_other_limits_end_it_and_say_so",
+    "CountsNoTokens": "test_other_limits_end_it_and_say_so",
+    "AnswersInReverse": "test_calls_of_one_turn_run_beside_each_other_and_are_answered_in_order",
+    "GivesTheLastWhenAwaited": "test_all_ways_to_run_give_the_same",
+    "GivesTheLastAtOnce": "test_all_ways_to_run_give_the_same",
+    "AsksWithoutCalls": "test_all_ways_to_run_give_the_same",
+    "KeepsConfig": "test_model_options_of_a_run_reach_the_model_in_that_run",
+    "HearsTheCaller": "test_its_system_message_and_the_callers_both_reach_the_model",
+    "ReadsLanguagesOnly": "test_the_language_of_the_question_is_that_of_what_it_adds",
+    "TakesThoughtsForAnAnswer": "test_an_empty_reply_is_no_answer_and_no_endless_run",
+    "NamesFiles": "test_a_file_that_is_handed_over_is_used_or_named",
     "TakesSilenceForAnAnswer": "test_an_empty_reply_is_no_answer_and_no_endless_run",
     "LosesResults": "test_a_call_is_made_and_the_model_reads_the_result",
     "NeedsItsTools": "test_a_tool_that_does_not_exist_is_told_to_the_model",
@@ -47,6 +58,7 @@ BROKEN = {
     "ReadsOn": "test_a_cancel_ends_it_while_a_document_is_read",
     "BeginsAnew": "test_an_answer_that_does_not_fit_is_asked_for_again_and_counts_against_the_limits",
     "SpeaksEnglish": "test_the_language_of_the_question_is_that_of_what_it_adds",
+    "SumsUp": "test_a_cancelled_run_asks_its_model_nothing_more",
     "LeavesCallsOpen": "test_a_cancelled_run_ends_with_a_history_that_is_valid",
     "SaysUndone": "test_a_call_that_was_stopped_is_not_said_to_be_undone",
     "AllowsRepetition": "test_as_a_tool_it_does_not_say_that_a_failed_call_may_be_repeated",
@@ -73,7 +85,8 @@ SUITES = """
 from jackfield_testkit.suites import AgentSuite
 
 for name in NAMES:
-    globals()[f"Test{name}"] = type(f"Test{name}", (AgentSuite,), {"component": f"jackfield-zoo/{name}"})
+    members = {"component": f"jackfield-zoo/{name}", "patience_s": 0.2 if name == "Hangs" else 20.0}
+    globals()[f"Test{name}"] = type(f"Test{name}", (AgentSuite,), members)
 
 
 class TestFnCall(AgentSuite):
@@ -83,11 +96,16 @@ ZOO = Path(__file__).parent / "zoo"
 EVERY_TEST = {name for name in dir(AgentSuite) if name.startswith("test_")}
 
 
-def test_correct_agents_pass_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
-    selected = ["TestHonest", "TestFnCall", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
-    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+def test_correct_agents_pass_all_and_each_broken_one_is_caught(
+    run_suites: Callable[..., Any], read_checks: Callable[[str], Any]
+) -> None:
+    checks = read_checks("agent")
+    pairs = checks.with_laws(BROKEN)
+    selected = ["TestHonest", "TestFnCall", *(f"Test{name}::{test}" for name, test in pairs)]
+    outcomes = run_suites(f"NAMES = ['Honest', *{[name for name, _ in pairs]}]{SUITES}", selected, ZOO)
     assert outcomes.of("TestHonest", "passed") == outcomes.of("TestFnCall", "passed") == EVERY_TEST
-    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
-        name: {test} for name, test in BROKEN.items()
-    }
+    assert outcomes.not_caught(BROKEN) == {}
+    assert checks.not_failed(outcomes) == {}
+    assert checks.unknown() == set()
+    assert outcomes.cases("TestHonest") == checks.cases.keys()
     assert set(BROKEN.values()) == EVERY_TEST

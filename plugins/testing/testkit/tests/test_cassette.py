@@ -39,6 +39,7 @@ from jackfield.request import ChatRequest, ModelFacts
 from jackfield.tools import tool
 from jackfield_testkit.cassette import Cassette, CassetteError, Mode
 from jackfield_testkit.redaction import Redaction
+from jackfield_testkit.tape import error_of
 
 KEY = "sk-live-0123456789abcdef"
 Answer = Sequence[ModelEvent | ModelServiceError]
@@ -451,6 +452,12 @@ def test_a_model_outside_of_the_block_says_so(path: Path) -> None:
         model = tape.wrap(Recorded(text("x")))
     with pytest.raises(CassetteError, match="not open"):
         ask(model)
+
+
+@pytest.mark.parametrize("name", ["ConfigError", "JackfieldError", "NoSuchError", "annotations", None])
+def test_only_an_error_of_a_model_comes_from_a_tape(name: str | None) -> None:
+    with pytest.raises(ValueError, match=f"{name!r} is not a ModelServiceError"):
+        error_of({"class": name, "message": "x"})
 
 
 @pytest.mark.parametrize(

@@ -258,3 +258,12 @@ def test_a_request_that_makes_no_sense_is_refused_in_dashscopes_words(
     assert json.loads(answer.body)["code"] == "InvalidParameter"
     server.reply(replies.error(429))
     assert json.loads(ask(stream=False, path=path).body)["code"] == "Throttling.RateQuota"
+
+
+def test_a_query_is_no_part_of_the_path_that_is_asked_for(server: FakeDashScope, ask: Callable[..., Any]) -> None:
+    for path, is_multimodal in ((MULTIMODAL_PATH, True), (TEXT_PATH, False)):
+        server.reply(replies.text("ok"))
+        ask(path=f"{path}?trace=1{MULTIMODAL_PATH if not is_multimodal else ''}")
+        request = server.requests[-1]
+        assert isinstance(request, DashScopeRequest)
+        assert request.is_multimodal is is_multimodal

@@ -159,3 +159,11 @@ def test_blocks_are_numbered_by_their_place_in_the_answer(messages_server: FakeO
     assert [(event["index"], event["content_block"]["type"]) for event in starts] == [(0, "thinking"), (1, "text")]
     assert starts[0]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
     assert {event["index"] for event in events if "index" in event} == {0, 1}
+
+
+def test_reasoning_comes_before_the_text_that_came_with_it(messages_server: FakeOpenAI) -> None:
+    both = {"index": 0, "delta": {"content": "yes", "reasoning_content": "hm"}, "finish_reason": "stop"}
+    messages_server.reply(replies.chunks([{"choices": [both]}]))
+    events = anthropic_events(messages_server)
+    starts = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    assert starts == ["thinking", "text"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -72,7 +73,9 @@ def test_the_line_is_named() -> None:
 
 
 def test_a_frame_without_a_line_number_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = SimpleNamespace(co_filename="somewhere/site-packages/library.py", co_name="between_two_lines")
+    # In a folder of the standard library, as on most systems.
+    installed = f"{sysconfig.get_path('stdlib')}/site-packages/library.py"
+    code = SimpleNamespace(co_filename=installed, co_name="between_two_lines")
     frame = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
     main = threading.get_ident()
     monkeypatch.setattr(sys, "_current_frames", lambda: {main: frame})

@@ -37,7 +37,12 @@ BROKEN = {
 SUITES = """
 from jackfield_testkit.suites import ObserverSuite
 
-for name in NAMES:
+class TestSaysLittle(ObserverSuite):
+    component = "jackfield-zoo/Honest"
+    writes_conversations = "a reason"
+
+
+for name in {*NAMES} - {"SaysLittle"}:
     members = {"component": f"jackfield-zoo/{name}", "patience_s": 10.0 if name == "Honest" else 1.0}
     members["config"] = {"token": "zoo-Zq83bXw4Rk2LpV7Tn"}
     globals()[f"Test{name}"] = type(f"Test{name}", (ObserverSuite,), members)
@@ -46,12 +51,17 @@ ZOO = Path(__file__).parent / "zoo"
 EVERY_TEST = {name for name in dir(ObserverSuite) if name.startswith("test_")}
 
 
-def test_a_correct_observer_passes_all_and_each_broken_one_is_caught(run_suites: Callable[..., Any]) -> None:
-    selected = ["TestHonest", *(f"Test{name}::{test}" for name, test in BROKEN.items())]
-    outcomes = run_suites(f"NAMES = ['Honest', *{list(BROKEN)}]{SUITES}", selected, ZOO)
+def test_a_correct_observer_passes_all_and_each_broken_one_is_caught(
+    run_suites: Callable[..., Any], read_checks: Callable[[str], Any]
+) -> None:
+    checks = read_checks("observer")
+    pairs = checks.with_laws(BROKEN)
+    selected = ["TestHonest", *(f"Test{name}::{test}" for name, test in pairs)]
+    outcomes = run_suites(f"NAMES = ['Honest', *{[name for name, _ in pairs]}]{SUITES}", selected, ZOO)
     assert outcomes.of("TestHonest", "passed") == EVERY_TEST
     assert outcomes.of("TestHonest", "failure") == set()
-    assert {name: outcomes.of(f"Test{name}", "failure") for name in BROKEN} == {
-        name: {test} for name, test in BROKEN.items()
-    }
+    assert outcomes.not_caught(BROKEN) == {}
+    assert checks.not_failed(outcomes) == {}
+    assert checks.unknown() == set()
+    assert outcomes.cases("TestHonest") == checks.cases.keys()
     assert set(BROKEN.values()) == EVERY_TEST

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jackfield.errors import PluginNotFoundError
 from jackfield_testkit.suites import ParserSuite
 
 BROKEN = {
@@ -13,6 +16,14 @@ BROKEN = {
     "ReadsTheHost": "test_it_does_what_it_declares_and_nothing_else",
     "LosesTheEnd": "test_its_samples_are_read",
     "RenamesSources": "test_its_samples_are_read",
+    "WritesPoems": "test_blocks_are_whole_and_stand_in_reading_order",
+    "NumbersSomePages": "test_pages_count_from_one_and_never_go_back",
+    "SignsBlocks": "test_the_same_bytes_give_the_same_document",
+    "HidesNamesOfNothing": "test_an_empty_file_is_refused",
+    "ShoutsTypes": "test_its_descriptor_says_which_files_it_reads",
+    "BeginsWithNothing": "test_its_descriptor_says_which_files_it_reads",
+    "BeginsWithAnother": "test_its_descriptor_says_which_files_it_reads",
+    "IsForNoFile": "test_its_descriptor_says_which_files_it_reads",
     "GivesBlanks": "test_blocks_are_whole_and_stand_in_reading_order",
     "LevelsAll": "test_blocks_are_whole_and_stand_in_reading_order",
     "HandsOverParts": "test_files_in_a_file_are_left_to_others_only_if_declared",
@@ -41,6 +52,9 @@ BROKEN = {
 """A parser of the zoo, and the test that is made for its fault."""
 
 SUITES = """
+import pytest
+
+from jackfield.errors import PluginNotFoundError
 from jackfield_testkit.suites import ParserSuite
 
 
@@ -78,3 +92,11 @@ def test_a_correct_parser_passes_all_and_each_broken_one_is_caught(
         name: {test.partition("[")[0]} for name, test in BROKEN.items()
     }
     assert {test.partition("[")[0] for test in BROKEN.values()} == EVERY_TEST
+
+
+def test_a_component_is_that_of_its_distribution_and_no_other_of_its_name() -> None:
+    ours = type("Ours", (ParserSuite,), {"component": "jackfield-text/text", "samples": {}})
+    assert ours()._row().distribution == "jackfield-text"
+    nobodys = type("Nobodys", (ParserSuite,), {"component": "jackfield-nobody/text", "samples": {}})
+    with pytest.raises(PluginNotFoundError):
+        nobodys()._row()

@@ -80,6 +80,7 @@ class Acme(FnCallAgent):
     def __init__(self, function_list=None, *rest, **options):
         super().__init__(["storage"] if function_list is None else function_list, *rest, **options)
 """
+TABLE = "\n| setting | default | meaning |\n|---|---|---|\n| `size` | 2 MiB | a limit |\n"
 README = "# Acme\n\nA tool that does what needs to be done, for the tests of the suite for plugins.\n"
 
 
@@ -110,6 +111,7 @@ class Dist:
         about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\nSummary: Does it.\n{requires}\n{self.readme}"
         texts[metadata / "METADATA"] = about
         files = [path.relative_to(folder).as_posix() for path in texts] + list(self.others)
+        files += [f"../../../bin/{name}", "__pycache__/one_file.pyc"]  # a script, and what Python compiles
         texts[metadata / "RECORD"] = "".join(f"{file},,\n" for file in files)
         texts |= {folder / file: "" for file in self.others}
         for path, text in texts.items():
@@ -213,6 +215,10 @@ BROKEN: dict[str, tuple[Dist, str]] = {
     ),
     "wide": (
         replace(OK, tool="import jackfield_http\n" + TOOL, requires=("jackfield>=0.1,<2", "jackfield-http>=0.1,<2")),
+        "test_it_shuts_out_versions_of_libraries_that_may_break_it",
+    ),
+    "wide-first": (
+        replace(OK, tool="import jackfield_http\n" + TOOL, requires=("jackfield-http>=0.1,<2", "jackfield>=0.1,<2")),
         "test_it_shuts_out_versions_of_libraries_that_may_break_it",
     ),
     "boundless": (
@@ -421,6 +427,23 @@ BROKEN: dict[str, tuple[Dist, str]] = {
             light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
         ),
         "test_a_setting_that_its_classes_do_not_know_is_refused",
+    ),
+    "either-config": (
+        replace(
+            OK,
+            tool=f"{CONFIGURED}\n    def __init__(self, cfg=None, **more):\n        super().__init__(cfg or more)\n",
+            light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
+        ),
+        "test_a_setting_that_its_classes_do_not_know_is_refused",
+    ),
+    "other-default": (
+        replace(
+            OK,
+            tool=CONFIGURED.replace("(Config): ...", "(Config):\n    size: int = 2**21 + 1", 1),
+            light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
+            readme=f"{README}{TABLE}",
+        ),
+        "test_its_readme_states_the_true_defaults_of_settings",
     ),
     "other-config": (
         replace(OK, tool=CONFIGURED, light=LIGHT.replace("secrets=", "config='{package}.tool:OtherConfig', secrets=")),

@@ -103,11 +103,19 @@ class TestSilent(SandboxSuite):
 class TestExplained(SandboxSuite):
     component = "jackfield-zoo/NeverWorks"
     unusable_because = "the stars are not always right"
+
+class TestLess(SandboxSuite):
+    component = "jackfield-zoo/Honest"
+    must_cover = frozenset({"files", "total_memory"})
 """
 
 
-def test_a_sandbox_that_never_works_passes_only_if_its_author_says_why(run_suites: Callable[..., Any]) -> None:
-    outcomes = run_suites(NEVER_WORKS, ["TestSilent", "TestExplained"], ZOO)
+def test_a_sandbox_that_never_works_passes_only_if_its_author_says_why_and_one_that_covers_less_never(
+    run_suites: Callable[..., Any],
+) -> None:
+    stated = "test_what_it_protects_from_is_stated"
+    outcomes = run_suites(NEVER_WORKS, ["TestSilent", "TestExplained", f"TestLess::{stated}"], ZOO)
+    assert outcomes.of("TestLess", "failure") == {stated}
     for outcome in ("passed", "failure"):
         assert outcomes.of("TestExplained", outcome) == set()
     assert outcomes.of("TestSilent", "passed") == set()

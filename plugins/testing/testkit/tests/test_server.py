@@ -277,11 +277,16 @@ def test_requests_are_recorded_as_they_came(server: FakeOpenAI, client: Client) 
 
 def test_a_body_in_chunks_and_one_that_is_no_json_are_recorded(server: FakeOpenAI, client: Client) -> None:
     server.default = replies.text("ok")
-    client.send(b"2\r\n{}\r\n0\r\n\r\n", head="Transfer-Encoding: chunked\r\n")
-    assert client.receive().status == 200
+    for spelled in ("chunked", "Chunked"):
+        client.send(b"2\r\n{}\r\n0\r\n\r\n", head=f"Transfer-Encoding: {spelled}\r\n")
+        assert client.receive().status == 200
     client.send(b"no json")
     assert client.receive().status == 200
-    assert [(request.body, request.json) for request in server.requests] == [(b"{}", {}), (b"no json", None)]
+    assert [(request.body, request.json) for request in server.requests] == [
+        (b"{}", {}),
+        (b"{}", {}),
+        (b"no json", None),
+    ]
 
 
 def test_connections_are_kept_and_told_apart(server: FakeOpenAI, connect: Connect) -> None:

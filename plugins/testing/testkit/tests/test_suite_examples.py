@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jackfield_testkit import suites
+from jackfield_testkit.forks import output_of
 
 HERE = Path(__file__).parent
 ABOUT_A_DISTRIBUTION = {"PluginSuite", "Suite"}  # they have no component
@@ -46,3 +47,17 @@ def test_the_examples_in_docstrings_pass(run_suites: Callable[..., Any], install
     }
     assert {suite: tests for suite, tests in failed.items() if tests} == {}
     assert all(outcomes.of(f"TestOf{suite}", "passed") for suite in EXAMPLES)
+
+
+def test_failed_assertions_of_every_suite_show_their_values() -> None:
+    registered = output_of(
+        "import pytest\n"
+        "pytest.register_assert_rewrite = lambda *modules: print(*modules)\n"
+        "from jackfield_testkit.suites import Suite"
+    )
+    with_assertions = [
+        f"{suites.__name__}.{path.stem}"
+        for path in Path(suites.__file__).parent.glob("*.py")
+        if "    assert " in path.read_text(encoding="utf-8")
+    ]
+    assert set(registered.split()) >= {*with_assertions}

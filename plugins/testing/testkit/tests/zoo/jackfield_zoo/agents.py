@@ -13,8 +13,17 @@ from typing import Any
 from jackfield import sync
 from jackfield.agents import Event, FnCallAgent, Run, Spent, with_calls_closed
 from jackfield.config import Limits
-from jackfield.errors import ModelServiceError
-from jackfield.events import RunEvent, RunFinished, ToolFinished, ToolStarted, TurnFinished, TurnStarted
+from jackfield.errors import ConfigError, ModelServiceError
+from jackfield.events import (
+    ApprovalNeeded,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
 from jackfield.messages import FUNCTION, Message, Usage, as_messages
 from jackfield.streams import closing
 from jackfield.tools import ToolExecutor
@@ -63,6 +72,16 @@ class CountsTurnsOnly(Honest):
         return replace(run, limits=Limits(turns=run.limits.turns))
 
 
+class CountsNoCalls(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, limits=run.limits.model_copy(update={"tool_calls": None}))
+
+
+class CountsNoTokens(Honest):
+    def prepared(self, run: Run) -> Run:
+        return replace(run, limits=run.limits.model_copy(update={"tokens": None}))
+
+
 class TakesSilenceForAnAnswer(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         return [replace(event, stop_reason="finished")] if isinstance(event, RunFinished) else [event]
@@ -96,10 +115,19 @@ class OneByOne(Honest):
             made.concurrent = False
 
 
+class AnswersInReverse(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if not isinstance(event, RunFinished):
+            return [event]
+        results = iter([message for message in event.messages if message.role == FUNCTION][::-1])
+        turned = tuple(next(results) if message.role == FUNCTION else message for message in event.messages)
+        return [replace(event, messages=turned)]
+
+
 class CountsFromZero(Honest):
     async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
         async for event in super().astream(*args, **options):
-            yield replace(event, number=event.number - 1)
+            yield event._replace(number=event.number - 1)
 
 
 class HidesBeginnings(Honest):
@@ -141,6 +169,22 @@ class GivesTheLast(Honest):
         return super().run_nonstream(*args, **options)[-1:]
 
 
+class GivesTheLastWhenAwaited(Honest):
+    async def arun(self, *args: Any, **options: Any) -> list[Any]:
+        return (await super().arun(*args, **options))[-1:]
+
+
+class GivesTheLastAtOnce(Honest):
+    def run(self, *args: Any, **options: Any) -> Iterator[list[Any]]:
+        yield [*super().run(*args, **options)][-1][-1:]
+
+
+class AsksWithoutCalls(Honest):
+    def ask(self, *args: Any, **options: Any) -> Any:
+        result = super().ask(*args, **options)
+        return replace(result, messages=result.messages[-1:])
+
+
 class GivesOneList(Honest):
     def run(self, *args: Any, **options: Any) -> Iterator[list[Any]]:
         whole: list[Any] = []
@@ -158,6 +202,23 @@ class ChangesMessages(Honest):
 class ForgetsConfig(Honest):
     def prepared(self, run: Run) -> Run:
         return replace(run, config=self.extra_generate_cfg)
+
+
+class KeepsConfig(Honest):
+    """Asks with the options of a run ever after."""
+
+    kept: Any = None
+
+    def prepared(self, run: Run) -> Run:
+        self.kept = self.kept or run.config
+        return replace(run, config=self.kept)
+
+
+class HearsTheCaller(Honest):
+    """Leaves its own system message out."""
+
+    def __init__(self, *args: Any, system_message: Any = None, **options: Any) -> None:
+        super().__init__(*args, **options)
 
 
 class HearsItself(Honest):
@@ -286,11 +347,28 @@ class SpeaksEnglish(Honest):
         return replace(run, lang="en")
 
 
+class ReadsLanguagesOnly(Honest):
+    """Speaks the language of the question, whatever was asked for."""
+
+    def astream(self, *args: Any, lang: Any = None, **options: Any) -> AsyncIterator[RunEvent]:
+        return super().astream(*args, **options)
+
+
 class LeavesCallsOpen(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         if isinstance(event, RunFinished) and event.stop_reason == "cancelled":
             return [replace(event, messages=tuple(m for m in event.messages if m.role != FUNCTION))]
         return [event]
+
+
+class SumsUp(Honest):
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        async with closing(super().events(run)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished) and event.stop_reason == "cancelled":
+                    with suppress(ConfigError):  # the script has no such answer
+                        await self.model.acomplete([*run.messages, Message("user", "Sum up.")])
+                yield event
 
 
 class StaysBusy(Honest):
@@ -405,5 +483,296 @@ class AsksAgain(BeginsAgain):
 class HoldsUpTheLoop(Honest):
     def changed(self, event: Event) -> Sequence[Event]:
         if isinstance(event, TurnFinished):
-            threading.Event().wait(0.06)
+            threading.Event().wait(0.2)
         return [event]
+
+
+# --- agents that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class Idles(Honest):
+    """Ends each run at its beginning, without asking its model."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield RunFinished("finished", (), Usage())
+
+
+class AnswersItself(Honest):
+    """Gives the same answer to everything, and says that it was cancelled."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield RunFinished("cancelled", (Message("system", "blah"), Message(FUNCTION, "bleh", name="x")), Usage())
+
+
+class EndsAsItLikes(Honest):
+    """Gives another end to each run, with half of its messages and other costs."""
+
+    def changed(self, event: Event) -> Sequence[Event]:
+        if not isinstance(event, RunFinished):
+            return [event]
+        told = tuple(m.replace(content="else", name="else") for m in event.messages[1:] if m.role != FUNCTION)
+        return [replace(event, stop_reason="cancelled", messages=told, usage=Usage(prompt_tokens=7, total_tokens=7))]
+
+
+class KeepsItsEndBack(Honest):
+    """Ends without saying so."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                if not isinstance(event.event, RunFinished | RunFailed):
+                    yield event
+
+
+class Renumbers(Honest):
+    """Gives its events other numbers, runs and depths, and none but the last."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                if event.number > 1:
+                    yield event._replace(number=7, run_id=f"run {event.number}", depth=event.depth + 2, agent="x")
+
+
+class SpeaksForItself(Honest):
+    """Asks its model what it likes."""
+
+    def prepared(self, run: Run) -> Run:
+        from jackfield_testkit.suites import agent
+
+        return replace(run, messages=(Message("user", f"Traceback: {agent.__file__}"),))
+
+
+class HasAnotherModel(Honest):
+    """Asks a model of its own."""
+
+    @property
+    def model(self) -> Any:
+        return None
+
+
+class ForgetsItsName(Honest):
+    def __init__(self, *args: Any, name: Any = None, **options: Any) -> None:
+        super().__init__(*args, name="nobody", **options)
+
+
+class RefusesNothing(Honest):
+    """Takes any option of a run."""
+
+    def run_nonstream(self, *args: Any, no_such_option: int = 0, **options: Any) -> list[Any]:
+        return super().run_nonstream(*args, **options)
+
+
+class NeverFails(Honest):
+    """Ends as if all were well."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        with suppress(Exception):
+            async with closing(super().astream(*args, **options)) as events:
+                async for event in events:
+                    yield event
+
+
+class ShowsOtherResults(Honest):
+    """Gives other results to callers than its runs have."""
+
+    def ask(self, *args: Any, **options: Any) -> Any:
+        return self.other(super().ask(*args, **options))
+
+    def resume(self, *args: Any, **options: Any) -> Any:
+        return self.other(super().resume(*args, **options))
+
+    def other(self, result: Any) -> Any:
+        usage = Usage(prompt_tokens=9, total_tokens=9)
+        return replace(result, messages=(), run_id="", data={}, usage=usage, stop_reason="cancelled")
+
+    def stream(self, *args: Any, **options: Any) -> Any:
+        return _OtherStream(super().stream(*args, **options), self)
+
+
+class _OtherStream:
+    def __init__(self, stream: Any, agent: ShowsOtherResults) -> None:
+        self._stream, self._agent = stream, agent
+
+    def __iter__(self) -> Iterator[Any]:
+        list(self._stream)
+        return iter(())
+
+    @property
+    def result(self) -> Any:
+        return replace(self._agent.other(self._stream.result), messages=(Message("system", "else"),))
+
+
+# --- in one respect, in all that they do ---
+
+
+class AsksFirst(Honest):
+    """Asks its model once before each run."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        with suppress(ConfigError):  # the script has no such answer
+            await self.model.acomplete([Message("user", "Are you there?")])
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                yield event
+
+    def run_nonstream(self, *args: Any, no_such_option: int = 0, **options: Any) -> list[Any]:
+        try:
+            return super().run_nonstream(*args, **options)
+        finally:
+            if no_such_option:
+                raise ConfigError("no_such_option")
+
+
+class DefacesResults(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, ToolFinished):
+            event.message.content = "-"
+        return [event]
+
+
+class HidesErrorsOfTools(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, error="")] if isinstance(event, ToolFinished) else [event]
+
+
+class HidesPendingCalls(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [replace(event, calls=(), call_ids=())] if isinstance(event, ApprovalNeeded) else [event]
+
+
+class RaisesAgentsBelow(Honest):
+    """Passes the events of agents on as if it had asked none."""
+
+    def changed(self, event: Event) -> Sequence[Event]:
+        return [event._replace(depth=0)] if isinstance(event, RunEvent) else [event]
+
+
+class PretendsTurns(Honest):
+    """Tells of a turn before the first."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield TurnStarted(1)
+        yield TurnFinished(1, (Message("assistant", "-"),), Usage())
+        async with closing(super().events(run)) as events:
+            async for event in events:
+                yield event
+
+
+class SaysElse(Honest):
+    """Gives other texts than its model wrote."""
+
+    def changed(self, event: Event) -> Sequence[Event]:
+        if not isinstance(event, RunFinished):
+            return [event]
+        return [replace(event, messages=tuple(message.replace(content="else") for message in event.messages))]
+
+
+class DropsDicts(Honest):
+    """Gives the first message to callers who sent dicts."""
+
+    def run_nonstream(self, messages: Any, **options: Any) -> list[Any]:
+        whole = super().run_nonstream(messages, **options)
+        return whole[:1] if isinstance(messages[0], dict) else whole
+
+
+class MakesUpOutput(Honest):
+    def ask(self, *args: Any, output: Any = None, **options: Any) -> Any:
+        return replace(super().ask(*args, **options), data={})
+
+
+class Shrinks(Honest):
+    def run(self, *args: Any, **options: Any) -> Iterator[list[Any]]:
+        for messages in super().run(*args, **options):
+            yield messages * 2
+            yield messages
+
+
+class LengthensHistories(Honest):
+    def run_nonstream(self, messages: Any, **options: Any) -> list[Any]:
+        made = super().run_nonstream(messages, **options)
+        messages.extend(made)
+        return made
+
+
+class ReadsAllFiles(Honest):
+    """Shows its model the files that anybody has written into the conversation."""
+
+    def prepared(self, run: Run) -> Run:
+        files = [str(item.file) for message in run.messages for item in message.items if item.file]
+        texts = [Path(file).read_text(encoding="utf-8") for file in files]
+        return replace(run, messages=(*run.messages, Message("user", " ".join(texts))))
+
+
+class KeepsCopies(Honest):
+    """Leaves copies of contained files."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                yield event
+        for file in self.files_of_run:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).touch()
+
+    def prepared(self, run: Run) -> Run:
+        self.files_of_run = run.context.files
+        return run
+
+
+class Renames(Honest):
+    """Has another name once it runs."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        self.name = "x"
+        async with closing(super().events(run)) as events:
+            async for event in events:
+                yield event
+
+
+class IgnoresHandoffs(Honest):
+    supports_handoff = False
+
+    def __init__(self, *args: Any, handoffs: Any = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+
+
+class Hangs(Honest):
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        await asyncio.sleep(3600)
+        yield RunFinished("finished", (), Usage())
+
+
+class Relabels(Honest):
+    """Gives its events the name of another agent, and leaves out that it began."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                if event.number > 1:
+                    yield event._replace(agent="x")
+
+
+class AsksAfterReading(ReadsOn):
+    """Asks its model about a document although the run was cancelled."""
+
+    async def prepare(self, run: Run) -> None:
+        try:
+            await super().prepare(run)
+        finally:
+            await self.model.acomplete([Message("user", "Is it read?")])
+
+
+class TakesThoughtsForAnAnswer(Honest):
+    def changed(self, event: Event) -> Sequence[Event]:
+        thought = isinstance(event, RunFinished) and any(message.reasoning_content for message in event.messages)
+        return [replace(event, stop_reason="finished")] if thought and isinstance(event, RunFinished) else [event]
+
+
+class NamesFiles(Honest):
+    """Tells its model the names of files that it has no tool for."""
+
+    def prepared(self, run: Run) -> Run:
+        names = " ".join(Path(str(item.file)).name for m in run.messages for item in m.items if item.file)
+        texts = tuple(message.replace(content=f"{message.get_text_content()} {names}") for message in run.messages)
+        return replace(run, messages=texts)

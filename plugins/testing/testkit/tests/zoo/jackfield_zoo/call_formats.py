@@ -360,3 +360,47 @@ class LooksBack(Honest):
             if self.opened or "<" in piece:
                 self.opened = self.opened + piece
             super().read(piece)
+
+
+# --- formats that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class TellsNothing(Honest):
+    """Asks something else, and leaves tools and choices to the backend."""
+
+    def render(self, request: ChatRequest) -> ChatRequest:
+        return replace(request, messages=(Message("user", "hm"),))
+
+
+class ReadsOtherThings(Honest):
+    """Reads the same words in each piece, and ends as it likes."""
+
+    class reader_class(Reader):  # noqa: N801
+        def feed(self, event: ModelEvent) -> list[ModelEvent]:
+            if isinstance(event, ModelFinished):
+                return [ModelFinished("length"), TextDelta("?")]
+            return [ReasoningDelta("hm"), TextDelta("hm")] if isinstance(event, TextDelta) else []
+
+
+class ReadsNothing(Honest):
+    """Gives empty answers."""
+
+    class reader_class(Reader):  # noqa: N801
+        def feed(self, event: ModelEvent) -> list[ModelEvent]:
+            return [event, event] if isinstance(event, ModelFinished) else []
+
+
+class ChangesRequests(Honest):
+    def render(self, request: ChatRequest) -> ChatRequest:
+        told = super().render(request)
+        object.__setattr__(request, "functions", ())
+        return told
+
+
+class MendsOtherCalls(Mends):
+    """Makes a call of half a call, under another name."""
+
+    class reader_class(Mends.reader_class):  # noqa: N801
+        def feed(self, event: ModelEvent) -> list[ModelEvent]:
+            out = super().feed(event)
+            return [replace(e, name="x") if isinstance(e, FunctionCallDelta) else e for e in out]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import socket
 import tempfile
@@ -453,7 +454,7 @@ class Prints(Honest):
 
 class HoldsUpTheLoop(Honest):
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        threading.Event().wait(0.06)
+        threading.Event().wait(0.2)
         return await super().embed(texts, purpose=purpose)
 
 
@@ -463,4 +464,108 @@ class NeverCloses(Honest):
     async def exchange(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
         url = urlsplit(self.settings.base_url)
         self.sockets.append(await asyncio.open_connection(url.hostname, url.port))  # which the end of the loop closes
+        return await super().exchange(body)
+
+
+# --- embedders that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class GivesNothing(Honest):
+    """Has no vectors, no name and no space, and asks nobody."""
+
+    def __repr__(self) -> str:
+        return ""
+
+    @property
+    def space(self) -> str:
+        return ""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        return Embedded((), Usage())
+
+
+class GivesZeros(Honest):
+    """Gives vectors of one and more zeros, whatever was asked, and counts below zero."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        zeros = [0] * (len(texts[0]) if texts else 1)
+        vectors = [(*zeros, math.nan), *([tuple(zeros)] * (len(texts) - 1))]
+        return Embedded(tuple(vectors), Usage.model_construct(prompt_tokens=-1))  # type: ignore[arg-type]
+
+
+class GivesOneForAll(Honest):
+    """Gives each text the same vector, and another with each call."""
+
+    calls = 0
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        await super().embed(texts, purpose=purpose)
+        self.calls += 1
+        return Embedded(((float(id(self) % 1000), float(self.calls)),) * len(texts), Usage())
+
+
+class GivesAList(Honest):
+    """Gives vectors and usage in a form of its own."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Any:
+        whole = await super().embed(texts, purpose=purpose)
+        return Embedded(list(whole.vectors), None)  # type: ignore[arg-type]
+
+
+class GivesPlainVectors(Honest):
+    @property
+    def space(self) -> Any:
+        return None
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Any:
+        return (await super().embed(texts, purpose=purpose)).vectors
+
+
+class Swallows(Honest):
+    """Answers a call that was cancelled."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        try:
+            return await super().embed(texts, purpose=purpose)
+        except asyncio.CancelledError:
+            return Embedded(((1.0, 2.0),) * len(texts), Usage())
+
+
+class FailsWithoutFacts(Honest):
+    """Raises the same error for everything, which says nothing."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        try:
+            return await super().embed(texts, purpose=purpose)
+        except ModelServiceError:
+            raise ModelServiceError("") from None
+
+
+class SendsTheKeyInTheBody(Honest):
+    """Sends its key in the body alone, and keeps it when it is pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings, "key": self.settings.api_key}
+
+    def body(self, batch: list[str], purpose: Purpose) -> bytes:
+        return super().body(batch, purpose)[:-1] + f', "key": "{self.settings.api_key}"}}'.encode()
+
+
+class SendsNoKey(Honest):
+    async def exchange(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        self.settings = self.settings.model_copy(update={"api_key": "?"})
+        return await super().exchange(body)
+
+
+class LogsItsKey(Honest):
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        logging.getLogger("zoo").debug("authorised with %s", self.settings.api_key)
+        return await super().embed(texts, purpose=purpose)
+
+
+class AsksTwice(Honest):
+    """Sends each request twice."""
+
+    async def exchange(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        await super().exchange(body)
         return await super().exchange(body)

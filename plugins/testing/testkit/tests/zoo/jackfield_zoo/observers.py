@@ -141,8 +141,8 @@ class NeverReturns(Honest):
 
 
 class KeepsAll(Honest):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, token: str = "") -> None:
+        super().__init__(token)
         self.all: list[RunEvent] = []
 
     def observe(self, event: RunEvent) -> None:
@@ -153,8 +153,8 @@ class KeepsAll(Honest):
 class KeepsWhatWasLeft(Honest):
     """Lets go of a run at one of its two ends."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, token: str = "") -> None:
+        super().__init__(token)
         self.runs: dict[str, list[RunEvent]] = {}
 
     def observe(self, event: RunEvent) -> None:
@@ -165,8 +165,8 @@ class KeepsWhatWasLeft(Honest):
 
 
 class StaysAwake(Honest):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, token: str = "") -> None:
+        super().__init__(token)
         self.over = threading.Event()
         threading.Thread(target=self.over.wait, args=(4,), name="awake").start()
 
@@ -218,3 +218,8 @@ class WritesItsToken(Honest):
     def observe(self, event: RunEvent) -> None:
         super().observe(event)
         Path("last-request.txt").write_text(f"Authorization: Bearer {self.token}")
+
+
+class FailsAlways(Honest):
+    def observe(self, event: RunEvent) -> None:
+        raise RuntimeError("not today")

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jackfield.agents import Agent, Event, ParentRun, Run, open_calls, run_as
+from jackfield.agents import Agent, Event, ParentRun, Run, Spent, open_calls, run_as
+from jackfield.config import Limits
 from jackfield.errors import ConfigError, ModelServiceError
-from jackfield.events import HandedOff, RunFinished
+from jackfield.events import HandedOff, RunEvent, RunFailed, RunFinished, TextDelta
 from jackfield.messages import ASSISTANT, FUNCTION, USER, Message, Usage, with_system_text
 from jackfield.streams import closing
 
@@ -152,3 +153,51 @@ class ResumesFromTheStart(Panel):
         async with closing(super().events(replace(run, later_parts=[]))) as events:
             async for event in events:
                 yield event
+
+
+# --- panels that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class Adjourns(Panel):
+    """Ends each run at its beginning."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield RunFinished("finished", (), Usage())
+
+
+class HoldsRunsOfItsOwn(Panel):
+    """Gives each event the run of its speaker, and no last one."""
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[RunEvent]:
+        async with closing(super().astream(*args, **options)) as events:
+            async for event in events:
+                if isinstance(event.event, RunFailed):
+                    continue
+                hides = isinstance(event.event, TextDelta)
+                yield event._replace(run_id=event.agent, event=TextDelta("Hm.") if hides else event.event)
+                if isinstance(event.event, RunFinished):
+                    yield event
+
+
+class KeepsTalking(Panel):
+    """Knows no limits, and gives its members what no model takes."""
+
+    def part_of(self, agent: Agent, run: Run, said: Sequence[Message], spent: Any) -> Run:
+        part = super().part_of(agent, run, said, Spent())
+        return replace(part, messages=(*part.messages, Message(ASSISTANT, "Well.")), limits=Limits(turns=None))
+
+    def reason_of(self, end: RunFinished, parent: ParentRun) -> Any:
+        return None
+
+
+class ForgetsItsHistory(Panel):
+    def ask(self, *args: Any, **options: Any) -> Any:
+        result = super().ask(*args, **options)
+        return replace(
+            result,
+            messages=result.messages[1:],
+            history=result.history[1:],
+            path=("panel",),
+            usage_by_agent={},
+            usage=Usage(),
+        )

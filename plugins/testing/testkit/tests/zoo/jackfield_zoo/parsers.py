@@ -62,6 +62,25 @@ class RenamesSources(Honest):
         return Document("file", super().parse(data, source=source).blocks, content_hash="")
 
 
+class WritesPoems(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        kind: Any = "poem"
+        return [Block(block.text, kind, page=block.page) for block in super().blocks(text)]
+
+
+class NumbersSomePages(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        first, *rest = super().blocks(text)
+        return [Block(first.text), *rest]
+
+
+class SignsBlocks(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        document = super().parse(data, source=source)
+        signed = tuple(Block(f"{block.text} ({source})", page=block.page) for block in document.blocks)
+        return Document(source, signed, content_hash="")
+
+
 class GivesBlanks(Honest):
     def blocks(self, text: str) -> list[Block]:
         return [*super().blocks(text), Block(" ", page=9)]
@@ -101,6 +120,11 @@ class MixesThreads(Honest):
 class ReadsNothing(Honest):
     def parse(self, data: bytes, *, source: str) -> Document:
         return super().parse(data, source=source) if data else Document(source, (), content_hash="")
+
+
+class HidesNamesOfNothing(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        super().check(data, source if data else "the file")
 
 
 class HidesNames(Honest):
@@ -207,6 +231,22 @@ class Writes(Honest):
 
 class DotsExtensions(Honest):
     stated: ClassVar = {"extensions": (".DotsExtensions",), "magic": ()}
+
+
+class ShoutsTypes(Honest):
+    stated: ClassVar = {"media_types": ("TEXT/ZOO",)}
+
+
+class BeginsWithNothing(Honest):
+    stated: ClassVar = {"magic": (b"",)}
+
+
+class BeginsWithAnother(Honest):
+    stated: ClassVar = {"magic": (b"ANOTHER:",)}
+
+
+class IsForNoFile(Honest):
+    stated: ClassVar = {"extensions": (), "magic": ()}
 
 
 class ForgetsExtensions(Honest):

@@ -24,21 +24,30 @@ from jackfield.plugins import (
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    from jackfield_zoo.tools import ALL
+    from jackfield_zoo.tools import ALL, Honest
 
     names = ("description", "parameters", "read_only", "concurrent", "timeout_s", "raw_argument", "file_access")
     specs = []
     for made in ALL:
-        values: dict[str, Any] = {name: getattr(made, name) for name in names} | dict(made.stated)
+        values: dict[str, Any] = {name: getattr(made, name) for name in names}
+        values |= {"effects": made.effects, **made.stated}
         specs.append(
             ToolSpec(
                 name=made.__name__,
                 target=f"jackfield_zoo.tools:{made.__name__}",
-                effects=made.effects,
                 **values,
             )
         )
-    return specs
+    parameters = Honest.parameters  # not those of the function
+    return [
+        *specs,
+        ToolSpec(
+            name="count_letters",
+            target="jackfield_zoo.tools:count_letters",
+            description="Counts.",
+            parameters=parameters,
+        ),
+    ]
 
 
 @hook.toolsets

@@ -76,6 +76,10 @@ class SaysAnotherPhase(Honest):
     stated_phase = "input"
 
 
+class SaysNoOrder(Honest):
+    after = ("truncation",)
+
+
 class ReadsTheName(Honest):
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         if "function" in getattr(call_next, "__qualname__", "") or "wrap" in getattr(call_next, "__qualname__", ""):
@@ -87,6 +91,29 @@ class ChangesMessages(Honest):
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         request.messages[0].content = "changed"
         return super().around(request, call_next)
+
+
+class ChangesMetadata(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        for value in request.metadata.values():
+            if isinstance(value, dict):
+                value["seen"] = True
+        return super().around(request, call_next)
+
+
+class SendsNothing(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return super().around(replace(request, messages=()), call_next)
+
+
+class DropsMetadata(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return super().around(replace(request, metadata={}), call_next)
+
+
+class DropsFunctions(Honest):
+    def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return super().around(replace(request, functions=()), call_next)
 
 
 class DropsTools(Honest):
@@ -123,6 +150,16 @@ class EndsTwice(By):
 class EndsAnew(By):
     def feed(self, event: ModelEvent) -> list[ModelEvent]:
         return [ModelFinished(event.reason)] if isinstance(event, ModelFinished) else [event]
+
+
+class ForgetsSignatures(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [replace(event, data={})] if isinstance(event, ModelFinished) else [event]
+
+
+class ForgetsIds(By):
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [replace(event, response_id="")] if isinstance(event, ModelFinished) else [event]
 
 
 class LooksAtPieces(Honest):
@@ -219,6 +256,16 @@ class Translates(Honest):
             raise ModelServiceError("something failed", backend="zoo") from error
 
 
+class EndsInErrors(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().around(request, call_next):
+                yield event
+        except ModelServiceError:
+            yield ModelFinished("stop")
+            raise
+
+
 class LeavesOpen(Honest):
     async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         held = Held()
@@ -251,5 +298,37 @@ kept: list[Any] = []  # so that what is left open is not closed by chance
 class HoldsUpTheLoop(By):
     def feed(self, event: ModelEvent) -> list[ModelEvent]:
         if isinstance(event, ModelFinished):
-            threading.Event().wait(0.06)
+            threading.Event().wait(0.2)
         return [event]
+
+
+class StandsNowhere(Honest):
+    phase = "nowhere"  # type: ignore[assignment]
+    after = ("StandsNowhere",)
+
+
+class EndsWithText(By):
+    """Says something after the end."""
+
+    def feed(self, event: ModelEvent) -> list[ModelEvent]:
+        return [event, TextDelta("!")] if isinstance(event, ModelFinished) else [event]
+
+
+class ForgivesErrors(Honest):
+    """Ends an answer as if it were whole."""
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().around(request, call_next):
+                yield event
+        except ModelServiceError:
+            yield ModelFinished("stop")
+
+
+class CopiesErrors(Honest):
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().around(request, call_next):
+                yield event
+        except ModelServiceError as error:
+            raise type(error)(error.message, backend="zoo") from None

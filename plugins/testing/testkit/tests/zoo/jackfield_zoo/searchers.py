@@ -77,6 +77,18 @@ class MakesChunks(Honest):
         return [Hit(Chunk(h.chunk.id, "x", h.chunk.text, h.chunk.index, 1), h.score) for h in hits]
 
 
+class GivesTwice(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        return [*hits[:1], *hits][: max(0, limit)]
+
+
+class ScoresByTheLimit(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        return [Hit(hit.chunk, hit.score / limit, hit.ranks) for hit in hits]
+
+
 class WorstFirst(Honest):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         return (await super().search(query, corpus, limit=limit, where=where))[::-1]
@@ -96,6 +108,27 @@ class CountsFromZero(Honest):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         hits = await super().search(query, corpus, limit=limit, where=where)
         return [Hit(hit.chunk, hit.score, {"x": rank}) for rank, hit in enumerate(hits)]
+
+
+class TellsByText(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        return list({hit.chunk.text: hit for hit in hits}.values())
+
+
+class CountsFromTen(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        return [Hit(hit.chunk, hit.score, {"x": 10 + rank}) for rank, hit in enumerate(hits)]
+
+
+class RemembersOddQueries(Honest):
+    """Finds less once it was asked something without a word."""
+
+    def words(self, text: str) -> list[str]:
+        found = super().words(text)
+        self.is_shy = getattr(self, "is_shy", False) or not found
+        return found[:1] if self.is_shy else found
 
 
 class NeedsWords(Honest):
@@ -165,6 +198,19 @@ class ClosesForGood(Honest):
         self.is_closed = True
 
 
+class NeverReady(Honest):
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        if on_progress:
+            on_progress(len(corpus.chunks) - 1, len(corpus.chunks))
+
+
+class CountsTooFar(Honest):
+    async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
+        for done in (len(corpus.chunks), len(corpus.chunks) + 1):
+            if on_progress:
+                on_progress(done, len(corpus.chunks))
+
+
 class MixesCalls(Honest):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         self.query = query
@@ -207,6 +253,20 @@ class IgnoresFilters(Honest):
         return await super().search(query, corpus, limit=limit)
 
 
+class FiltersTooMuch(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        hits = await super().search(query, corpus, limit=limit, where=where)
+        return hits[1:] if where else hits
+
+
+class KeepsTheFilter(Honest):
+    kept: Where | None = None
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        self.kept = where or self.kept
+        return await super().search(query, corpus, limit=limit, where=self.kept)
+
+
 class FiltersTheBestOnly(Honest):
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
         hits = await super().search(query, corpus, limit=limit)
@@ -220,3 +280,27 @@ class FindsNothingForWrongFilters(Honest):
             return await super().search(query, corpus, limit=limit, where=where)
         except ConfigError:
             return []
+
+
+# --- searchers that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class FindsOtherThings(Honest):
+    """Finds nine chunks of its own, other ones with each search."""
+
+    searches = 0
+
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        self.searches += 1
+        chunks = [Chunk(f"c{number}", "other.md", f"other {id(self)}", number, tokens=2) for number in range(9)]
+        return [Hit(chunk, float(self.searches), {}) for chunk in chunks]
+
+
+class GivesTuples(Honest):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> Any:
+        return tuple(await super().search(query, corpus, limit=limit, where=where))
+
+
+class IsNoSearcher:
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg = cfg

@@ -8,14 +8,14 @@ import logging
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from jackfield.errors import InvalidMessageError
-from jackfield.events import RunFailed, RunFinished, TextDelta
+from jackfield.events import MediaDelta, RunFailed, RunFinished, TextDelta
 from jackfield.results import text_of_answer
 from jackfield.servers import ASGIApp, HttpServer, Refusal, RequestRefusedError, StdioServer, owner_of, read_object
 
@@ -74,7 +74,8 @@ class Honest(HttpServer):
         return JSONResponse({"error": {"code": "failed", "message": "it was stopped"}}, 500)
 
     def answer(self, run_id: str, text: str) -> Response:
-        return JSONResponse({"run_id": run_id, "text": text})
+        # `JSONResponse` cannot write half a character, which a question may contain.
+        return Response(json.dumps({"run_id": run_id, "text": text}), media_type="application/json")
 
     def reason(self, error: str) -> str:
         return "the run failed"
@@ -230,6 +231,13 @@ class ShowsReasons(Honest):
         return error
 
 
+class ShowsPaths(Honest):
+    async def pieces(self, serving: Any, run_id: str, owner: str) -> AsyncIterator[str]:
+        async for _, event in serving.attach(run_id, owner=owner):
+            if isinstance(event.event, MediaDelta):
+                yield json.dumps({"text": str(event.event.item.value)}) + "\n"
+
+
 class ShowsTracebacks(Honest):
     async def ask(self, serving: Any, request: Request) -> Response:
         try:
@@ -252,6 +260,23 @@ class KeepsAnswers(Honest):
         if run_id not in self.answers:
             self.answers[run_id] = await super().show(serving, run_id, owner)
         return self.answers[run_id]
+
+
+class CountsQuestions(Honest):
+    """Its table is in a closure, behind two objects."""
+
+    def app(self, serving: Any) -> ASGIApp:
+        inner, counts = super().app(serving), dict[bytes, int]()
+
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            async def read() -> Any:
+                message = await receive()
+                counts[message.get("body", b"")] = counts.get(message.get("body", b""), 0) + 1
+                return message
+
+            await inner(scope, read, send)
+
+        return counted
 
 
 class HonestLines(StdioServer):
@@ -314,3 +339,38 @@ class LinesWithTasks(HonestLines):
         if not line.endswith(b"\n"):
             self.tasks.append(asyncio.create_task(asyncio.sleep(30)))
         return await super().reply(serving, line)
+
+
+class LinesThatAreKept(HonestLines):
+    async def talk(self, serving: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        counts: dict[bytes, int] = {}
+
+        class Counting:
+            async def readline(self) -> bytes:
+                line = await reader.readline()
+                counts[line] = counts.get(line, 0) + 1
+                return line
+
+        await super().talk(serving, cast(asyncio.StreamReader, Counting()), writer)
+
+
+class AnswersAnything(Honest):
+    """Answers each request alike, without reading it: wrong from end to end, so that it fails many laws."""
+
+    def app(self, serving: Any) -> ASGIApp:
+        async def answered(scope: Any, receive: Any, send: Any) -> None:
+            told = {"run_id": "x", "text": "7301"}
+            headers = {"set-cookie": "a=b", "connection": "close"}
+            await JSONResponse(told, 201, headers=headers)(scope, receive, send)
+
+        return answered
+
+
+class LinesWithFiles(HonestLines):
+    """Names the file in which a line was refused."""
+
+    async def reply(self, serving: Any, line: bytes) -> dict[str, Any]:
+        try:
+            return await super().reply(serving, line)
+        except (RequestRefusedError, InvalidMessageError) as error:
+            return {"error": f"{__file__}: {error}"}

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from jackfield.config import Config
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
-from jackfield.stores import RUNNING, Signal, StoredRun
+from jackfield.stores import RUNNING, Signal, Store, StoredRun
 from jackfield_records import RecordingStore, search_words, searched_text
 
 _clock = itertools.count(1)
@@ -44,9 +44,12 @@ _places: dict[str, _Place] = {}
 
 class Settings(Config):
     password: str = Field(default="", repr=False)
+    most_runs: int = 1000
 
 
 class Honest(RecordingStore):
+    reports_writes = True
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(settings)
         self.place = _places.setdefault(f"{Path.cwd()} {type(self).__name__}", _Place())
@@ -58,7 +61,22 @@ class Honest(RecordingStore):
             now = float(next(_clock))
             made = replace(run, state=RUNNING, began=now, changed=now)
             self.place.runs[run.run_id] = _Kept(made, list(entries), 1, self.owner)
+            self.make_room()
+        self.report()
         return 1
+
+    def report(self) -> None:
+        for listener in self.place.listeners:
+            listener.put_nowait(Signal())
+
+    def make_room(self) -> None:
+        surplus = len(self.place.runs) - self.cfg.get("most_runs", 1000)
+        ended = [run_id for run_id, kept in self.place.runs.items() if self.has_ended(kept)]
+        for run_id in ended[: max(0, surplus)]:
+            del self.place.runs[run_id]
+
+    def has_ended(self, kept: _Kept) -> bool:
+        return kept.run.state not in (RUNNING, "approval_needed", "input_needed")
 
     def check_new(self, run_id: str) -> None:
         if run_id in self.place.runs:
@@ -83,6 +101,7 @@ class Honest(RecordingStore):
             self.check_usable(kept, entries)
             self.add(kept, entries)
             self.let_go(kept, state)
+        self.report()
 
     def check_usable(self, _kept: _Kept, _entries: Sequence[str]) -> None:
         if Path.cwd() in outages:
@@ -91,8 +110,11 @@ class Honest(RecordingStore):
     async def release(self, run_id: str, hold: int) -> None:
         with self.place.lock:
             kept = self.place.runs.get(run_id)
-            if kept is not None and kept.owner is self.owner and kept.hold == hold:
+            if kept is not None and kept.owner is self.owner and self.is_hold(kept, hold):
                 kept.owner = None
+
+    def is_hold(self, kept: _Kept, hold: int) -> bool:
+        return kept.hold == hold
 
     def check_held(self, kept: _Kept, hold: int) -> None:
         if kept.hold != hold or kept.owner is not self.owner:
@@ -235,6 +257,30 @@ class ForgetsTitles(Honest):
         return await super().create(replace(run, title=""), entries)
 
 
+class _Forgets(Honest):
+    forgotten: str
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        blank: Any = {self.forgotten: ""}
+        return await super().create(replace(run, **blank), entries)
+
+
+class ForgetsAgents(_Forgets):
+    forgotten = "agent"
+
+
+class ForgetsModels(_Forgets):
+    forgotten = "model"
+
+
+class ForgetsSessions(_Forgets):
+    forgotten = "session"
+
+
+class ForgetsParents(_Forgets):
+    forgotten = "parent"
+
+
 class ListsTheOldestFirst(Honest):
     async def runs(
         self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
@@ -242,9 +288,36 @@ class ListsTheOldestFirst(Honest):
         return (await super().runs(session=session, owner=owner, state=state))[::-1][:limit]
 
 
+class ListsTwenty(Honest):
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 20
+    ) -> list[StoredRun]:
+        return await super().runs(session=session, owner=owner, state=state, limit=limit)
+
+
 class ListsTheRunsOfAllOwners(Honest):
     def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
         return super().fits(run, {**wanted, "owner": None})
+
+
+class ListsTheRunsOfAllSessions(Honest):
+    def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
+        return super().fits(run, {**wanted, "session": None})
+
+
+class ListsTheRunsOfAllStates(Honest):
+    def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
+        return super().fits(run, {**wanted, "state": None})
+
+
+class ListsBeforeItChooses(Honest):
+    """Takes the newest runs of all, and then those that fit."""
+
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
+        fitting = {run.run_id for run in await super().runs(session=session, owner=owner, state=state)}
+        return [run for run in await super().runs(limit=limit) if run.run_id in fitting]
 
 
 class ReadsOneEntryTooMany(Honest):
@@ -300,6 +373,39 @@ class ForgetsConversations(Honest):
                 kept.entries[0] = kept.entries[0][-100:]
 
 
+class ForgetsWhoWaits(Honest):
+    def has_ended(self, kept: _Kept) -> bool:
+        return kept.owner is None
+
+
+class ForgetsWhatWasInterrupted(Honest):
+    def has_ended(self, kept: _Kept) -> bool:
+        return super().has_ended(kept) or (kept.run.state == RUNNING and kept.owner is None)
+
+
+class BelievesWhatItIsTold(Honest):
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        hold = await super().create(run, entries)
+        kept = self.of(run.run_id)
+        kept.run = replace(kept.run, began=run.began or kept.run.began, changed=run.changed or kept.run.changed)
+        return hold
+
+
+class ListsWhatIsReleasedAsHeld(Honest):
+    async def runs(
+        self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
+    ) -> list[StoredRun]:
+        runs = await super().runs(session=session, owner=owner, state=state, limit=limit)
+        return [replace(run, is_held=run.state == RUNNING) for run in runs]
+
+
+class DeletesWhatIsHeld(Honest):
+    async def delete(self, run_id: str) -> None:
+        with self.place.lock:
+            self.of(run_id)
+            del self.place.runs[run_id]
+
+
 class LendsToAnybody(Honest):
     def check_free(self, kept: _Kept) -> None:
         pass
@@ -329,6 +435,15 @@ class MixesRuns(Honest):
         for other in self.place.runs.values():
             if other.run.run_id[:1] == kept.run.run_id[:1] and (other is kept or len(self.place.runs) > 10):
                 other.entries += entries
+
+
+class FailsInThreads(Honest):
+    """Keeps everything, and then says that it failed."""
+
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        await super().append(run_id, hold, entries, state=state)
+        if state != RUNNING and threading.current_thread() is not threading.main_thread():
+            raise StoreError("this is another thread")
 
 
 class LosesTheLastEntry(Honest):
@@ -375,6 +490,24 @@ class KeepsWhatIsReleased(Honest):
         pass
 
 
+class ReleasesEveryHold(Honest):
+    def is_hold(self, kept: _Kept, hold: int) -> bool:
+        return True
+
+
+class ReportsTheFirstWrite(Honest):
+    def report(self) -> None:
+        if not hasattr(self, "has_reported"):
+            self.has_reported = True
+            super().report()
+
+
+class RefusesOddTitles(Honest):
+    async def rename(self, run_id: str, title: str) -> None:
+        title.encode()
+        await super().rename(run_id, title)
+
+
 class ConfirmsEveryHold(Honest):
     def check_held(self, kept: _Kept, hold: int) -> None:
         if kept.hold != hold or kept.owner is not None:
@@ -385,6 +518,16 @@ class CallsAnOutageAnError(Honest):
     def check_usable(self, _kept: _Kept, _entries: Sequence[str]) -> None:
         if Path.cwd() in outages:
             raise StoreError("it did not work")
+
+
+class CallsAnOutageAtTheEndAnError(Honest):
+    async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+        try:
+            await super().append(run_id, hold, entries, state=state)
+        except StoreUnavailableError as error:
+            if state != RUNNING:
+                raise StoreError("it did not work") from error
+            raise
 
 
 class WritesTwiceAfterAnOutage(Honest):
@@ -420,7 +563,7 @@ class WritesAFile(Honest):
 
 class HoldsUpTheLoop(Honest):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        threading.Event().wait(0.06)
+        threading.Event().wait(0.2)
         await super().append(run_id, hold, entries, state=state)
 
 
@@ -440,3 +583,135 @@ class TellsItsPassword(Honest):
             return await super().read(run_id, after=after)
         except RunNotFoundError as error:
             raise RunNotFoundError(f"{error} (connected with {self.cfg['password']})") from None
+
+
+# --- stores that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class Blurs(Honest):
+    """Shows other facts about each run than it was told, and other entries."""
+
+    def shown(self, kept: _Kept) -> StoredRun:
+        told = replace(super().shown(kept), title="?", owner="?", state="?", is_held=True)
+        return replace(told, entries=-1, began=5.0, changed=float(next(_clock)))
+
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        run, _ = await super().read(run_id, after=after)
+        return run, ["else"]
+
+
+class CallsAllFree(Honest):
+    """Shows each run as ended and free, without its entries."""
+
+    def shown(self, kept: _Kept) -> StoredRun:
+        return replace(super().shown(kept), state="finished", is_held=False, entries=0)
+
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        run, _ = await super().read(run_id, after=after)
+        return run, []
+
+
+class ListsNothing(Honest):
+    """Lists and finds no run, and sends no signal."""
+
+    async def runs(self, **_wanted: Any) -> list[StoredRun]:
+        return []
+
+    async def search(self, text: str, **_wanted: Any) -> list[StoredRun]:
+        return []
+
+    async def listen(self) -> AsyncIterator[Signal]:
+        while True:
+            yield Signal("x", "else")
+            await asyncio.sleep(0)
+            yield Signal("x", "end")
+
+
+class ListsEverything(Honest):
+    """Lists and finds each run with each other."""
+
+    def fits(self, run: StoredRun, wanted: Mapping[str, str | None]) -> bool:
+        return True
+
+    async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
+        return await self.runs()
+
+
+class ForgivesAll(Honest):
+    """Lets everybody do everything, and makes runs that are missing."""
+
+    def check_new(self, run_id: str) -> None:
+        self.place.runs.pop(run_id, None)
+
+    def check_free(self, kept: _Kept) -> None:
+        pass
+
+    def check_held(self, kept: _Kept, hold: int) -> None:
+        pass
+
+    def check_usable(self, _kept: _Kept, _entries: Sequence[str]) -> None:
+        pass
+
+    def of(self, run_id: str) -> _Kept:
+        missing = _Kept(StoredRun(run_id=run_id), ["made up"], 1, None)
+        return self.place.runs.setdefault(run_id, missing)
+
+
+class CountsNoHolds(Honest):
+    """Gives the same number for each hold."""
+
+    async def hold(self, run_id: str) -> int:
+        await super().hold(run_id)
+        self.of(run_id).hold = 1
+        return 1
+
+
+class LetsNobodyIn(Honest):
+    """Fails whenever a run is wanted."""
+
+    async def hold(self, run_id: str) -> int:
+        raise RuntimeError("not now")
+
+
+class HoldsAll(Honest):
+    """Lets go of nothing."""
+
+    def let_go(self, kept: _Kept, state: str) -> None:
+        kept.run = replace(kept.run, state=state, changed=0.0)
+
+    def check_free(self, kept: _Kept) -> None:
+        pass
+
+    async def release(self, run_id: str, hold: int) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
+
+
+class DoesNoMore(Honest):
+    """Keeps runs, and nothing more."""
+
+    reports_writes = False
+    search = Store.search  # type: ignore[assignment]
+    rename = Store.rename  # type: ignore[assignment]
+    send = Store.send  # type: ignore[assignment]
+
+
+class NeverMakesRoom(Honest):
+    def make_room(self) -> None:
+        pass
+
+
+class BelievesAnyHolder(Honest):
+    """Takes entries from each store while some store holds the run."""
+
+    def check_held(self, kept: _Kept, hold: int) -> None:
+        if kept.owner is None:
+            raise RunBusyError("somebody else has it")
+
+
+class FindsWhatIsGone(Honest):
+    async def search(self, text: str, **wanted: Any) -> list[StoredRun]:
+        self.found = [*getattr(self, "found", []), *await super().search(text, **wanted)]
+        return list({run.run_id: run for run in self.found}.values())

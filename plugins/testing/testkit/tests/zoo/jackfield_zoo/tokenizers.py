@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from types import ModuleType
 
+from jackfield.errors import ConfigError
 from jackfield.tokenizers import Tokenizer
 
 HALF = re.compile("[\ud800-\udfff]")
@@ -49,6 +50,21 @@ class ReadsAtOnce(Honest):
         super().__init__()
         with tempfile.TemporaryFile() as file:
             file.read()
+
+
+class CountsBelowZero(Honest):
+    def encode(self, text: str) -> list[int]:
+        return [-1 - token for token in super().encode(text)]
+
+
+class GivesFloats(Honest):
+    def encode(self, text: str) -> list[int]:
+        return [float(token) for token in super().encode(text)]  # type: ignore[misc]
+
+
+class MarksNothing(Honest):
+    def encode(self, text: str) -> list[int]:
+        return super().encode(text) or [0]
 
 
 class LoadsAtOnce(Honest):
@@ -160,3 +176,60 @@ class LoadsHalf(Honest):
             time.sleep(0.05)
             self.vocabulary += range(256)
         return bytes(self.vocabulary[byte] for byte in super().bytes_of(text))
+
+
+# --- tokenizers that are wrong from end to end, so that each fails many laws, at all of their assertions ---
+
+
+class SaysX(Honest):
+    """Takes everything for the same text."""
+
+    exact = "yes"  # type: ignore[assignment]
+
+    def encode(self, text: str) -> list[int]:
+        return [1, 2]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "x"
+
+    def count(self, text: str) -> int:
+        return sum(map(ord, text[:20])) + 7
+
+    def cut(self, text: str, most: int) -> str:
+        return "xx"
+
+
+class SaysNothing(Honest):
+    """Takes everything for nothing."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def encode(self, text: str) -> list[int]:
+        return [random.randrange(1000)]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return ""
+
+    def count(self, text: str) -> int:
+        return 0
+
+    def cut(self, text: str, most: int) -> str:
+        return ""
+
+
+class CannotBeMade(Honest):
+    def __init__(self) -> None:
+        raise RuntimeError("no vocabulary")
+
+
+class Estimates(Honest):
+    """Has no tokens, and says so."""
+
+    exact = False
+
+    def encode(self, text: str) -> list[int]:
+        raise ConfigError("there are no tokens")
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        raise ConfigError("there are no tokens")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from jackfield import tool
-from jackfield.tools import ToolChanges, ToolContext, ToolEntry, Toolset
+from jackfield.tools import FunctionTool, ToolChanges, ToolContext, ToolEntry, Toolset
 
 
 @tool
@@ -95,3 +95,28 @@ class HoldsOn(Honest):
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(60)
         return await super().tools_of_run(context)
+
+
+class StartsATaskWhenCancelled(Honest):
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        try:
+            for _ in range(60):
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.task = asyncio.create_task(asyncio.sleep(60))
+            raise
+        return await super().tools_of_run(context)
+
+
+class SaysNothing(Honest):
+    """Has tools without descriptions, and schemas that JSON changes."""
+
+    async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
+        tools = [FunctionTool(time_of_day, name=name, description=" ") for name in ("now", "today")]
+        for one in tools:
+            one.parameters = {"type": "object", "properties": {}, "x-order": {1: "first"}}
+        return tools
+
+
+def time_of_day() -> str:
+    return "12:00"
