@@ -124,3 +124,30 @@ async def test_an_error_of_the_work_is_raised_as_it_is(error: Exception) -> None
     with pytest.raises(type(error), match="of the work"):
         await while_connected(_Client().receive, fail())
     assert not _other_tasks()
+
+
+@in_loop
+async def test_only_the_end_of_the_connection_ends_the_work() -> None:
+    client, work = _Client(), _Work()
+    more = [{"type": "http.request"}, {"type": "http.request"}]
+
+    async def receive() -> MutableMapping[str, Any]:
+        return more.pop() if more else await client.receive()
+
+    task = asyncio.create_task(while_connected(receive, work.run()))
+    while more or not work.begun.is_set():
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    work.may_end.set()
+    assert await task == "result"
+
+
+@in_loop
+async def test_a_connection_that_breaks_is_a_client_that_left() -> None:
+    async def receive() -> MutableMapping[str, Any]:
+        raise OSError("broken")
+
+    work = _Work()
+    with pytest.raises(ClientLeftError):
+        await while_connected(receive, work.run())
+    assert work.end == "cancelled"

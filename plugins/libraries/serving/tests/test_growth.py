@@ -11,9 +11,11 @@ import pytest
 from jackfield import FnCallAgent, tool
 from jackfield.errors import RunNotFoundError
 from jackfield.request import ChatRequest
+from jackfield.stores import StoredRun
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, Step, answer, calls
-from jackfield_serving import Serving, ServingLimits
+from jackfield_serving import MemoryStore, Serving, ServingLimits
+from jackfield_testkit.streams import work_of
 
 ENDS = ("finish", "fail", "pay", "leave", "delete", "cancel")
 
@@ -82,9 +84,31 @@ def test_nothing_grows_with_the_number_of_runs() -> None:
             # Owners of 10,000 runs: see below.
             growing = {name for name, size in after.items() if size > before[name] and name != "serving._owners"}
             assert growing == set()
+            assert 10 <= len(serving._driver.live) <= 32
             assert serving.active == 0
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("end", ["finish", "pay"])
+def test_a_run_costs_the_same_however_many_are_kept(end: str) -> None:
+    def work_beside(kept: int) -> int:
+        store = MemoryStore(max_runs=kept)
+        serving = Serving({"a": FnCallAgent([pay], ScriptedModel(script), name="a")}, store=store)
+
+        async def fill() -> None:
+            for number in range(kept):
+                for state in ("finished", "approval_needed"):
+                    run_id = f"{number} {state}"
+                    hold = await store.create(StoredRun(run_id=run_id, agent="a"), ["{}"])
+                    await store.append(run_id, hold, [], state=state)
+            await run_once(serving, end, 0)
+
+        with asyncio.Runner() as runner:
+            runner.run(fill())
+            return work_of(lambda: runner.run(run_once(serving, end, 0)), [0])
+
+    assert work_beside(1_000) < 1.1 * work_beside(100)
 
 
 def test_the_oldest_owners_are_forgotten_and_read_again() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
@@ -23,6 +23,7 @@ from jackfield.events import (
     PluginEvent,
     PreparationProgress,
     ReasoningDelta,
+    ResponseReplaced,
     RetryScheduled,
     RunEvent,
     RunFinished,
@@ -39,9 +40,13 @@ from jackfield.events import (
 from jackfield.messages import ASSISTANT, FUNCTION, FunctionCall, Message, Usage
 from jackfield.models import BaseChatModel
 from jackfield.request import ChatRequest
+from jackfield.runs import Observer
 from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_records.entries import head_of
 from jackfield_serving import MemoryStore, Numbered, Serving, ServingLimits
+from jackfield_serving.live import LiveRun
+from jackfield_serving.requests import Request
 
 STEPS = (RunStarted, TurnFinished, ToolFinished, RunFinished)
 
@@ -117,6 +122,18 @@ class ScriptedAgent(Agent):
         for event in self.script:
             yield event
             await asyncio.sleep(0)
+
+
+class Traces(Observer):
+    """Gives each run a trace, which the record keeps as an entry that is no event."""
+
+    name = "traces"
+
+    def observe(self, event: RunEvent) -> None:
+        """Note nothing."""
+
+    def trace_of(self, run_id: str) -> Mapping[str, str]:
+        return {"traceparent": f"00-{run_id}-00f067aa0ba902b7-01"}
 
 
 pieces = st.one_of(
@@ -217,15 +234,22 @@ def check(events: Sequence[Numbered], expected: Seen, *, stayed: bool) -> None:
         assert seen.started == expected.started
 
 
-@given(scripts(), readers, st.integers(1, 60), st.integers(1, 60))
+ANSWERED: list[Any] = [
+    *(TurnStarted(1), TextDelta("one "), TextDelta("two"), ModelFinished("stop")),
+    *(TurnFinished(1, (Message(ASSISTANT, "one two"),), Usage()), RunFinished("finished", (), Usage())),
+]
+
+
+@given(scripts(), readers, st.integers(1, 60), st.integers(1, 60), st.booleans())
+@example(ANSWERED, [[Visit(0, 2, 1, 0), Visit(1, 1, 1, 1)], [Visit(2, 9, 0, 1)]], 60, 60, True)
 @settings(max_examples=settings().max_examples // 2)
 def test_a_reader_gets_everything_once_whenever_and_wherever_it_comes(
-    script: list[Any], plans: list[list[Visit]], buffer_events: int, buffer_chars: int
+    script: list[Any], plans: list[list[Visit]], buffer_events: int, buffer_chars: int, is_traced: bool
 ) -> None:
     async def main() -> None:
         limits = ServingLimits(buffer_events=buffer_events, buffer_chars=buffer_chars)
         store = MemoryStore()
-        agent = ScriptedAgent(script)
+        agent = ScriptedAgent(script, observers=[Traces()] if is_traced else [])
         async with (
             asyncio.timeout(60),
             Serving({"a": agent}, store=store, limits=limits) as serving,
@@ -242,6 +266,8 @@ def test_a_reader_gets_everything_once_whenever_and_wherever_it_comes(
                 check(events, expected, stayed=not plan)
             for late in servings:
                 check([one async for one in late.attach(run_id)], expected, stayed=True)
+            names = [head_of(entry).event for entry in (await store.read(run_id))[1]]
+            assert names[1 : 1 + is_traced] == ["Traced"] * is_traced == [name for name in names if name == "Traced"]
 
     asyncio.run(main())
 
@@ -292,6 +318,33 @@ def test_events_of_agents_that_work_side_by_side_come_once(buffer_events: int, s
                 check(events, expected, stayed=False)
 
     asyncio.run(main())
+
+
+STARTED, TURN = '{"event": "RunStarted"}', '{"event": "TurnFinished"}'
+NESTED = ['{"asked": {"run_id": "n"}, "below": 1, "event": "RunStarted"}', '{"below": 1, "event": "TurnFinished"}']
+
+
+@pytest.mark.parametrize(
+    ("entries", "repeated"),
+    [
+        pytest.param([], set(), id="new"),
+        pytest.param([STARTED], set(), id="no step"),
+        pytest.param([STARTED, TURN], {"r"}, id="a turn"),
+        pytest.param([STARTED, TURN, *NESTED], {"r", "n"}, id="a turn, and a nested run"),
+        pytest.param([STARTED, TURN, STARTED], set(), id="begun again"),
+        pytest.param([STARTED, TURN, STARTED, TURN], {"r"}, id="a turn after it began again"),
+    ],
+)
+def test_only_messages_that_a_continued_run_repeats_are_kept_from_readers(
+    entries: list[str], repeated: set[str]
+) -> None:
+    live = LiveRun(StoredRun(run_id="r"), "a", Request(), entries=entries, limits=ServingLimits())
+    for run_id in ("r", "n"):
+        for text in ("first", "later"):
+            live.publish(RunEvent(run_id, 0, "a", 0, ResponseReplaced((Message(ASSISTANT, text),))))
+    shown = {(one.event.run_id, one.event.event.messages[0].content) for one in live.after(live.floor) or ()}
+    assert {("r", "later"), ("n", "later")} <= shown
+    assert {run_id for run_id in ("r", "n") if (run_id, "first") not in shown} == repeated
 
 
 def test_a_reader_of_the_record_continues_live_in_the_middle_of_an_answer() -> None:

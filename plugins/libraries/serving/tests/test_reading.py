@@ -8,14 +8,26 @@ from typing import Any
 
 import pytest
 
-from jackfield.errors import ConfigError
-from jackfield.events import ApprovalNeeded, PluginEvent
-from jackfield.messages import FunctionCall, Message
+from jackfield.errors import ConfigError, StoreError
+from jackfield.events import ApprovalNeeded, PluginEvent, RunStarted, TurnFinished
+from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.servers import refusal_of
 from jackfield.stores import StoredRun
 from jackfield.tools import Denial
-from jackfield_serving import INPUT, NotWaitingError
+from jackfield_records.entries import entry_of
+from jackfield_serving import (
+    INPUT,
+    AgentNotFoundError,
+    DrainingError,
+    InputTooLargeError,
+    NotWaitingError,
+    OptionsRefusedError,
+    SessionBusyError,
+    TooManyRunsError,
+)
+from jackfield_serving.numbering import STRIDE
 from jackfield_serving.questions import Questions
-from jackfield_serving.reading import RunRecord, summary_of
+from jackfield_serving.reading import RunRecord, _read_json, read_run, summary_of
 from jackfield_serving.requests import Answers, Request, is_internal, request_of, size_of
 from jackfield_serving.views import WaitingCall
 
@@ -38,8 +50,15 @@ def test_a_request_without_parts_has_no_facts_and_a_run_without_facts_no_request
     assert Request().as_facts() == {}
     assert request_of({}) == Request()
     assert request_of(None) is None
-    with pytest.raises(ConfigError, match="must be JSON"):
-        Request(config={"x": object()}).as_facts()
+    circle: dict[str, Any] = {}
+    circle["x"] = circle
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (object(), circle, deep):
+        with pytest.raises(ConfigError, match="must be JSON"):
+            Request(config={"x": value}).as_facts()
+    assert request_of({"takes_questions": "yes"}) == Request()
 
 
 PHASES: list[tuple[str, bool, str, str]] = [
@@ -60,14 +79,23 @@ PHASES: list[tuple[str, bool, str, str]] = [
 @pytest.mark.parametrize(("state", "is_queued", "phase", "stop_reason"), PHASES)
 def test_the_phase_of_a_run_follows_from_its_state(state: str, is_queued: bool, phase: str, stop_reason: str) -> None:
     run = StoredRun(
-        run_id="r", agent="a", session="s", owner="o", title="t", parent="p", state=state, began=1.0, changed=2.0
+        run_id="r",
+        agent="a",
+        session="s",
+        owner="o",
+        title="t",
+        parent="p",
+        state=state,
+        began=1.0,
+        changed=2.0,
+        entries=3,
     )
     summary = summary_of(run, is_queued=is_queued)
     assert (summary.phase, summary.stop_reason) == (phase, stop_reason)
     assert (summary.run_id, summary.agent, summary.session, summary.owner, summary.title, summary.parent) == (
         "r", "a", "s", "o", "t", "p",
     )  # fmt: skip
-    assert (summary.began, summary.changed) == (1.0, 2.0)
+    assert (summary.began, summary.changed, summary.number) == (1.0, 2.0, 3 * STRIDE)
 
 
 def paused(state: str = "approval_needed", **needed: Any) -> RunRecord:
@@ -104,10 +132,13 @@ def test_answers_are_sorted_by_what_waits_for_them() -> None:
 
 def test_only_notes_of_the_service_are_internal_and_sizes_are_bytes() -> None:
     assert is_internal(Answers().as_note())
+    assert is_internal(PluginEvent("jackfield-serving.of a later version", {}))
     assert not is_internal(PluginEvent("jackfield-other.answers", {}))
     assert not is_internal(Message("user", "Hi"))
     plain, wide = (size_of([Message("user", text)]) for text in ("xx", "🙂"))
     assert wide == plain + 2
+    assert plain - 1 <= size_of([Message("user", "x\ud83d")]) <= plain + 8, "half a character"
+    assert size_of([Message("user", "xx", name=None)]) == plain
     assert size_of([]) == 0
 
 
@@ -143,6 +174,7 @@ def test_a_question_takes_a_decision_and_only_a_form_takes_values(arguments: str
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         assert questions.waiting() == ()
+        assert questions._waiting == {}
 
     asyncio.run(main())
 
@@ -164,3 +196,47 @@ def test_a_run_asks_a_bounded_number_of_questions_at_a_time(monkeypatch: pytest.
         assert await asking is True
 
     asyncio.run(main())
+
+
+ERRORS: list[tuple[Any, int, str]] = [
+    (AgentNotFoundError("x"), 404, "agent_not_found"),
+    (TooManyRunsError("x", retry_after_s=3), 429, "busy"),
+    (DrainingError("x", retry_after_s=3), 503, "draining"),
+    (SessionBusyError("x", run_id="r"), 409, "session_busy"),
+    (NotWaitingError("x"), 409, "not_waiting"),
+    (OptionsRefusedError("x"), 400, "unsupported_options"),
+    (InputTooLargeError("x"), 413, "too_large"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "code"), ERRORS, ids=[type(one[0]).__name__ for one in ERRORS])
+def test_a_refusal_has_the_status_and_the_code_that_clients_know(error: Any, status: int, code: str) -> None:
+    refusal = refusal_of(error)
+    assert (refusal.status, refusal.code, refusal.message) == (status, code, "x")
+    assert refusal.retry_after_s == (3 if status in (429, 503) else None)
+    assert isinstance(error, TooManyRunsError) == (status in (429, 503))
+    assert getattr(error, "run_id", "r") == "r"
+    assert isinstance(error, LookupError) == (status == 404)
+    assert isinstance(error, ConfigError) == (status == 400)
+
+
+def test_numbers_of_half_a_billion_entries_are_exact_in_javascript() -> None:
+    assert 500_000_000 * STRIDE < 2**53
+
+
+def test_a_run_that_is_read_has_used_what_the_agents_that_it_asked_have_used() -> None:
+    def spent(tokens: int) -> TurnFinished:
+        return TurnFinished(1, (Message("assistant", "Hm"),), Usage(prompt_tokens=tokens))
+
+    nested = {"below": 1, "asked": {"above": 0, "place": "p", "run_id": "n", "agent": "clerk"}}
+    begun, turn, below = (json.loads(entry_of(event, whole=True)) for event in (RunStarted(()), spent(2), spent(5)))
+    entries = [begun, turn, {**below, **nested}, {**below, "below": 1}]
+    record = read_run(StoredRun(run_id="r"), [json.dumps(entry) for entry in entries])
+    assert record.usage.prompt_tokens == 12
+    assert [message.get_text_content() for message in record.response] == ["Hm"]
+
+
+def test_a_run_without_a_record_cannot_be_read_and_no_text_but_json_is_data() -> None:
+    with pytest.raises(StoreError, match="run r has no record"):
+        read_run(StoredRun(run_id="r"), [])
+    assert (_read_json('{"a": 1}'), _read_json("low"), _read_json("")) == ({"a": 1}, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from jackfield.errors import ConfigError, ContextLengthError, RunNotFoundError
 from jackfield.events import (
     ApprovalNeeded,
     FunctionCallDelta,
+    ModelEvent,
     PluginEvent,
     RunFailed,
     RunFinished,
@@ -24,8 +26,8 @@ from jackfield.events import (
     ToolFinished,
     TurnFinished,
 )
-from jackfield.messages import Message
-from jackfield.request import ModelFacts
+from jackfield.messages import ContentItem, Message
+from jackfield.request import ChatRequest, ModelFacts
 from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, Denial, ToolContext, Workspace
@@ -44,6 +46,8 @@ from jackfield_serving import (
     SessionBusyError,
     TooManyRunsError,
     is_public_url,
+    markdown_of,
+    public_address,
 )
 from jackfield_serving.agents import serve_agent
 from jackfield_serving.numbering import STRIDE
@@ -94,6 +98,28 @@ def test_a_run_is_started_followed_and_read() -> None:
     asyncio.run(main())
 
 
+def test_a_request_that_has_arrived_is_accepted_before_the_runs_of_others_begin() -> None:
+    async def main() -> None:
+        order = []
+
+        def script(request: ChatRequest) -> list[ModelEvent]:
+            order.append(f"{request.messages[-1].content} is asked")
+            return answer("Low.")
+
+        async def start(name: str) -> None:
+            run_id = await serving.start("a", name)
+            order.append(f"{name} is accepted")
+            if name == "first":  # the loop reads another request in its next turn, and begins it in the one after that
+                asyncio.get_running_loop().call_soon(tasks.create_task, start("second"))
+            await read(serving, run_id)
+
+        async with Serving({"a": FnCallAgent(llm=ScriptedModel(script))}) as serving, asyncio.TaskGroup() as tasks:
+            tasks.create_task(start("first"))
+        assert order == ["first is accepted", "second is accepted", "first is asked", "second is asked"]
+
+    asyncio.run(main())
+
+
 def test_agents_are_found_by_name_without_being_described() -> None:
     class Described(ScriptedModel):
         times = 0
@@ -129,6 +155,7 @@ def test_a_clients_tool_pauses_the_run_until_its_result_arrives() -> None:
             info = await serving.run(run_id)
             [waiting] = info.waiting
             assert (info.phase, waiting.kind, waiting.call.name) == ("waiting", "client_tool", "locate")
+            assert json.loads(waiting.call.arguments) == {"who": "Ada"}
             with pytest.raises(NotWaitingError):
                 await serving.answer(run_id, {"other": "x"})
             await serving.answer(run_id, {waiting.call_id: "Rome"})
@@ -138,6 +165,49 @@ def test_a_clients_tool_pauses_the_run_until_its_result_arrives() -> None:
             assert (await serving.run(run_id)).text == "Ada is in Rome."
             with pytest.raises(NotWaitingError):
                 await serving.answer(run_id, {waiting.call_id: "Rome"})
+
+    asyncio.run(main())
+
+
+def test_a_run_that_continues_still_answers_in_the_form_that_was_asked_for() -> None:
+    form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+    async def main() -> None:
+        script = [calls(("locate", {"who": "Ada"})), answer("Rome"), answer('{"city": "Rome"}')]
+        async with Serving({"a": agent(*script)}) as serving:
+            run_id = await serving.start("a", "Where is Ada?", client_tools=[LOCATE], output=form)
+            await read(serving, run_id)
+            [waiting] = (await serving.run(run_id)).waiting
+            await serving.answer(run_id, {waiting.call_id: "Rome"})
+            await read(serving, run_id)
+            assert (await serving.run(run_id)).output == {"city": "Rome"}
+
+    asyncio.run(main())
+
+
+def test_a_result_reaches_readers_while_another_call_goes_on() -> None:
+    async def main() -> None:
+        seen = asyncio.Event()
+
+        @tool
+        async def quick() -> str:
+            """Answer at once."""
+            return "quick"
+
+        @tool
+        async def slow() -> str:
+            """Answer once the reader has seen the other answer."""
+            await asyncio.wait_for(seen.wait(), 30)
+            return "slow"
+
+        script = [calls(("slow", {}), ("quick", {})), answer("Done.")]
+        async with Serving({"a": agent(*script, tools=[quick, slow])}) as serving:
+            results = []
+            async for one in serving.attach(await serving.start("a", "Both.")):
+                if isinstance(one.event.event, ToolFinished):
+                    results.append(one.event.event.message.get_text_content())
+                    seen.set()
+            assert results == ["quick", "slow"]
 
     asyncio.run(main())
 
@@ -166,6 +236,31 @@ def test_an_approval_continues_the_run(decision: bool | Denial) -> None:
             assert run.text == "Done."
             [result] = [message.get_text_content() for message in run.response if message.role == "function"]
             assert ("yesterday" in result) == isinstance(decision, Denial), "the model reads the reason"
+
+    asyncio.run(main())
+
+
+def test_a_run_below_that_continues_does_not_begin_again_for_its_readers() -> None:
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    async def main() -> None:
+        model = ScriptedModel([calls(("pay", {})), answer("It is paid.")])
+        helper = FnCallAgent([pay], model, name="clerk", description="Pays.").as_tool()
+        boss = agent(calls(("clerk", {"request": "Pay."})), answer("Done."), tools=[helper])
+        async with Serving({"a": boss}) as serving:
+            run_id = await serving.start("a", "Pay.")
+            before = await read(serving, run_id)
+            [waiting] = (await serving.run(run_id)).waiting
+            assert waiting.agent == "clerk"
+            await serving.answer(run_id, {waiting.call_id: True})
+            after = await read(serving, run_id, after=before[-1].number)
+            for events, begun in ((before, [0, 1]), (after, [])):
+                assert [one.event.depth for one in events if isinstance(one.event.event, RunStarted)] == begun
+            turns = [one.event.depth for one in before + after if isinstance(one.event.event, TurnFinished)]
+            assert turns == [0, 1, 1, 0]
 
     asyncio.run(main())
 
@@ -233,7 +328,9 @@ def test_a_pending_call_shows_the_change_that_its_tool_would_make() -> None:
             assert run.agent == "a"
             assert await serving.previews(run) == {run.waiting[0].call_id: "+tea? in here"}
             below = tuple(replace(one, agent="helper") for one in run.waiting)
-            assert await serving.previews(replace(run, waiting=below)) == {}
+            asked = tuple(replace(one, kind="question") for one in run.waiting)
+            for other in (replace(run, waiting=below), replace(run, waiting=asked), replace(run, agent="gone")):
+                assert await serving.previews(other) == {}
 
     asyncio.run(main())
 
@@ -565,6 +662,18 @@ def test_a_run_that_has_not_ended_is_never_forgotten() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("state", ["approval_needed", "input_needed"])
+def test_a_run_that_waits_for_a_person_is_never_forgotten_and_takes_no_room_of_others(state: str) -> None:
+    async def main() -> None:
+        store = MemoryStore(max_runs=2)
+        for name, end in (("r1", state), ("r2", "finished"), ("r3", "failed"), ("r4", state), ("r5", "cancelled")):
+            hold = await store.create(StoredRun(run_id=name, agent="a"), ["{}"])
+            await store.append(name, hold, [], state=end)
+        assert [run.run_id for run in await store.runs()] == ["r5", "r4", "r3", "r1"]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("url", "is_public"),
     [
@@ -582,6 +691,15 @@ def test_a_run_that_has_not_ended_is_never_forgotten() -> None:
 )
 def test_a_public_address_names_no_file_of_the_server(url: str, is_public: bool) -> None:
     assert is_public_url(url) is is_public
+    item = ContentItem(file=url or "/")
+    assert public_address(item) == (url if is_public else "")
+    assert markdown_of(item) == (f"![file]({url})" if is_public else "[file]")
+
+
+def test_texts_and_frames_have_no_public_address() -> None:
+    frames = ContentItem(video=["https://example.org/1.png"])
+    assert (public_address(frames), markdown_of(frames)) == ("", "[video]")
+    assert public_address(ContentItem(text="https://example.org")) == ""
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from jackfield import FnCallAgent, tool
 from jackfield.messages import FunctionCall, Message
 from jackfield.testing import ScriptedModel
 from jackfield_serving import OptionsRefusedError, Serving
+from jackfield_serving.toolcalls import agent_of_call
 
 paid: list[int] = []
 
@@ -57,3 +58,14 @@ def test_a_tool_that_the_agent_lacks_is_refused() -> None:
 
     with pytest.raises(OptionsRefusedError, match="no tool 'steal'"):
         asyncio.run(run())
+
+
+def test_a_call_is_made_with_the_workspace_and_the_limits_of_its_agent() -> None:
+    agent = FnCallAgent([pay], ScriptedModel([]), name="helper", workspace="below", limits={"seconds": 7})
+    caller = agent_of_call(agent, FunctionCall("pay", "{}"))
+    assert caller.workspace.root.name == "below"
+    assert (caller.name, caller.limits, caller.store, caller.host) == (
+        agent.name, agent.limits, agent.store, agent.host,
+    )  # fmt: skip
+    assert caller.llm is not None
+    assert caller.llm.facts.native_tools, "its calls are read from no text"

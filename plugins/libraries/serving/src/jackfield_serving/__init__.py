@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jackfield_serving.addresses import is_public_url, markdown_of, public_address
 from jackfield_serving.agents import AgentSource, load_agent
-from jackfield_serving.connections import ClientLeftError, is_public_url, read_disconnect, while_connected
+from jackfield_serving.connections import ClientLeftError, read_disconnect, while_connected
 from jackfield_serving.errors import (
     AgentNotFoundError,
     DrainingError,
@@ -64,6 +65,8 @@ __all__ = [
     "WaitingCall",
     "is_public_url",
     "load_agent",
+    "markdown_of",
+    "public_address",
     "read_disconnect",
     "while_connected",
 ]

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from jackfield.events import FunctionCallDelta, ReasoningDelta, RunEvent, StreamReset, TextDelta, TurnFinished
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ReasoningDelta,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    StreamReset,
+    TextDelta,
+    TurnFinished,
+)
 from jackfield_serving.numbering import HALF, STRIDE, Numbered, can_join, cut_delta, join_deltas, width_of
 
 _TEXTS = (TextDelta, ReasoningDelta, FunctionCallDelta)
-_TOO_MANY_PIECES_TEXT = "the answer came in too many pieces to keep them apart; it follows as a whole"
+_ANSWERS = (*_TEXTS, MediaDelta)
+_ENDS = (TurnFinished, RunFinished, RunFailed)
+_AGAIN_TEXT = "the answer is too long to keep its pieces apart: it follows once more, as a whole"
 
 
 class EventBuffer:
     """The latest events of a run, in the order of their numbers.
 
     When it is full, the deltas of each text are joined, and then steps that the record has are dropped, oldest first.
-    An unfinished answer is never dropped.
+    An unfinished answer is never dropped: it comes again as a whole, after a `StreamReset`.
 
     Args:
         floor: The number before the first event: earlier ones are in the record.
@@ -38,15 +50,15 @@ class EventBuffer:
         """Add an event that the record keeps as the entry with this index."""
         if isinstance(event.event, TurnFinished) and event.run_id in self._cut_runs:  # its text is in the record
             self._cut_runs.discard(event.run_id)
-            self.floor = self.last = index * STRIDE
-            self._numbers, self._events = [], []
+            self._add(event, index * STRIDE)
+            self._drop_up_to(index * STRIDE)
             return
         self._add(event, index * STRIDE)
         self._chars += 500  # its messages are in memory anyway, as the history of the run
 
     def pass_entry(self, index: int) -> None:
         """Continue after an entry that readers do not get."""
-        self.last = max(self.last, index * STRIDE)
+        self.last = index * STRIDE
 
     def add(self, event: RunEvent) -> bool:
         """Add a live event; return False if its answer has too many, so that readers get it once it is recorded."""
@@ -106,44 +118,69 @@ class EventBuffer:
 
     def _drop_steps(self, keep: int) -> None:
         """Drop old events up to a recorded step, and keep at least so many of the latest."""
-        end = 0
-        for position, number in enumerate(self._numbers[: len(self._numbers) - keep], start=1):
-            if number % STRIDE == 0:
-                end = position
-        if end:
-            self.floor = self._numbers[end - 1]
-            del self._numbers[:end], self._events[:end]
+        steps = [number for number in self._numbers[: len(self._numbers) - keep] if number % STRIDE == 0]
+        if steps:
+            self._drop_up_to(steps[-1])
+
+    def _drop_up_to(self, floor: int) -> None:
+        """Drop the events up to a recorded step, apart from answers that are unfinished: agents work side by side."""
+        complete = self._complete()
+        self._send_again(
+            {
+                event.run_id
+                for number, event in zip(self._numbers, self._events, strict=True)
+                if complete.get(event.run_id, 0) < number <= floor and isinstance(event.event, _ANSWERS)
+            }
+        )
+        end = bisect_right(self._numbers, floor)
+        self.floor = floor
+        del self._numbers[:end], self._events[:end]
 
     def _thin_out(self) -> None:
-        """Keep the latest note of each kind, and send answers again whose kinds of text alternate too often."""
-        complete = {
-            event.run_id: number
+        """Keep the latest note on each topic, and send answers again whose kinds of text alternate too often."""
+        latest = {_topic(event): number for number, event in zip(self._numbers, self._events, strict=True)}
+        kept = [
+            (number, event)
             for number, event in zip(self._numbers, self._events, strict=True)
-            if isinstance(event.event, TurnFinished)
-        }
+            if number % STRIDE == 0 or not event.event.is_note or latest[_topic(event)] == number
+        ]
+        self._numbers, self._events = [number for number, _ in kept], [event for _, event in kept]
+        complete = self._complete()
         pieces = Counter(
             event.run_id
-            for number, event in zip(self._numbers, self._events, strict=True)
+            for number, event in kept
             if isinstance(event.event, _TEXTS) and number > complete.get(event.run_id, 0)
         )
-        flooding = {run_id for run_id, count in pieces.items() if count > self._max_events // 8}
-        latest = {_topic(event): number for number, event in zip(self._numbers, self._events, strict=True)}
+        self._send_again({run_id for run_id, count in pieces.items() if count > self._max_events // 8})
+
+    def _complete(self) -> dict[str, int]:
+        """Return the numbers of the events with which the latest complete answers of runs ended."""
+        return {
+            event.run_id: number
+            for number, event in zip(self._numbers, self._events, strict=True)
+            if isinstance(event.event, _ENDS)
+        }
+
+    def _send_again(self, run_ids: Collection[str]) -> None:
+        """Move the unfinished answers of some runs to the end, each text as a whole, after a `StreamReset`."""
+        complete = self._complete()
+        last: dict[str, RunEvent] = {}
         texts: dict[tuple[str, type, int], list[RunEvent]] = {}
         numbers, events = list[int](), list[RunEvent]()
         for number, event in zip(self._numbers, self._events, strict=True):
             delta = event.event
-            is_unfinished = event.run_id in flooding and number > complete.get(event.run_id, 0)
-            if is_unfinished and isinstance(delta, StreamReset):
+            is_moved = event.run_id in run_ids and number > complete.get(event.run_id, 0)
+            if is_moved and isinstance(delta, StreamReset):
                 texts = {key: some for key, some in texts.items() if key[0] != event.run_id}
-            elif is_unfinished and isinstance(delta, _TEXTS):
+            elif is_moved and isinstance(delta, _ANSWERS):
+                last[event.run_id] = event
                 texts.setdefault((event.run_id, type(delta), getattr(delta, "index", 0)), []).append(event)
-            elif number % STRIDE == 0 or not delta.is_note or latest[_topic(event)] == number:
+            else:
                 numbers.append(number)
                 events.append(event)
-        last = {event.run_id: event for event in self._events}
         self._numbers, self._events = numbers, events
-        for run_id in flooding:
-            self._append(last[run_id]._replace(event=StreamReset(_TOO_MANY_PIECES_TEXT)))
+        for event in last.values():
+            self._append(event._replace(event=StreamReset(_AGAIN_TEXT)))
         for some in texts.values():
             for event in _whole(some):
                 self._append(event)

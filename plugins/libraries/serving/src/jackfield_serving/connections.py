@@ -1,4 +1,4 @@
-"""Requests whose clients may go away, and addresses that clients may send."""
+"""Requests whose clients may go away."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from jackfield.servers import Receive, RequestRefusedError
 
@@ -67,14 +66,6 @@ def read_disconnect(query: Mapping[str, str], *, cancels: bool) -> bool:
     if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):
         raise RequestRefusedError("the only parameter of the address is on_disconnect: cancel or continue")
     return value == "cancel"
-
-
-def is_public_url(url: str) -> bool:
-    """Return True for web addresses and `data:` URIs; False for all that may name a file of the server."""
-    try:
-        return urlsplit(url).scheme.lower() in ("http", "https", "data")
-    except ValueError:
-        return False
 
 
 async def _disconnected(receive: Receive) -> None:

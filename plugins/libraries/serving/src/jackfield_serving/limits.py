@@ -19,6 +19,7 @@ class ServingLimits:
         buffer_events: The live events that a run keeps for its readers. Beyond it, old ones are read from the store.
         buffer_chars: The characters of live events that a run keeps for its readers.
         kept_runs: Runs that have ended, in a service without a store; the oldest are forgotten.
+        waiting_runs: Runs that wait for a person, in a service without a store. At this number, no run begins.
         retry_after_s: The pause that a refused client is asked for.
     """
 
@@ -31,4 +32,5 @@ class ServingLimits:
     buffer_events: int = 2_000
     buffer_chars: int = 1_000_000
     kept_runs: int = 1_000
+    waiting_runs: int = 10_000
     retry_after_s: float = 5.0

@@ -18,7 +18,7 @@ from jackfield.events import (
     RunStarted,
 )
 from jackfield.stores import StoredRun
-from jackfield_records.entries import ADDED, RESUMED, EntryHead, head_of, step_in
+from jackfield_records.entries import WITHOUT_EVENT, EntryHead, head_of, step_in
 from jackfield_serving.buffer import EventBuffer
 from jackfield_serving.limits import ServingLimits
 from jackfield_serving.numbering import STRIDE, Numbered
@@ -28,7 +28,7 @@ from jackfield_serving.requests import Answers, Request, is_internal
 from jackfield_serving.views import WaitingCall
 
 _REPEATED = (RunStarted, ResponseReplaced)
-_WITHOUT_EVENTS = frozenset({RESUMED, ADDED, ""})
+_WITHOUT_EVENTS = WITHOUT_EVENT | {""}
 
 
 @dataclass(slots=True)

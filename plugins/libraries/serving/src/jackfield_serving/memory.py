@@ -10,6 +10,7 @@ from itertools import islice
 from jackfield.errors import RunBusyError, RunNotFoundError, StoreError
 from jackfield.stores import RUNNING, StoredRun
 from jackfield_records import RecordingStore
+from jackfield_serving.reading import PAUSES
 
 
 @dataclass(slots=True)
@@ -20,7 +21,10 @@ class _Kept:
 
 
 class MemoryStore(RecordingStore):
-    """Keeps runs while the process lives. Beyond `max_runs`, the oldest that are not running are forgotten."""
+    """Keeps runs while the process lives. Beyond `max_runs`, the oldest that have ended are forgotten.
+
+    Runs that wait for a person stay, and do not count. `Serving` bounds their number.
+    """
 
     name = "memory"
 
@@ -28,6 +32,7 @@ class MemoryStore(RecordingStore):
         super().__init__()
         self._max_runs = max_runs
         self._kept: dict[str, _Kept] = {}
+        self._counted: dict[str, None] = {}  # those that do not wait for a person, oldest first
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
         """See `Store`."""
@@ -35,15 +40,19 @@ class MemoryStore(RecordingStore):
             raise StoreError(f"there is already a run {run.run_id}")
         now = time.time()
         self._kept[run.run_id] = _Kept(replace(run, state=RUNNING, is_held=True, began=now, changed=now), list(entries))
-        if len(self._kept) > self._max_runs:
-            self._forget()
+        self._counted[run.run_id] = None
+        self._forget()
         return 1
 
+    def count_waiting(self) -> int:
+        """Return the number of runs that wait for a person."""
+        return len(self._kept) - len(self._counted)
+
     def _forget(self) -> None:
-        surplus = len(self._kept) - self._max_runs
-        ended = (run_id for run_id, kept in self._kept.items() if not kept.run.is_held)
+        surplus = max(0, len(self._counted) - self._max_runs)
+        ended = (run_id for run_id in self._counted if not self._kept[run_id].run.is_held)
         for run_id in list(islice(ended, surplus)):
-            del self._kept[run_id]
+            del self._kept[run_id], self._counted[run_id]
 
     async def hold(self, run_id: str) -> int:
         """See `Store`."""
@@ -60,8 +69,13 @@ class MemoryStore(RecordingStore):
         if kept.hold != hold or not kept.run.is_held:
             raise RunBusyError(f"run {run_id} is no longer held: another task may have resumed it")
         kept.entries += entries
-        if state != kept.run.state:
-            kept.run = replace(kept.run, state=state, is_held=state == RUNNING, changed=time.time())
+        if state != RUNNING or kept.run.state != RUNNING:
+            changed = kept.run.changed if state == kept.run.state else time.time()
+            kept.run = replace(kept.run, state=state, is_held=state == RUNNING, changed=changed)
+            if state in PAUSES:
+                self._counted.pop(run_id, None)
+            else:
+                self._counted[run_id] = None
 
     async def release(self, run_id: str, hold: int) -> None:
         """See `Store`."""
@@ -78,14 +92,14 @@ class MemoryStore(RecordingStore):
         self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
     ) -> list[StoredRun]:
         """See `Store`."""
-        runs = [
+        newest_first = (
             kept
-            for kept in self._kept.values()
+            for kept in reversed(self._kept.values())
             if session in (None, kept.run.session)
             and owner in (None, kept.run.owner)
             and state in (None, kept.run.state)
-        ]
-        return [replace(kept.run, entries=len(kept.entries)) for kept in runs[: -limit - 1 : -1]]
+        )
+        return [replace(kept.run, entries=len(kept.entries)) for kept in islice(newest_first, limit)]
 
     async def rename(self, run_id: str, title: str) -> None:
         """See `Store`."""
@@ -97,6 +111,7 @@ class MemoryStore(RecordingStore):
         if self._find(run_id).run.is_held:
             raise RunBusyError(f"run {run_id} is running: wait until it has ended, or end it")
         del self._kept[run_id]
+        self._counted.pop(run_id, None)
 
     def _find(self, run_id: str) -> _Kept:
         if run_id not in self._kept:

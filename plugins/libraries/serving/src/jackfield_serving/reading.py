@@ -114,8 +114,10 @@ class RunRecord:
         is_done = summary.stop_reason == "finished"
         request = self.request
         return RunInfo(
-            **{name: getattr(summary, name) for name in RunSummary.__dataclass_fields__},
-            number=len(self.entries) * STRIDE,
+            **{
+                **{name: getattr(summary, name) for name in RunSummary.__dataclass_fields__},
+                "number": len(self.entries) * STRIDE,
+            },
             messages=self.messages,
             response=self.response,
             usage=self.usage,
@@ -186,6 +188,7 @@ def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
         parent=run.parent,
         began=run.began,
         changed=run.changed,
+        number=run.entries * STRIDE,
     )
 
 

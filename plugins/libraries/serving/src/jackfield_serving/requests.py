@@ -112,7 +112,14 @@ def is_internal(event: object) -> bool:
 
 def size_of(messages: Sequence[Message]) -> int:
     """Return the size of messages as JSON, in bytes."""
-    return sum(len(message.model_dump_json(exclude_defaults=True).encode("utf-8", "replace")) for message in messages)
+    return sum(len(_message_as_json(message).encode("utf-8", "replace")) for message in messages)
+
+
+def _message_as_json(message: Message) -> str:
+    try:
+        return message.model_dump_json(exclude_defaults=True)
+    except ValueError:  # half a character, which UTF-8 cannot write, or an object in `extra`
+        return json.dumps(message.model_dump(exclude_defaults=True), default=repr, ensure_ascii=False)
 
 
 def _as_json(fields: Mapping[str, Any], what: str) -> dict[str, Any]:

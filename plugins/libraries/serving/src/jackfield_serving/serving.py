@@ -227,6 +227,7 @@ class Serving:
         served = self._agent(agent)
         asked = as_messages(messages)
         self._check_room(owner)
+        self._check_waiting()
         if (size := size_of(asked)) > self.limits.input_bytes:
             raise InputTooLargeError(f"the messages have {size} bytes: send at most {self.limits.input_bytes}")
         request = Request(
@@ -768,6 +769,16 @@ class Serving:
         if most is not None and sum(live.run.owner == owner for live in self._driver.active()) >= most:
             raise TooManyRunsError(
                 f"{most} of your runs are active: wait until one has ended", retry_after_s=retry_after_s
+            )
+
+    def _check_waiting(self) -> None:
+        """Refuse another run while too many wait for a person, who may answer these."""
+        store = self._store.inner
+        if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
+            raise TooManyRunsError(
+                f"{waiting} runs wait for a person, as many as this service keeps in memory: answer or cancel some, or "
+                f"give the service a store",
+                retry_after_s=self.limits.retry_after_s,
             )
 
     @contextlib.contextmanager

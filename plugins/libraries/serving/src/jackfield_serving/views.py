@@ -97,6 +97,8 @@ class RunSummary:
         title: The beginning of the question.
         parent: The run that it was forked from, or ''.
         began, changed: When it began, and when its phase changed last, in seconds since 1970, UTC.
+        number: The number of its last recorded event; `attach(after=number)` yields what follows. A record never
+            changes except that it gets longer, so a run with the same id, `began` and `number` has the same content.
     """
 
     run_id: str
@@ -109,6 +111,7 @@ class RunSummary:
     parent: str = ""
     began: float = 0.0
     changed: float = 0.0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,6 @@ class RunInfo(RunSummary):
     """A run with its messages.
 
     Attributes:
-        number: The number of its last recorded event; `attach(after=number)` yields what follows.
         messages: The messages that it began with.
         response: The complete messages that it has made so far.
         usage: The usage of its complete turns so far.
@@ -127,7 +129,6 @@ class RunInfo(RunSummary):
         request: The parts of the request that are not messages: `config`, `output`, `client_tools`, `continues`.
     """
 
-    number: int = 0
     messages: tuple[Message, ...] = ()
     response: tuple[Message, ...] = ()
     usage: Usage = field(default_factory=Usage)
