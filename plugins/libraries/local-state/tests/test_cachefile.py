@@ -264,3 +264,81 @@ def test_a_file_that_was_mended_is_used_again(make: MakeCache, path: Path, clock
     clock.now += REST_S
     store.put(KEYS[0], b"events")
     assert _kept(store) == [0]
+
+
+# --- at the limits ---
+
+
+def used_at(path: Path, number: int) -> float:
+    with sqlite3.connect(path) as connection:
+        [(at,)] = connection.execute("SELECT used_at FROM answers WHERE key = ?", (KEYS[number],))
+    connection.close()
+    return float(at)
+
+
+@pytest.mark.parametrize(("later_s", "is_noted"), [(TOUCH_S - 1, False), (TOUCH_S, True)])
+def test_a_use_is_noted_once_a_minute(
+    later_s: float, is_noted: bool, make: MakeCache, path: Path, clock: Clock
+) -> None:
+    store = make()
+    store.put(KEYS[0], b"events")
+    clock.now += later_s
+    assert _kept(store) == [0]
+    assert used_at(path, 0) == clock.now - (0 if is_noted else later_s)
+
+
+def test_a_write_waits_for_others_also_after_a_use_that_waited_for_nobody(make: MakeCache, clock: Clock) -> None:
+    store = make(busy_s=30)
+    store.put(KEYS[0], b"events")
+    for _ in range(2):
+        clock.now += TOUCH_S
+        assert _kept(store) == [0]
+        with store._file.use(patience_s=30) as connection:
+            [(timeout_ms,)] = connection.execute("PRAGMA busy_timeout")
+        assert timeout_ms > 1000
+
+
+@pytest.mark.parametrize(("late_s", "kept"), [(9, [0]), (10, [])])
+@pytest.mark.parametrize("whose", ["writer", "reader"])
+def test_an_entry_is_kept_for_less_than_its_time(
+    late_s: float, kept: list[int], whose: str, make: MakeCache, clock: Clock
+) -> None:
+    make(ttl_s=10 if whose == "writer" else None).put(KEYS[0], b"events")
+    clock.now += late_s
+    assert _kept(make(ttl_s=10 if whose == "reader" else None)) == kept
+
+
+@pytest.mark.parametrize(("size", "kept"), [(168, [1]), (169, [0])])
+def test_an_entry_may_take_all_of_the_room(size: int, kept: list[int], make: MakeCache) -> None:
+    store = make(max_bytes=200)
+    store.put(KEYS[0], b"x")
+    store.put(KEYS[1], b"x" * size)
+    assert _kept(store) == kept
+
+
+def test_a_clock_that_is_set_back_does_not_lengthen_the_rest(make: MakeCache, path: Path, clock: Clock) -> None:
+    path.parent.mkdir()
+    _corrupt(path)
+    store = make()
+    store.put(KEYS[0], b"events")
+    path.unlink()
+    clock.now -= REST_S
+    store.put(KEYS[0], b"events")
+    assert _kept(store) == [0]
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_closed_and_a_new_one_is_used(
+    make: MakeCache, path: Path, clock: Clock
+) -> None:
+    store = make()
+    store.put(KEYS[0], b"events")
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE total")
+    other.close()
+    store.put(KEYS[1], b"events")
+    for file in path.parent.iterdir():
+        file.unlink()
+    clock.now += REST_S
+    store.put(KEYS[2], b"events")
+    assert _kept(store) == [2]
+    assert _kept(make()) == [2]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from pg8000.exceptions import DatabaseError, InterfaceError
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_postgres import Address, Database, alone_in
+from jackfield_postgres import Address, Database, LostConnectionError, alone_in, is_passing
 from tests.support.postgresql import running_postgresql
 
 
@@ -26,6 +31,120 @@ def test_an_address_shows_no_password() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dsn", "expected"),
+    [
+        ("postgresql://ada:hu%40sh@db.example.org:5433/no%20tes", ("db.example.org", 5433, "no tes", "ada", "hu@sh")),
+        ("postgres://a%2Fda@db.example.org/notes", ("db.example.org", 5432, "notes", "a/da", None)),
+        ("postgresql://ada:@db.example.org", ("db.example.org", 5432, "ada", "ada", "")),
+        ("postgresql://db.example.org/notes", ("db.example.org", 5432, "notes", "clerk", None)),
+        ("postgresql://ada@db.example.org/notes?host=%2Frun%2Fpg", ("/run/pg", 5432, "notes", "ada", None)),
+    ],
+    ids=["everything", "no password", "no database", "no user", "a folder of sockets"],
+)
+def test_each_part_of_an_address_is_decoded_or_has_its_default(
+    dsn: str, expected: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER", "clerk")
+    address = Address.parse(dsn)
+    assert (address.host, address.port, address.database, address.user, address.password) == expected
+
+
+def test_without_any_user_it_is_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("USER", raising=False)
+    assert Address.parse("postgresql://db.example.org").user == "postgres"
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("disable", False),
+        ("allow", None),
+        ("prefer", None),
+        ("require", (ssl.CERT_NONE, False)),
+        ("verify-ca", (ssl.CERT_REQUIRED, False)),
+        ("verify-full", (ssl.CERT_REQUIRED, True)),
+    ],
+)
+def test_each_mode_of_tls_checks_what_its_name_says(mode: str, expected: object) -> None:
+    context = Address.parse(f"postgresql://ada@db.example.org/notes?sslmode={mode}")._ssl()
+    checked = (context.verify_mode, context.check_hostname) if isinstance(context, ssl.SSLContext) else context
+    assert checked == expected
+
+
+def test_the_certificates_of_the_address_are_used() -> None:
+    address = Address.parse("postgresql://ada@b/c?sslmode=verify-full&sslrootcert=/srv/missing.pem")
+    with pytest.raises(FileNotFoundError):
+        address._ssl()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_lost", "passes", "step"),
+    [
+        ("57P01", True, True, ""),
+        ("57P02", True, True, ""),
+        ("57P03", True, True, ""),
+        ("25006", False, True, "connect to the primary"),
+        ("40001", False, True, ""),
+        ("40P01", False, True, ""),
+        ("53000", False, True, ""),
+        ("53100", False, True, "make room"),
+        ("53200", False, True, "max_locks_per_transaction"),
+        ("53300", False, True, "raise max_connections"),
+        ("53400", False, True, ""),
+        ("55P03", False, True, "end its transaction"),
+        ("57014", False, True, "raise the statement_timeout"),
+        ("28P01", False, False, "the password is wrong"),
+        ("28000", False, False, "pg_hba.conf"),
+        ("3D000", False, False, "create it"),
+        ("42501", False, False, "grant the right"),
+        ("42P01", False, False, "a table is missing"),
+        ("42703", False, False, "changed by hand"),
+        ("23505", False, False, ""),
+    ],
+)
+def test_a_refusal_has_its_code_and_a_step_and_only_some_pass(
+    code: str, is_lost: bool, passes: bool, step: str
+) -> None:
+    database = Database("postgresql://ada:hush%40hush-hush@db.example.org/notes", timeout_s=1)
+    facts = {"C": code, "M": "no, hush@hush-hush", "D": "the row (42, private)"}
+    start = r"^PostgreSQL at db\.example\.org:5432/notes: no, "
+    with pytest.raises(ToolServiceError, match=start) as caught, database.translated():
+        raise DatabaseError(facts)
+    assert (isinstance(caught.value, LostConnectionError), is_passing(caught.value)) == (is_lost, passes)
+    assert caught.value.code == code
+    assert step in str(caught.value)
+    assert str(caught.value).endswith(")") is bool(step)
+    assert "hush@hush" not in str(caught.value)
+    assert "private" not in str(caught.value)
+
+
+def _caused_by(error: Exception) -> InterfaceError:
+    caused = InterfaceError("the network")
+    caused.__cause__ = error
+    return caused
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (TimeoutError(), "has not answered in time"),
+        (_caused_by(TimeoutError()), "has not answered in time"),
+        (_caused_by(ConnectionResetError("reset by hush@hush-hush")), "cannot be reached, or went away (reset by "),
+        (OSError("no route"), "cannot be reached, or went away (no route)"),
+        (struct.error("too short"), "cannot be reached, or went away (too short)"),
+        (BrokenPipeError(), "cannot be reached, or went away (BrokenPipeError)"),
+    ],
+    ids=["silent", "silent in the driver", "reset", "no route", "half an answer", "no text"],
+)
+def test_a_broken_connection_is_reported_without_the_password(error: Exception, text: str) -> None:
+    database = Database("postgresql://ada:hush%40hush-hush@db.example.org/notes", timeout_s=1)
+    with pytest.raises(LostConnectionError) as caught, database.translated():
+        raise error
+    assert text in str(caught.value)
+    assert "hush@hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "dsn", ["mysql://a@b/c", "postgresql:///only-a-name", "postgresql://a@b/c?colour=red", "postgresql://a:b@[c"]
 )
 def test_what_is_no_address_is_refused_without_being_shown(dsn: str) -> None:
@@ -37,6 +156,104 @@ def test_what_is_no_address_is_refused_without_being_shown(dsn: str) -> None:
 def test_settings_hold_for_each_connection(dsn: str) -> None:
     database = Database(dsn, timeout_s=60, settings="SET application_name = 'clerk'")
     assert database.ask("SHOW application_name") == [["clerk"]]
+    database.close()
+
+
+@pytest.mark.parametrize(("option", "name"), [("", "jackfield"), ("&application_name=clerk", "clerk")])
+def test_the_server_sees_the_name_of_the_application(option: str, name: str, dsn: str) -> None:
+    database = Database(dsn + option, timeout_s=60)
+    assert database.ask("SHOW application_name") == [[name]]
+    database.close()
+
+
+PID = "SELECT pg_backend_pid()"
+
+
+def test_a_connection_is_kept_unless_an_error_or_its_end_closes_it(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60)
+    first = database.ask(PID)
+    assert database.ask(PID) == first
+    with suppress(ToolServiceError), database.use() as connection:
+        connection.run("SELECT 1 / 0")
+    second = database.ask(PID)
+    assert second != first
+    with database.use_for_long(timeout_s=60) as connection:
+        third = connection.run(PID)
+    assert third not in (first, second)
+    assert database.ask(PID) == second, "one for slow statements is not kept"
+    database.close()
+    fourth = database.ask(PID)
+    assert fourth not in (first, second, third)
+    database.close()
+
+
+def test_a_slow_statement_has_the_time_of_its_connection(dsn: str) -> None:
+    database = Database(dsn, timeout_s=0.2)
+    with database.use_for_long(timeout_s=60) as connection:
+        assert connection.run("SELECT 1 FROM pg_sleep(0.5)") == [[1]]
+    with pytest.raises(LostConnectionError):
+        database.ask("SELECT 1 FROM pg_sleep(60)")
+
+
+def test_a_question_is_repeated_if_the_server_has_ended_kept_connections(dsn: str) -> None:
+    database, other = Database(dsn, timeout_s=60), Database(dsn, timeout_s=60)
+    with database.use() as first, database.use() as second:
+        pids = [first.run(PID)[0][0], second.run(PID)[0][0]]
+    assert other.ask(f"SELECT count(pg_terminate_backend(pid)) FROM unnest(ARRAY{pids}) AS pid") == [[2]]
+    while other.ask(f"SELECT 1 FROM pg_stat_activity WHERE pid = ANY(ARRAY{pids})"):
+        pass  # until the server has ended them
+    assert database.ask("SELECT 7") == [[7]]
+    database.close()
+    other.close()
+
+
+def test_no_more_connections_are_open_than_allowed(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60, connections=2)
+    for _ in range(2):
+        with database.use(), database.use_for_long(timeout_s=60):
+            assert not database._free.acquire(blocking=False)
+        with suppress(ToolServiceError), database.use() as connection:
+            connection.run("SELECT 1 / 0")
+    assert database._free.acquire(blocking=False)
+    database.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the test forks")
+def test_a_child_neither_uses_nor_closes_connections_of_its_parent(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60)
+    mine = database.ask(PID)
+
+    def ask_in_child(*, closed_first: bool) -> object:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                if closed_first:
+                    database.close()
+                os.write(writer, json.dumps(database.ask(PID)).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as answer:
+            theirs = json.loads(answer.read())
+        os.waitpid(child, 0)
+        return theirs
+
+    for closed_first in (False, True):
+        assert ask_in_child(closed_first=closed_first) != mine
+        assert database.ask(PID) == mine
+    database.close()
+
+
+def test_a_message_of_a_channel_comes_once(dsn: str) -> None:
+    database = Database(dsn, timeout_s=60)
+    connection = database.connect()
+    connection.run("LISTEN news")
+    assert connection.notifications(timeout_s=0) == []
+    database.ask("SELECT pg_notify('news', 'first'), pg_notify('other', 'x'), pg_notify('news', 'second')")
+    assert connection.notifications(timeout_s=60) == ["first", "second"]
+    assert connection.notifications(timeout_s=0) == []
+    connection.close()
     database.close()
 
 

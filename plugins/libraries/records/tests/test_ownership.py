@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent
 from jackfield.errors import RunBusyError, StoreError, StoreUnavailableError
+from jackfield.events import HandedOff, PluginEvent
 from jackfield.messages import FunctionCall
-from jackfield.stores import RUNNING
+from jackfield.processors import CallNext, Processor
+from jackfield.request import ChatRequest
+from jackfield.stores import RUNNING, StoredRun
 from jackfield.streams import CancelToken
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, tool
+from jackfield_records import fork
 from jackfield_testkit.records import MemoryStore
 
 PAYS: list[Any] = [calls(("pay", {"to": "Ada"})), answer("Paid.")]
@@ -71,14 +76,55 @@ def test_a_resume_that_comes_late_changes_nothing_in_the_record(end: str) -> Non
     assert [entry["event"] for entry in store.events("Resumed")] == ["Resumed"], "the late one left no trace"
 
 
+class Finds(Processor):
+    """Reports a source before the model answers."""
+
+    name = "finds"
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[Any]:
+        yield PluginEvent("finds.found", {"sources": ["towns.pdf"]})
+        async for event in call_next(request):
+            yield event
+
+
 def test_a_finished_run_that_is_resumed_gives_its_result_and_is_written_no_more() -> None:
+    def last(*said: Any) -> FnCallAgent:
+        model = ScriptedModel(list(said))
+        model._use_processors([Finds()], add=False)
+        return FnCallAgent(llm=model, name="clerk", description="Files.")
+
+    def desk(store: MemoryStore, *said: Any) -> FnCallAgent:
+        sent = [calls((f"transfer_to_{name}", {})) if said else None for name in ("cashier", "clerk")]
+        cashier = FnCallAgent(llm=ScriptedModel(sent[1:]), name="cashier", description="Pays.", handoffs=[last(*said)])
+        return FnCallAgent(llm=ScriptedModel(sent[:1]), name="desk", handoffs=[cashier], store=store)
+
     store = MemoryStore()
-    result = FnCallAgent(llm=ScriptedModel([answer("Hello.")]), store=store).ask("Hi.")
+    result = desk(store, answer("Hello.")).ask("Hi.")
     kept = list(store.kept[result.run_id].entries)
     store.writes_left = 0
-    again = FnCallAgent(llm=ScriptedModel([]), store=store).resume(result.run_id)
+    stream = desk(store).stream((), run_id=result.run_id, resume=True)
+    handed_over = [(event.by, event.to) for event in stream if isinstance(event, HandedOff)]
+    again = stream.result
+    assert handed_over == [("desk", "cashier"), ("cashier", "clerk")]
     assert (again.text, again.stop_reason, again.run_id) == ("Hello.", "finished", result.run_id)
+    assert (again.messages, again.usage, again.sources) == (result.messages, result.usage, result.sources)
+    assert [source.location for source in again.sources] == ["towns.pdf"]
     assert store.kept[result.run_id].entries == kept
+
+
+def test_a_fork_of_a_finished_run_ends_as_that_run_and_is_free_before_and_after() -> None:
+    store = MemoryStore()
+    result = FnCallAgent(llm=ScriptedModel([answer("Hello.")]), name="clerk", store=store).ask("Hi.", session="s")
+    copy = asyncio.run(fork(store, result.run_id))
+    kept = store.kept[copy]
+    assert (kept.run.state, kept.is_held, kept.run.parent) == ("forked", False, result.run_id)
+    assert (kept.run.agent, kept.run.session, kept.run.title) == ("clerk", "s", "Hi.")
+    again = FnCallAgent(llm=ScriptedModel([]), name="clerk", store=store).resume(copy)
+    assert (again.text, again.usage, again.run_id) == ("Hello.", result.usage, copy)
+    assert (kept.run.state, kept.is_held) == ("finished", False)
+    with pytest.raises(StoreError, match="has the steps 1 to 3: it cannot be forked at 0"):
+        asyncio.run(fork(store, result.run_id, at=0))
+    asyncio.run(fork(store, result.run_id, at=len(store.kept[result.run_id].entries)))
 
 
 def lose(store: MemoryStore) -> None:
@@ -194,6 +240,77 @@ def test_an_outage_shorter_than_the_patience_is_waited_out_and_nothing_is_done_m
     assert [len(store.events(name)) for name in ("TurnFinished", "ToolFinished", "RunFinished")] == [2, 1, 1]
 
 
+class OutOfUse(MemoryStore):
+    """Cannot do one kind of work for a moment; a run is read once before it is held."""
+
+    fails = ""
+    reads = 0
+
+    def _check(self, work: str) -> None:
+        if self.fails == work:
+            self.fails = ""
+            raise StoreUnavailableError("locked")
+
+    async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
+        self._check("create")
+        return await super().create(run, entries)
+
+    async def hold(self, run_id: str) -> int:
+        self._check("hold")
+        return await super().hold(run_id)
+
+    async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+        self.reads += 1
+        if self.reads == 2:
+            self._check("read")
+        return await super().read(run_id, after=after)
+
+
+@pytest.mark.parametrize("work", ["create", "hold", "read"])
+def test_a_run_waits_for_its_store_also_where_it_begins_and_is_resumed(work: str) -> None:
+    store, done = OutOfUse(), list[str]()
+    store.fails = work
+    asks = [paying(done, needs_approval=True)]
+    paused = FnCallAgent(asks, ScriptedModel(PAYS), store=store).ask("Pay.")
+    approvals = dict.fromkeys(paused.waiting, True)
+    result = FnCallAgent(asks, ScriptedModel(PAYS[1:]), store=store).resume(paused.run_id, approvals=approvals)
+    assert (result.text, done, store.fails) == ("Paid.", ["Ada"], "")
+
+
+@pytest.mark.parametrize("work", ["read", "append"])
+def test_a_run_whose_caller_leaves_while_it_is_being_resumed_is_released(work: str) -> None:
+    class Slow(MemoryStore):
+        """Takes for ever to do one kind of work, once the run is held by the one who resumes it."""
+
+        async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
+            if work == "read" and self.kept[run_id].hold == 2:
+                waiting.set()
+                await asyncio.Event().wait()
+            return await super().read(run_id, after=after)
+
+        async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
+            if work == "append" and hold == 2:
+                waiting.set()
+                await asyncio.Event().wait()
+            await super().append(run_id, hold, entries, state=state)
+
+    waiting, store = asyncio.Event(), Slow()
+    paused = FnCallAgent([paying([], needs_approval=True)], ScriptedModel(PAYS), store=store).ask("Pay.")
+    before = list(store.kept[paused.run_id].entries)
+
+    async def leave() -> None:
+        agent = FnCallAgent([paying([], needs_approval=True)], ScriptedModel(PAYS[1:]), store=store)
+        resuming = asyncio.create_task(agent.aresume(paused.run_id, approvals=dict.fromkeys(paused.waiting, True)))
+        async with asyncio.timeout(60):
+            await waiting.wait()
+        resuming.cancel()
+        await asyncio.gather(resuming, return_exceptions=True)
+
+    asyncio.run(leave())
+    kept = store.kept[paused.run_id]
+    assert (kept.is_held, kept.run.state, kept.entries) == (False, "approval_needed", before)
+
+
 def test_an_outage_longer_than_the_patience_ends_the_run_without_the_call_and_lets_go_of_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -245,3 +362,22 @@ def test_other_runs_go_on_while_one_waits_for_its_store() -> None:
         return ended
 
     assert asyncio.run(both()) == ["other", "waits"]
+
+
+def test_a_run_whose_state_changes_before_it_is_held_is_not_resumed() -> None:
+    class Changing(MemoryStore):
+        async def hold(self, run_id: str) -> int:
+            kept = self.kept[run_id]
+            kept.run = replace(kept.run, state="finished")
+            return await super().hold(run_id)
+
+    store, done = Changing(), list[str]()
+    asks = [paying(done, needs_approval=True)]
+    paused = FnCallAgent(asks, ScriptedModel(PAYS), store=store).ask("Pay.")
+    entries = list(store.kept[paused.run_id].entries)
+    with pytest.raises(RunBusyError, match="was resumed elsewhere in the meantime"):
+        FnCallAgent(asks, ScriptedModel(PAYS[1:]), store=store).resume(
+            paused.run_id, approvals=dict.fromkeys(paused.waiting, True)
+        )
+    kept = store.kept[paused.run_id]
+    assert (done, kept.is_held, kept.entries) == ([], False, entries)

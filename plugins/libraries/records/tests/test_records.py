@@ -39,10 +39,12 @@ from jackfield.events import (
 from jackfield.messages import FinishReason, FunctionCall, Message, Usage
 from jackfield.processors import CallNext, Processor
 from jackfield.request import ChatRequest
+from jackfield.stores import StoredRun
 from jackfield.testing import Script, ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolEntry, Toolset
 from jackfield_records import events_of, fork, replay
 from jackfield_records.eventjson import event_from_json
+from jackfield_records.recording import recorder_of
 from jackfield_testkit.records import KilledError, MemoryStore
 
 
@@ -274,6 +276,7 @@ def test_an_answer_that_was_sent_back_is_still_sent_back_after_a_crash() -> None
     result = FnCallAgent(llm=model, store=store).resume(the_run(store), output=Sum)
     assert result.output == Sum(total=3)
     assert [m.role for m in result.messages] == ["assistant", "user", "assistant"]
+    assert [entry.get("instead") for entry in store.events("Added")] == [None], "each message is written once"
 
 
 def test_two_that_resume_one_run_do_not_both_go_on() -> None:
@@ -334,6 +337,12 @@ def test_a_kind_that_would_begin_again_does_not_resume() -> None:
         run_id = kind(name="twice", store=store).ask("Hi").run_id
         with pytest.raises(ConfigError, match="agent 'twice' cannot resume a run: it would begin again"):
             kind(name="twice", store=store).resume(run_id)
+        store = MemoryStore()
+        store.writes_left = 1
+        with pytest.raises(KilledError):
+            kind(name="twice", store=store).ask("Hi")
+        store.restarted()
+        assert kind(name="twice", store=store).resume(the_run(store)).text == "Hello.", "it had done nothing"
 
 
 def test_a_record_keeps_the_events_that_say_so() -> None:
@@ -427,6 +436,15 @@ def test_no_secret_is_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.done == []
 
 
+def test_a_run_is_listed_with_its_agent_its_model_its_conversation_and_its_question() -> None:
+    store, model = MemoryStore(), ScriptedModel([answer("Hi.")])
+    model.config = model.config.model_copy(update={"model": "m"})
+    FnCallAgent(llm=model, name="clerk", store=store).ask("Who is there?", session="talk")
+    [run] = asyncio.run(store.runs())
+    listed = (run.agent, run.model, run.session, run.title)
+    assert listed == ("clerk", f"{model.backend}:m", "talk", "Who is there?")
+
+
 def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() -> None:
     world, store = World(), MemoryStore(content=False)
     result = FnCallAgent(world.tools(), world.model(), store=store).ask("Pay them, quietly.")
@@ -438,6 +456,11 @@ def test_without_content_a_record_has_names_and_usage_and_cannot_be_resumed() ->
     assert "total_tokens" in text
     with pytest.raises(StoreError, match="content is off"):
         FnCallAgent(world.tools(), world.model(), store=store).resume(result.run_id)
+    said = [answer("about three"), answer('["three"]')]
+    again = FnCallAgent(llm=ScriptedModel(said), store=store).ask("1 + 2?", output=list[str])
+    assert "three" in again.messages[1].get_text_content() + again.text
+    assert "three" not in "".join(store.kept[again.run_id].entries)
+    assert len(store.events("Added")) == 1
 
 
 @pytest.mark.parametrize("text", ["\0", "half \ud83d", "🙂", "\x1b[31m", 'a "b" \\'])
@@ -453,7 +476,16 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    ["", "{", "[]", "{}", '{"event": "OfTomorrow"}', '{"event": "TurnFinished"}', '{"event": "Added", "messages": 3}'],
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"event": "OfTomorrow"}',
+        '{"event": "TurnFinished"}',
+        '{"event": "Added", "messages": 3}',
+    ],
 )
 def test_an_entry_that_cannot_be_read_is_an_error_of_the_store(entry: str) -> None:
     store = MemoryStore()
@@ -475,6 +507,8 @@ def test_a_run_that_its_reader_leaves_is_let_go() -> None:
 
     asyncio.run(leave())
     assert not store.kept[the_run(store)].is_held
+    assert store.kept[the_run(store)].run.state == "failed"
+    assert [one["kind"] for one in store.events("RunFailed")] == ["GeneratorExit"]
     result = FnCallAgent(world.tools(), world.model(1), store=store).resume(the_run(store))
     assert (result.stop_reason, world.done) == ("approval_needed", []), "the calls may have begun"
 
@@ -702,6 +736,15 @@ def test_an_agent_below_that_waits_for_approval_pauses_the_whole_tree() -> None:
     assert (result.text, world.done, asked_in(store)) == ("All are paid.", ["Ada", "Bob"], TREE)
 
 
+def test_without_content_a_record_has_no_text_of_the_agents_below() -> None:
+    world, store = World(), MemoryStore(content=False)
+    tree(world, store, Counter()).ask("Pay, quietly.")
+    text = "".join(store.kept[the_run(store)].entries)
+    assert world.done == ["Ada", "Bob"]
+    assert not [word for word in ("quietly", "Pay", "Ada", "Bob", "have it") if word in text]
+    assert [text.count(f'"agent": "{name}"') for name in ("helper", "clerk")] == [1, 1]
+
+
 def test_a_call_below_that_is_refused_is_not_made_and_its_agent_reads_so() -> None:
     world, store = World(), MemoryStore()
     agent = tree(world, store, Counter(), needs_approval=True)
@@ -794,3 +837,22 @@ def test_a_replay_shows_agents_below_where_they_were() -> None:
         return runs
 
     assert each(replayed) == each(seen)
+    for run_id in each(seen):
+        numbers = [one.number for one in replayed if one.run_id == run_id]
+        assert numbers == list(range(1, len(numbers) + 1)), "each run counts its own events"
+
+
+def test_a_run_begins_with_the_reports_of_the_run_before_it_in_its_conversation() -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        recorder = recorder_of(FnCallAgent(llm=ScriptedModel([]), name="a"), store)
+        assert await recorder._reported_before("s", "r1") == ()
+        for number in (1, 2, 3):
+            note = json.dumps({"event": "PluginEvent", "name": "note", "data": {"of": number}})
+            await store.create(StoredRun(run_id=f"r{number}", session="s"), [note])
+        await store.create(StoredRun(run_id="other", session="t"), [])
+        for run_id, of in (("r3", 2), ("r4", 3)):  # with a run that is pending, and with one that is new
+            [report] = await recorder._reported_before("s", run_id)
+            assert report.data["of"] == of
+
+    asyncio.run(main())

@@ -27,7 +27,7 @@ from jackfield.messages import Message
 from jackfield.results import RunResult
 from jackfield.streams import CancelToken, closing
 from jackfield.testing import Script, ScriptedModel, answer, calls
-from jackfield.tools import BaseTool, ToolContext
+from jackfield.tools import BaseTool, Denial, ToolContext
 from jackfield_agent_parts import Answered, ask_below
 from jackfield_records import events_of
 from jackfield_testkit.records import KilledError, MemoryStore
@@ -156,8 +156,9 @@ def test_a_question_that_has_changed_puts_what_was_done_in_doubt_and_repeats_not
     waiting = dated(world, "Tuesday").resume(run_id)
     assert (waiting.stop_reason, world.done) == ("approval_needed", ["Ada"])
     assert world.doubts(run_id) == [tuple(waiting.waiting)], "and it says so"
-    with pytest.raises(InDoubtError, match="Agent helper was interrupted"):
-        dated(world, "Tuesday").resume(run_id, approvals=dict.fromkeys(waiting.waiting, False))
+    for refusal in (False, Denial("Never twice.")):
+        with pytest.raises(InDoubtError, match="Agent helper was interrupted"):
+            dated(world, "Tuesday").resume(run_id, approvals=dict.fromkeys(waiting.waiting, refusal))
     assert world.done == ["Ada"]
     fresh = helper(World())
     again = FnCallAgent([world.pay()], fresh.llm, name="helper", description="Pays.")
@@ -172,7 +173,8 @@ def test_a_question_that_has_not_changed_continues_without_a_tool_call() -> None
     assert (dated(world, "Monday").resume(run_id).text, world.done) == ("Ada has it.", ["Ada"])
 
 
-def test_another_agent_at_the_place_puts_what_was_done_in_doubt() -> None:
+@pytest.mark.parametrize("refusal", [False, Denial("Never twice.")], ids=["no", "with a reason"])
+def test_another_agent_at_the_place_puts_what_was_done_in_doubt(refusal: bool | Denial) -> None:
     world = World()
     run_id = world.killed_after(PAID, boss(world, helper(world)))
     other = boss(world, helper(world, name="other"))
@@ -180,7 +182,7 @@ def test_another_agent_at_the_place_puts_what_was_done_in_doubt() -> None:
     assert (waiting.stop_reason, world.done) == ("approval_needed", ["Ada"])
     assert [call.name for call in waiting.waiting.values()] == ["helper"]
     assert world.doubts(run_id) == [tuple(waiting.waiting)]
-    result = boss(world, helper(world, name="other")).resume(run_id, approvals=dict.fromkeys(waiting.waiting, False))
+    result = boss(world, helper(world, name="other")).resume(run_id, approvals=dict.fromkeys(waiting.waiting, refusal))
     assert (result.text, world.done) == ("All done.", ["Ada"])
     told = [message.get_text_content() for message in result.messages if message.role == "function"]
     assert "It may have done some of its work" in told[0], "the model reads it"
@@ -260,19 +262,21 @@ class BeginsAgain(FnCallAgent):
         return super().events(run)
 
 
-def test_a_kind_that_would_begin_again_is_in_doubt_also_without_a_tool_call() -> None:
+@pytest.mark.parametrize(("writes", "done"), [(2, []), (4, ["Ada"])], ids=["when it was asked", "after a call"])
+def test_a_kind_that_would_begin_again_is_in_doubt_also_without_a_tool_call(writes: int, done: list[str]) -> None:
     world = World()
-    run_id = world.killed_after(4, dated(world, "Monday", helper(world, BeginsAgain)))
-    assert world.done == ["Ada"]
+    run_id = world.killed_after(writes, dated(world, "Monday", helper(world, BeginsAgain)))
+    assert world.done == done
     result = dated(world, "Monday", helper(World(), BeginsAgain)).resume(run_id)
-    assert (result.stop_reason, world.done) == ("approval_needed", ["Ada"])
+    assert (result.stop_reason, world.done) == ("approval_needed", done)
 
 
 def test_a_kind_that_would_begin_again_and_had_ended_is_not_asked_again() -> None:
     world = World()
     limits = {"turns": 1}
     run_id = world.killed_after(5, dated(world, "Monday", helper(world, BeginsAgain, limits=limits)))
-    result = dated(world, "Monday", helper(World(), BeginsAgain, limits=limits)).resume(run_id)
+    again = BeginsAgain([world.pay()], helper(World()).llm, name="helper", description="Pays.", limits=limits)
+    result = dated(world, "Monday", again).resume(run_id)
     assert (result.stop_reason, world.done) == ("finished", ["Ada"])
 
 
@@ -498,3 +502,33 @@ def test_a_tool_of_anybody_that_asks_a_helper_cannot_take_its_pause_for_an_answe
     approved = dict.fromkeys(paused.waiting, True)
     result = agent(store=world.store).resume(paused.run_id, approvals=approved)
     assert (result.text, world.done, took) == ("All done.", ["Ada"], ["Ada has it."])
+
+
+def test_a_resumed_agent_acts_under_the_id_of_its_run_at_every_depth() -> None:
+    store, seen = MemoryStore(), list[str]()
+
+    @tool(needs_approval=True)
+    def note(context: ToolContext[Any]) -> str:
+        """Note the run."""
+        seen.append(context.run_id)
+        return "noted"
+
+    def says(request: Any) -> Any:
+        return answer("Done.") if request.messages[-1].role == "function" else calls(("note", {}))
+
+    def boss_says(request: Any) -> Any:
+        if request.messages[-1].role != "function":
+            return calls(("note", {}))
+        noted = sum(message.role == "function" for message in request.messages)
+        return calls(("helper", {"request": "Note it."})) if noted == 1 else answer("All is noted.")
+
+    def boss() -> FnCallAgent:
+        helper = FnCallAgent([note], ScriptedModel(says), name="helper", description="Notes.")
+        return FnCallAgent([note, helper.as_tool()], ScriptedModel(boss_says), name="boss", store=store)
+
+    result = boss().ask("Note it.")
+    while result.waiting:
+        result = boss().resume(result.run_id, approvals=dict.fromkeys(result.waiting, True))
+    [run_id] = store.kept
+    below = [json.loads(entry)["asked"]["run_id"] for entry in store.kept[run_id].entries if '"asked"' in entry]
+    assert seen == [run_id, *below]

@@ -21,6 +21,10 @@ class TestStore(StoreSuite):
     config: ClassVar[Mapping[str, Any]] = {"path": "runs.sqlite", "timeout_s": 1.0}
 
     @pytest.fixture
+    def limits(self) -> Mapping[str, Any]:
+        return {"max_mb": 0.02}
+
+    @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
         @contextmanager
         def locked() -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from jackfield.stores import StoredRun
 from jackfield_records import RecordingStore
+from jackfield_sqlite_store.index import can_index
 from jackfield_sqlite_store.store import SQLiteStore
 
 TEXTS = st.text(st.sampled_from("abcAB \"'*%_ÄßÉé潮汐涨落\0\n😀") | st.characters(), max_size=12)
@@ -59,6 +61,15 @@ def test_a_deleted_run_leaves_nothing_in_the_index(store: SQLiteStore) -> None:
     with store._file.use(patience_s=10) as connection:
         assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM indexed_runs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(("version", "is_new_enough"), [((3, 33, 9), False), ((3, 34, 0), True)])
+def test_an_sqlite_that_compares_no_trigrams_has_no_index(
+    version: tuple[int, ...], is_new_enough: bool, store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    with store._file.use(patience_s=10) as connection:
+        assert can_index(connection) is is_new_enough
 
 
 def test_without_fts5_the_records_are_read(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:

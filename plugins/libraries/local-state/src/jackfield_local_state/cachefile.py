@@ -123,6 +123,8 @@ class CacheFile:
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise
+        finally:  # the next write waits again
+            connection.execute(f"PRAGMA busy_timeout = {int(self._busy_s * 1000)}")
 
     def _put(self, connection: sqlite3.Connection, key: bytes, content: bytes) -> None:
         size_bytes = len(key) + len(content)

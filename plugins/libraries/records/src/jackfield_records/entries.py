@@ -1,8 +1,8 @@
 """The entries of a record, as JSON.
 
-An entry is an event of the run in the form of `eventjson`, without the fields that the whole run shares; or one of two
-of its own: `Resumed`, where the run goes on after an interruption or a pause, and `Added`, a message that no model and
-no tool made.
+An entry is an event of the run in the form of `eventjson`, without the fields that the whole run shares; or one of
+three of its own: `Resumed`, where the run goes on after an interruption or a pause; `Added`, a message that no model
+and no tool made; and `Traced`, the trace under which the run began.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from jackfield_records.eventjson import event_from_json, event_to_json
 Step: TypeAlias = ModelEvent | AgentEvent
 """An event of the run itself; those of agents that it asks are theirs."""
 
-RESUMED, ADDED = "Resumed", "Added"
+RESUMED, ADDED, TRACED = "Resumed", "Added", "Traced"
+WITHOUT_EVENT = frozenset({RESUMED, ADDED, TRACED})
+"""The entries without an event of the run."""
 FACTS = "facts"
 """The key under which the first entry has facts about the run for the process that begins it."""
 DIGESTS = "digests"
@@ -87,6 +89,11 @@ def entry_of(event: Step, *, whole: bool) -> str:
     if written is None:
         return json.dumps(event_to_json(event, whole=False))
     return f'{{"event": "{name}", {written(event)}}}'
+
+
+def entry_of_trace(run_id: str, trace: Mapping[str, str]) -> str:
+    """Return the trace of a run as an entry. A forked run has the entry of the other run, and then its own."""
+    return json.dumps({"event": TRACED, "run_id": run_id, "headers": dict(trace)})
 
 
 async def hide_entry(entry: str, secrets: Secrets) -> str:

@@ -28,6 +28,7 @@ from jackfield_records.entries import (
     DIGESTS,
     FACTS,
     RESUMED,
+    TRACED,
     Step,
     event_in,
     is_as_approved,
@@ -66,6 +67,8 @@ class Progress(RunState):
         digests: The digests of the calls that wait for approval, by their ids.
         facts: Facts about the run from the process that recorded it.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
+        trace: The trace under which the run `traced` began, as HTTP headers: this run, or the one it was forked from.
+        traced: The id of that run, or ''.
     """
 
     began: set[str] = field(default_factory=set)
@@ -82,6 +85,8 @@ class Progress(RunState):
     digests: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] | None = None
     hidden: set[str] = field(default_factory=set)
+    trace: Mapping[str, str] = field(default_factory=dict)
+    traced: str = ""
     _compared: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     _allowed: set[str] = field(default_factory=set)
     _reported_in_doubt: set[str] = field(default_factory=set)
@@ -235,6 +240,7 @@ class Progress(RunState):
             answers=answers,
             start=starts[0],
             later_parts=later,
+            trace=self.trace,
         )
 
     def compare_digests(self) -> None:
@@ -355,6 +361,9 @@ class EntryReader:
         if name == ADDED:
             run.added(messages_in(told), instead=told.get("instead") is True)
             return run, None
+        if name == TRACED:
+            run.trace, run.traced = _headers_in(told), str(told.get("run_id", ""))
+            return run, None
         event = event_in(name, told)
         run.feed(event)
         if is_hidden and isinstance(event, TurnFinished | RunStarted):
@@ -384,6 +393,11 @@ def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
     if not isinstance(number, int) or not 0 <= number < len(runs):
         raise StoreError(f"the record cannot be read: there is no run {number!r} below")
     return runs[number]
+
+
+def _headers_in(told: Mapping[str, Any]) -> dict[str, str]:
+    headers = told.get("headers")
+    return {name: text for name, text in headers.items() if isinstance(text, str)} if isinstance(headers, dict) else {}
 
 
 def _ids_of_hidden_calls(messages: Sequence[Message]) -> set[str]:

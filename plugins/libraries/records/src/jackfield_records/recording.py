@@ -39,6 +39,7 @@ from jackfield_records.entries import (
     RESUMED,
     Step,
     entry_of,
+    entry_of_trace,
     event_in,
     has_seals,
     hide_entry,
@@ -117,12 +118,16 @@ class AgentRecorder:
         title = title_of(run.messages, self.secrets) if whole else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, model=self.model, session=run.session, title=title)
         first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
-        hold = await wait_out_outage(lambda: self.store.create(stored, [first]), self.store, run)
+        entries = [first, *_trace_entries(run)]
+        hold = await wait_out_outage(lambda: self.store.create(stored, entries), self.store, run)
         return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
 
     async def _begin_pending(self, pending: PendingRun, run: Run) -> tuple[Run, RunRecord]:
         run = await self._with_reports(run)
-        return run, RunRecord(Writer(self.store, run, pending.hold, self.secrets), Progress.of_messages(run.messages))
+        writer = Writer(self.store, run, pending.hold, self.secrets)
+        if trace := _trace_entries(run):  # at once, because most processes that end do so while a model answers
+            await writer.append(0, trace)
+        return run, RunRecord(writer, Progress.of_messages(run.messages))
 
     async def _with_reports(self, run: Run) -> Run:
         if not (run.session and run.toolbox is not None and run.toolbox.sets):
@@ -147,7 +152,7 @@ class AgentRecorder:
         recorder = RunRecord(writer, progress)
         try:
             await wait_out_outage(lambda: self._check_unchanged(run.id, progress), self.store, run)
-            await recorder.resumed(run.answers)
+            await recorder.resumed(run.answers, [] if progress.traced == run.id else _trace_entries(run))
         except BaseException:  # it comes too late, or did not begin: its record stays as it is
             await writer.release()
             raise
@@ -178,6 +183,12 @@ class PendingRun:
     def resume(self, run: Run) -> Run:
         """Return the run as it is: it has its id, and no steps."""
         return run
+
+
+def _trace_entries(run: Run) -> list[str]:
+    """Return the entry with the trace that an observer has for a run; empty if none has one."""
+    trace = run.observers.trace_of(run.id)
+    return [entry_of_trace(run.id, trace)] if trace else []
 
 
 def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
@@ -305,6 +316,7 @@ def _without_system(messages: Sequence[Message]) -> str:
 
 
 def _question(messages: Sequence[Message]) -> str:
+    """Return the text of the last question; '' if there is none."""
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
@@ -419,13 +431,12 @@ class RunRecord:
         """See `Writer.before_call`."""
         return await self.writer.before_call()
 
-    async def resumed(self, approvals: Mapping[str, Decision]) -> None:
-        """Write that the run continues, and the decisions about calls that wait."""
+    async def resumed(self, approvals: Mapping[str, Decision], trace: Sequence[str] = ()) -> None:
+        """Write that the run continues, and the decisions about calls that wait; then the entry of its trace."""
         self._answers = approvals
         self._progress.resumed(approvals)
-        await self._append(
-            [json.dumps({"event": RESUMED, "approvals": {call_id: one is True for call_id, one in approvals.items()}})]
-        )
+        decisions = {call_id: one is True for call_id, one in approvals.items()}
+        await self._append([json.dumps({"event": RESUMED, "approvals": decisions}), *trace])
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
@@ -538,6 +549,5 @@ class RunRecord:
 
 def title_of(messages: Sequence[Message], secrets: Secrets) -> str:
     """Return the beginning of the last question, on one line, cut after secrets are hidden so that no part is left."""
-    asked = next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
-    line = " ".join(secrets.hide(asked[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())
+    line = " ".join(secrets.hide(_question(messages)[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())
     return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1] + "…"

@@ -13,7 +13,7 @@ from jackfield.agents import Agent
 from jackfield.errors import ConfigError, JackfieldError, RunBusyError
 from jackfield.runs import AgentLike
 from jackfield.stores import RUNNING, Store, StoredRun
-from jackfield_records.entries import RESUMED, read_entry
+from jackfield_records.entries import RESUMED, TRACED, EntryHead, head_of
 
 _log = logging.getLogger(__name__)
 _MOST_LISTED = 10_000
@@ -117,8 +117,8 @@ class Recovery:
 def count_tries(entries: Sequence[str]) -> int:
     """Return how often a run was resumed since its last step."""
     tries = 0
-    for entry in reversed(entries):
-        if read_entry(entry).get("event") != RESUMED:
+    for head in map(head_of, reversed(entries)):
+        if head.event not in (RESUMED, TRACED):
             break
-        tries += 1
+        tries += head == EntryHead(RESUMED)  # agents below continue with the run: that is one try
     return tries

@@ -35,6 +35,7 @@ T = TypeVar("T")
 _VERSION = 3
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
+_MOST_CLEANED = 1000  # at about this many deleted runs, the rest waits for the next cleaning
 _LOSSLESS = ("utf-8", "surrogatepass")
 _VARIABLE = "JACKFIELD_STORE_DSN"
 _TABLES = """
@@ -113,7 +114,9 @@ class PostgresStoreConfig(Config):
     )
     content: bool = Field(default=True, description="Whether what is said in runs is kept; without it, none is resumed")
     keep_days: float | None = Field(
-        default=None, gt=0, description="Runs that did not change for so many days are deleted; unset: kept"
+        default=None,
+        gt=0,
+        description="Runs that ended so many days ago are deleted, unless they wait for a person; unset: kept",
     )
     connections: int = Field(default=8, ge=1, le=1000, description="Connections at the same time, and one more")
     timeout_s: float = Field(default=30, gt=0, le=600, description="How long the server may be silent")
@@ -435,7 +438,7 @@ class PostgresStore(RecordingStore):
             )
 
     def _clean(self, connection: Connection) -> None:
-        """Delete old runs that are not running, from time to time."""
+        """Delete old runs, except for those that are held, interrupted, or wait for a person; from time to time."""
         if self.config.keep_days is None:
             return
         self._until_cleaning -= 1
@@ -444,11 +447,20 @@ class PostgresStore(RecordingStore):
         self._until_cleaning = _RUNS_BETWEEN_CLEANINGS
         query = (
             "SELECT number, run_id, owner, hold FROM {schema}.jackfield_runs "
-            "WHERE changed < now() - make_interval(secs => :seconds) LIMIT 1000"
+            "WHERE number > :after AND changed < now() - make_interval(secs => :seconds) "
+            "AND state NOT IN ('running', 'approval_needed', 'input_needed') ORDER BY number LIMIT :most"
         )
-        for number, run_id, owner, hold in self._run(connection, query, seconds=self.config.keep_days * _DAY_S):
-            if not self._is_held(connection, run_id, owner, hold):
-                self._run(connection, "DELETE FROM {schema}.jackfield_runs WHERE number = :number", number=number)
+        # A process may take hold of a run after the look at it.
+        delete = "DELETE FROM {schema}.jackfield_runs WHERE number = :number AND hold = :hold RETURNING number"
+        seconds, after, deleted = self.config.keep_days * _DAY_S, 0, 0
+        while deleted < _MOST_CLEANED:
+            rows = self._run(connection, query, after=after, seconds=seconds, most=_MOST_CLEANED)
+            if not rows:
+                return
+            for number, run_id, owner, hold in rows:
+                after = number
+                if not self._is_held(connection, run_id, owner, hold):
+                    deleted += len(self._run(connection, delete, number=number, hold=hold))
 
     async def _used(self, work: Callable[[Connection], T], *, again: bool = False) -> T:
         """Return the result of work with a connection; with `again`, it is repeated if the connection breaks."""

@@ -71,6 +71,7 @@ _END = (
     "WHERE number = ? AND hold = ? AND owner = ?"
 )
 _GO_ON = "UPDATE runs SET state = ?, changed = ? WHERE number = ? AND hold = ? AND owner = ?"
+_PAUSES = ("approval_needed", "input_needed")
 _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
 
@@ -132,7 +133,9 @@ class SQLiteStoreConfig(Config):
     )
     content: bool = Field(default=True, description="Whether what is said in runs is kept; without it, none is resumed")
     keep_days: float | None = Field(
-        default=None, gt=0, description="Runs that did not change for so many days are deleted; unset: kept"
+        default=None,
+        gt=0,
+        description="Runs that ended so many days ago are deleted, unless they wait for a person; unset: kept",
     )
     max_mb: float | None = Field(
         default=None, gt=0, description="The most megabytes of records; the oldest runs that have ended are deleted"
@@ -267,7 +270,7 @@ class SQLiteStore(RecordingStore):
     ) -> list[StoredRun]:
         """See `Store`."""
         wanted = {"session": session, "client": owner, "state": state}
-        values = {name: value for name, value in wanted.items() if value is not None}
+        values = {name: _storable(value) for name, value in wanted.items() if value is not None}
         where = " AND ".join([f"{name} = ?" for name in values]) or "1"
         if state == RUNNING:  # the index on these runs is only used for a literal
             where = f"{where} AND state = '{RUNNING}'"
@@ -284,7 +287,7 @@ class SQLiteStore(RecordingStore):
             return await super().search(text, owner=owner, limit=limit)
         while await self._in_worker(update_index):
             pass
-        query, values = search_query(_COLUMNS, words, owner)
+        query, values = search_query(_COLUMNS, words, None if owner is None else _storable(owner))
         rows = await self._in_worker(lambda connection: connection.execute(query, (*values, limit)).fetchall())
         return [self._run(row) for row in rows]
 
@@ -356,7 +359,7 @@ class SQLiteStore(RecordingStore):
         shares = bool(run.session and written)
         is_one_statement = len(written) == 1 and len(written[0]) <= _SMALL and not shares  # a transaction by itself
         with nullcontext() if is_one_statement else writing(connection):
-            sharing = share_beginning(connection, run.session, written[0]) if shares else Sharing()
+            sharing = share_beginning(connection, _storable(run.session), written[0]) if shares else Sharing()
             if shares:
                 written[0] = written[0][sharing.shared :]
             size = sum(map(len, written))
@@ -406,11 +409,12 @@ class SQLiteStore(RecordingStore):
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
-        """Delete runs beyond the limits, except for running ones."""
+        """Delete runs beyond the limits, except for those that are held, interrupted, or wait for a person."""
         with writing(connection):
             if self.config.keep_days:
-                before = (time.time() - self.config.keep_days * _DAY_S,)
-                rows = connection.execute("SELECT number, owner FROM runs WHERE changed < ?", before).fetchall()
+                before = time.time() - self.config.keep_days * _DAY_S
+                query = "SELECT number, owner FROM runs WHERE changed < ? AND state NOT IN (?, ?, ?)"
+                rows = connection.execute(query, (before, RUNNING, *_PAUSES)).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
                 # Later runs of a conversation take over what they share with deleted ones.
@@ -421,7 +425,7 @@ class SQLiteStore(RecordingStore):
         """Yield the oldest runs beyond a limit, except for those that are held, interrupted, or wait for a person."""
         (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
         query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, ?, ?) ORDER BY number"
-        for number, of_run, owner in connection.execute(query, (RUNNING, "approval_needed", "input_needed")):
+        for number, of_run, owner in connection.execute(query, (RUNNING, *_PAUSES)):
             if size <= most_bytes:
                 return
             if not self._is_held(owner):
