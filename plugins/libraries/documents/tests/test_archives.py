@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 
@@ -28,8 +29,11 @@ def test_files_are_read_by_name() -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_both() -> None:
+    archive = Archive(packed(a=b"tea"), source="x.zip")
     with pytest.raises(DocParserError, match=r"^x\.zip is damaged: '\.\./a' is missing in it"):
-        Archive(packed(a=b"tea"), source="x.zip").read("../a")
+        archive.read("../a")
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'n{100}' is missing in it$"):
+        archive.read("n" * 101)
 
 
 def test_an_archive_of_exactly_the_largest_size_is_read() -> None:
@@ -60,6 +64,13 @@ def test_what_is_too_large_is_refused_before_anything_is_unpacked(limits: dict[s
         Archive(packed(a=b"a" * 600, b=b"b" * 600), source="x.zip", **limits)
 
 
+def test_files_that_contain_what_begins_an_entry_count_once() -> None:
+    archive = Archive(packed(zipfile.ZIP_STORED, a=ENTRY, b=ENTRY), source="x.zip", max_entries=2)
+    assert archive.read("b") == ENTRY
+    with pytest.raises(DocParserError, match="it holds more than 2 files"):
+        Archive(packed(zipfile.ZIP_STORED, a=ENTRY * 3, b=b""), source="x.zip", max_entries=2)
+
+
 def test_what_is_packed_a_thousand_times_is_refused_once_it_is_large() -> None:
     Archive(packed(a=bytes(15 * 2**20)), source="x.zip")
     with pytest.raises(DocParserError, match=r"unpacked it has 17 MiB"):
@@ -69,8 +80,10 @@ def test_what_is_packed_a_thousand_times_is_refused_once_it_is_large() -> None:
 def test_a_file_never_gives_more_than_it_says_it_has() -> None:
     data = packed(a=b"a" * 5000)
     lie = data.replace((5000).to_bytes(4, "little"), (50).to_bytes(4, "little"))
-    with pytest.raises(DocParserError, match=r"^x\.zip is damaged"):
-        Archive(lie, source="x.zip").read("a")
+    consistent = lie.replace(*(zlib.crc32(b"a" * size).to_bytes(4, "little") for size in (5000, 50)))
+    for archive in (lie, consistent):
+        with pytest.raises(DocParserError, match=r"^x\.zip is damaged"):
+            Archive(archive, source="x.zip").read("a")
 
 
 @pytest.mark.parametrize(
@@ -88,3 +101,32 @@ def test_a_file_never_gives_more_than_it_says_it_has() -> None:
 def test_an_error_names_the_file_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocParserError, match=rf"^x\.zip {reason}"):
         Archive(data, source="x.zip")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        NotImplementedError,
+        OSError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+    ],
+)
+def test_whatever_a_damaged_archive_makes_the_libraries_raise_is_damage(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    archive = Archive(packed(a=b"tea"), source="x.zip")
+    monkeypatch.setattr(archive, "_unpack", fail)
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged: 'a' in it cannot be unpacked"):
+        archive.read("a")
+    monkeypatch.setattr(zipfile, "ZipFile", fail)
+    with pytest.raises(DocParserError, match=r"^x\.zip is damaged or cut off"):
+        Archive(b"PK", source="x.zip")

@@ -17,6 +17,7 @@ from jackfield_documents import (
     best_within,
     choose,
     corpus_of,
+    fits_whole,
     front_part,
     fuse,
     passages,
@@ -300,3 +301,72 @@ def test_an_index_is_kept_by_what_the_corpus_says_and_not_by_which_object_it_is(
         cache.get(corpus(1, 2, 3), lambda chunks: built.append(len(chunks)) or len(chunks))
     cache.get(corpus(1, 2), lambda chunks: built.append(len(chunks)) or len(chunks))
     assert built == [3, 2]
+
+
+# --- at the limit ---
+
+
+@pytest.mark.parametrize(("max_tokens", "whole"), [(20, True), (19, False)])
+def test_a_corpus_that_takes_exactly_the_tokens_fits_without_being_counted(max_tokens: int, whole: bool) -> None:
+    corpus = Corpus((chunk(0), chunk(1)))
+    assert fits_whole(corpus, max_tokens=max_tokens, count_tokens=lambda _: 10**9) is whole
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "lengths"), [(9, [9]), (10, [10]), (11, [10, 1]), (20, [10, 10]), (30, [10, 10, 10]), (0, [])]
+)
+def test_only_the_chunk_that_does_not_fit_is_truncated(max_tokens: int, lengths: list[int]) -> None:
+    chosen = best_within(ranking(2, 0, 1), max_tokens=max_tokens, count_tokens=len)
+    assert [(one.tokens, len(one.text), one.is_cut) for one in chosen] == [
+        (length, length, length < 10) for length in lengths
+    ]
+    assert [one.index for one in chosen] == [2, 0, 1][: len(lengths)]
+
+
+def test_a_truncated_chunk_ends_with_no_page_line() -> None:
+    text = "[page: 1]\nabc\n[page: 2]\ndef"
+    paged = Chunk("a0", "a", text, 0, len(text), page=1)
+    ends = [best_within([Hit(paged, 1.0)], max_tokens=size, count_tokens=len) for size in range(len(text) + 1)]
+    shown = {one.text.removeprefix("[page: 1]\n") for chosen in ends for one in chosen}
+    assert {"a", "ab", "abc", text[10:]} <= shown
+    assert [own for own in shown if own.rstrip().endswith(("[", "[p", "[pa", "[page", "[page:", "2", "]"))] == []
+    unpaged = Chunk("a0", "a", text[10:], 0, 99)
+    assert "abc\n[pa" in {best_within([Hit(unpaged, 1.0)], max_tokens=7, count_tokens=len)[0].text}
+
+
+def test_passages_name_the_file_in_an_archive_and_join_only_neighbours() -> None:
+    def of(number: int, part: str, *, is_cut: bool = False) -> Chunk:
+        return Chunk(f"{part}{number}", "a.zip", f"{number}", number, 1, part=part, joint="+", is_cut=is_cut)
+
+    chunks = [of(0, "x"), of(1, "x", is_cut=True), of(2, "x"), of(4, "x"), of(5, "y"), of(6, "")]
+    assert passages(chunks) == [
+        {"url": "a.zip", "text": ["0+1", "2", "4"], "part": "x"},
+        {"url": "a.zip", "text": ["5"], "part": "y"},
+        {"url": "a.zip", "text": ["6"]},
+    ]
+
+
+def test_the_best_rank_that_is_told_of_another_searcher_counts() -> None:
+    for told in ((3, 1), (1, 3)):
+        rankings = {name: [Hit(chunk(0), 1.0, {"words": rank})] for name, rank in zip("ab", told, strict=True)}
+        assert fuse(rankings)[0].ranks == {"a": 1, "b": 1, "words": 1}
+
+
+def test_a_hit_far_below_the_best_ones_counts_by_its_rank_alone() -> None:
+    hits = [Hit(chunk(number), 200.0 - number) for number in range(100)]
+    last = fuse({"a": [*hits, Hit(chunk(100), 1.0)]})[-1]
+    assert (last.chunk.index, last.score) == (100, pytest.approx(1 / (60 + 101)))
+
+
+def test_a_hit_of_another_corpus_comes_last() -> None:
+    whole = corpus(10, 10, 10)
+    other = Hit(Chunk("x", "other", "x", 0, 10), 9.0)
+    hits = [other, *(Hit(chunk, 1.0) for chunk in reversed(whole.chunks))]
+    chosen = choose(whole, hits, max_tokens=100, all_if_it_fits=False)
+    assert [chunk.id for chunk in chosen] == [*(chunk.id for chunk in whole.chunks), "x"]
+
+
+def test_scores_decide_unless_ranks_are_asked_for() -> None:
+    rankings = {"a": scored(9.0, 1.0, 0.9), "b": scored(0.3, 0.2, 0.1, first=1)}
+    assert fuse(rankings) == fuse(rankings, by="scores", k=60)
+    assert [hit.score for hit in fuse(rankings)] != [hit.score for hit in fuse(rankings, by="ranks")]

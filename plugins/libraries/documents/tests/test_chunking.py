@@ -225,6 +225,7 @@ def test_a_tail_begins_with_a_letter_and_not_with_its_accent() -> None:
 
 def test_a_tail_starts_at_a_sentence_or_a_word_only_if_that_keeps_half_of_it() -> None:
     assert tail_from_a_sentence("aaa. bbb ccc", 9) == "bbb ccc"
+    assert tail_from_a_sentence("aaa. bbb", 8) == "aaa. bbb", "a text that fits is left whole"
     assert tail_from_a_sentence("aaa bbb ccc. dd", 12) == "bbb ccc. dd"
     assert tail_from_a_sentence("aaaabbbbbbbbb cc", 12) == "bbbbbbbbb cc"
 

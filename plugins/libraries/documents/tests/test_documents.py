@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import sys
 import textwrap
 import time
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -18,6 +22,7 @@ from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import (
     DocumentReader,
+    Fingerprint,
     RAGConfig,
     Reading,
     chunk_document,
@@ -25,7 +30,8 @@ from jackfield_documents import (
     passages,
     why_nothing_reads,
 )
-from jackfield_documents.documents import _read_bytes, file_signature
+from jackfield_documents.documents import _is_text, _read_bytes, file_signature, is_settled
+from jackfield_documents.parsing import StopSignal
 
 PARSER = """
     from pathlib import Path
@@ -367,9 +373,9 @@ def test_a_fingerprint_names_the_parsers_of_parts_with_known_extensions_only(sit
     """A parser of other files must not make an index read all PDFs again."""
     path = write("a.pg", b"x")
 
-    def fingerprint() -> str:
+    def fingerprint() -> Fingerprint:
         host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
-        return asyncio.run(DocumentReader(host).fingerprint(path)).parser
+        return asyncio.run(DocumentReader(host).fingerprint(path))
 
     site.install("pages", parser="pages", facts="extensions=('pg',), has_parts=True, part_extensions=('scan',)")
     alone = fingerprint()
@@ -377,3 +383,105 @@ def test_a_fingerprint_names_the_parsers_of_parts_with_known_extensions_only(sit
     assert fingerprint() == alone
     site.install("scans", parser="scans", facts="extensions=('scan',)")
     assert fingerprint() != alone
+    assert fingerprint().without_parts == alone.without_parts
+
+
+def test_a_document_depends_on_the_parsers_of_parts_only_if_it_has_some() -> None:
+    fingerprint = Fingerprint("h", "p", "parts")
+    assert fingerprint.of(Document("a", (), "h")) == Fingerprint("h", "p")
+    assert fingerprint.of(Document("a", (), "h", metadata={"parts": 2})) == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("head", "is_text"),
+    [
+        (b"text", True),
+        ("中".encode()[:2], True),
+        (b"abc" + "\U0001f642".encode()[:3], True),
+        ("\U0001f642".encode()[:3] + b"a", False),
+        (b"a\0b", False),
+    ],
+)
+def test_a_sample_may_end_within_a_character(head: bytes, is_text: bool) -> None:
+    assert _is_text(head) is is_text
+
+
+def test_a_file_is_settled_once_neither_its_content_nor_its_facts_have_just_changed() -> None:
+    now = time.time_ns()
+    assert is_settled((0, 0, now, now))
+    assert not is_settled((now, 0))
+    assert not is_settled((0, now))
+    assert not is_settled((now - 1_000_000_000, 0)), "the coarsest clock ticks every two seconds"
+
+
+def test_so_many_files_are_read_at_once_as_wanted_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, begun, most = DocumentReader(), list[str](), 0
+    running = 0
+
+    async def read(name: str) -> Document:
+        nonlocal running, most
+        begun.append(name)
+        running += 1
+        most = max(most, running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        return Document(name, (), "")
+
+    monkeypatch.setattr(reader, "read", read)
+    reading = asyncio.run(reader.read_all(["a", "b", "a", "c", "d"], at_once=2))
+    assert (begun, most) == (["a", "b", "c", "d"], 2)
+    assert [document.source for document in reading.documents] == begun
+
+
+def test_a_file_that_changes_between_its_key_and_its_parsing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("before")
+    reader = DocumentReader()
+    key, _ = reader._identify(str(path))
+    path.write_text("after")
+    with pytest.raises(DocParserError, match=r"a\.txt changed while it was being read"):
+        reader._parse(str(path), key, None, StopSignal())
+
+
+@pytest.mark.parametrize(("size", "where"), [(2**20, "here"), (2**20 + 1, "there")])
+def test_a_large_file_gets_a_process_whatever_its_parser_allows(
+    size: int, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = DocumentReader()
+    monkeypatch.setattr(reader, "_parse_here", lambda *_: "here")
+    monkeypatch.setattr(reader, "_parse_in_subprocess", lambda *_: "there")
+    spec: Any = SimpleNamespace(in_process_bytes=2**30)
+    assert reader._parse_one(None, spec, b"x" * size, "a", StopSignal()) == where  # type: ignore[arg-type]
+
+
+def test_files_in_files_are_read_three_levels_deep(tmp_path: Path) -> None:
+    data = b"the innermost text"
+    name = "text.txt"
+    for level in range(4):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr(name, data)
+        data, name = packed.getvalue(), f"{level}.zip"
+    path = tmp_path / name
+    path.write_bytes(data)
+    reader = DocumentReader()
+    document = asyncio.run(reader.read(path))
+    assert "was not read: it is nested more than 3 levels deep" in document.blocks[-1].text
+    inner = "2.zip › 1.zip › 0.zip"
+    assert reader._open_part(str(path), inner, StopSignal())[0] == "0.zip"
+    with pytest.raises(DocParserError, match=r"0\.zip has no file text\.txt"):
+        reader._open_part(str(path), f"{inner} › text.txt", StopSignal())
+
+
+def test_parsers_that_cannot_be_used_are_named_once_with_their_reason() -> None:
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.address = f"acme/{name}"
+
+    used, broken, blocked = map(Named, ("used", "broken", "blocked"))
+    policy = SimpleNamespace(left_out=lambda _: {blocked: "is disabled"}, rows=lambda _: [used, broken, blocked])
+    reader = DocumentReader(SimpleNamespace(policy=policy))  # type: ignore[arg-type]
+    assert reader._list_unavailable([(used, None)]) == (  # type: ignore[list-item]
+        "; acme/broken cannot be loaded (see: jackfield plugins doctor); acme/blocked is disabled"
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -11,35 +12,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ModelResponseError
-from jackfield.plugins import PluginHost
+from jackfield.messages import Usage
+from jackfield.plugins import PluginHost, Row, Settings
 from jackfield.retrieval import Chunk, Embedded, Embedder, Purpose
+from jackfield.work import Work, surrounded
 from jackfield_documents.embedding import ChunkEmbedder
 
 
 class Scripted(Embedder):
     backend = "scripted"
     answer: tuple[tuple[float, ...], ...] = ()
+    usage = Usage()
 
     @property
     def space(self) -> str:
         return "scripted/2"
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        return Embedded(self.answer)
+        return Embedded(self.answer, self.usage)
 
 
 class Host:
     """Finds one embedder, whatever is asked for."""
 
+    settings = Settings()
+
     def __init__(self, embedder: Scripted) -> None:
         self.embedder = embedder
         self.asked: list[Any] = []
 
-    def find(self, kind: str, name: str) -> str:
+    def find(self, kind: str, name: str) -> Row:
         self.asked.append((kind, name))
-        return name
+        return Row(kind, name, "", "acme", "1.0", 1, "")
 
-    def make(self, _found: str, settings: dict[str, Any], _base: type) -> Scripted:
+    def make(self, _row: Row, settings: dict[str, Any], _base: type) -> Scripted:
         self.asked.append(settings)
         return self.embedder
 
@@ -71,6 +77,45 @@ def test_vectors_that_can_are_given_as_they_came() -> None:
     assert asyncio.run(made("scripted:m", (1.0, 2.0)).embed(["a"], "query")) == ((1.0, 2.0),)
 
 
+class Noted:
+    """Notes the work of a run."""
+
+    def __init__(self) -> None:
+        self.works: list[tuple[Work, BaseException | None]] = []
+
+    def enter(self, work: Work) -> Callable[[BaseException | None], None]:
+        return lambda error: self.works.append((work, error))
+
+    def headers(self) -> Mapping[str, str]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("texts", "vectors", "tokens", "facts"),
+    [
+        ("ab", [(1.0, 2.0), (3.0, 4.0)], 7, {"dimension": 2, "prompt_tokens": 7}),
+        ("ab", [(1.0, 2.0), (3.0, 4.0)], 0, {"dimension": 2}),
+        ("", [], 0, {}),
+        ("ab", [(1.0, 2.0)], 7, {}),
+    ],
+    ids=["with tokens", "without tokens", "without texts", "with too few vectors"],
+)
+def test_a_request_is_a_piece_of_work_of_its_run(
+    texts: str, vectors: list[tuple[float, ...]], tokens: int, facts: dict[str, int]
+) -> None:
+    noted, embedder = Noted(), made("scripted:m/2", *vectors)
+    cast("Scripted", embedder._load()).usage = Usage(prompt_tokens=tokens)
+    with (
+        surrounded(Work(kind="run", run_id="r"), noted),
+        suppress(ModelResponseError),
+    ):
+        asyncio.run(embedder.embed(list(texts), "query"))
+    (work, error), _ = noted.works
+    assert (work.kind, work.run_id, work.name) == ("embedding", "r", "scripted")
+    assert work.facts == {"model": "m/2", "texts": len(texts), **facts}
+    assert (error is None) == (len(vectors) == len(texts))
+
+
 @pytest.mark.parametrize("name", ["scripted", "scripted:", ""])
 def test_an_embedder_is_named_with_its_model(name: str) -> None:
     with pytest.raises(ConfigError, match="name the embedder and its model"):
@@ -100,3 +145,21 @@ def test_the_question_of_a_query_may_be_in_json(query: str) -> None:
 @pytest.mark.parametrize("query", ["{", '{"text": 3}', "{}", "[" * 3])
 def test_what_is_not_such_json_is_the_question_itself(query: str) -> None:
     assert made().question_in(query) == query
+
+
+@pytest.mark.parametrize(
+    ("title", "headings", "text", "embedded"),
+    [
+        ("Tides", ("Harbour", "Low"), "At six.", "Tides\nHarbour\nLow\nAt six."),
+        ("Tides", ("Tides", "", "Low", "Low"), "At six.", "Tides\nLow\nAt six."),
+        ("", (), " At six. ", "At six."),
+        ("Tides", ("Low",), " \n", ""),
+        ("Tides", (), "x" * 60, f"Tides\n{'x' * 44}"),
+    ],
+    ids=["all", "each once", "text alone", "no text", "cut"],
+)
+def test_a_chunk_is_embedded_below_its_title_and_headings(
+    title: str, headings: tuple[str, ...], text: str, embedded: str
+) -> None:
+    chunk = Chunk("a", "a", text, 0, 1, title=title, headings=headings)
+    assert made().text_of(chunk).strip() == embedded

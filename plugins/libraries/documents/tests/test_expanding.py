@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -160,3 +162,24 @@ def test_more_files_than_may_be_are_an_error(tree: Path) -> None:
 def test_an_empty_folder_is_reported(tree: Path) -> None:
     Path("void").mkdir()
     assert expand(["void"]).skipped == (Skipped("void", "a folder without files"),)
+
+
+def test_a_file_that_is_named_is_not_skipped_and_folders_are_read_in_their_order(tmp_path: Path) -> None:
+    for name in ("b/2.txt", "a/1.txt", "c/empty.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("" if "empty" in name else "x")
+    whole = expand([str(tmp_path)])
+    assert [os.path.relpath(file, tmp_path) for file in whole.files] == ["a/1.txt", "b/2.txt"]
+    assert [os.path.relpath(one.path, tmp_path) for one in whole.skipped] == ["c/empty.txt"]
+    named = expand([str(tmp_path), str(tmp_path / "c/empty.txt")])
+    assert (len(named.files), named.skipped) == (3, ())
+
+
+@pytest.mark.parametrize(("media_type", "is_read"), [("text/plain", True), ("text/html", False)])
+def test_a_script_is_read_by_a_parser_of_plain_text_only(media_type: str, is_read: bool) -> None:
+    spec = SimpleNamespace(extensions=("x",), media_types=(media_type,))
+    host: Any = SimpleNamespace(specs=lambda *_: [(None, spec)])
+    why_not = why_nothing_reads(host)
+    assert (why_not("a.py") == "") is is_read
+    assert why_not("a.X") == ""
+    assert why_not("README") == "its name has no extension"

@@ -46,6 +46,23 @@ def test_a_complete_question_is_searched_for_alone(question: str) -> None:
     assert search_text(question, EARLIER) == question
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("battery charger", Dependence.SOME),
+        ("battery charger price", Dependence.NONE),
+        ("Does it need battery charger cable pump?", Dependence.FULL),
+        ("Does it need battery charger cable pump filter?", Dependence.SOME),
+        ("电池充电", Dependence.SOME),
+        ("电池充电盘", Dependence.NONE),
+    ],
+)
+def test_two_words_are_few_and_five_are_several_with_two_characters_to_a_word(
+    question: str, expected: Dependence
+) -> None:
+    assert dependence(question) is expected
+
+
 def test_the_own_words_of_a_question_that_depends_in_part_count_twice() -> None:
     question = "When a boat is longer than eight metres, how many crowns does it pay for every night?"
     assert dependence(question) is Dependence.SOME

@@ -14,10 +14,10 @@ from jackfield.retrieval import Block, Chunk, Document, Part
 from jackfield.tools import Workspace
 from jackfield_documents import Archive, chunk_document, decode
 from jackfield_documents.cutting import cut_and_count, cut_to_fit, tail_from_a_sentence
-from jackfield_documents.decoding import _detect, _detect_chinese_or_korean, _detect_short_latin
+from jackfield_documents.decoding import _detect, _detect_chinese_or_korean, _detect_short_latin, _is_of_pairs
 from jackfield_documents.encodings import as_marked_utf8, codec_of
 from jackfield_documents.naming import file_meant
-from jackfield_documents.parts import PartBudget
+from jackfield_documents.parts import PartBudget, _runs
 from jackfield_documents.places import cells_of, places_of
 from jackfield_documents.tables import pipe_table
 from jackfield_documents.wholes import asks_for_whole, outline_of, overview
@@ -237,6 +237,14 @@ def test_more_than_a_tenth_of_kana_is_japanese(kana: int, codec: str | None) -> 
     assert _detect_chinese_or_korean(("漢" * (20 - kana) + "か" * kana).encode("euc_jp")) == codec
 
 
+@pytest.mark.parametrize(("odd", "are_pairs"), [(1, True), (2, False)])
+def test_nine_of_ten_runs_of_characters_are_pairs(odd: int, are_pairs: bool) -> None:
+    runs = [b"\xc4\xe3"] * (10 - odd) + [b"\xe9"] * odd
+    assert _is_of_pairs(b" ".join(runs), is_all=True) is are_pairs
+    cut_off = b" ".join([*runs[odd - 1 :], b"\xc4"])  # the sample ends within a character
+    assert _is_of_pairs(cut_off, is_all=False) is are_pairs
+
+
 def test_padding_does_not_make_another_encoding() -> None:
     for count in (1, 2, 3):
         assert decode(b"a" + bytes(count), source="x").encoding == "utf-8"
@@ -385,6 +393,10 @@ def test_budgets_allow_as_much_as_they_say(monkeypatch: pytest.MonkeyPatch) -> N
         spend(third.deeper(), 1)
 
 
+def test_pages_without_text_are_named_together_if_they_follow_each_other_for_one_reason() -> None:
+    assert _runs([(1, "a"), (2, "a"), (3, "b"), (5, "b"), (6, "b")]) == [[1, 2], [3], [5, 6]]
+
+
 @pytest.mark.parametrize(("count", "end"), [(50, "49)"), (51, "49 and 1 more)"), (1051, "49 and 1,001 more)")])
 def test_fifty_files_without_a_parser_are_named(monkeypatch: pytest.MonkeyPatch, count: int, end: str) -> None:
     from jackfield_documents import parts
@@ -458,3 +470,8 @@ def test_an_outline_is_as_deep_as_fits() -> None:
     assert outline_of(deep, max_tokens=len(full), count_tokens=len) == full
     assert outline_of(deep, max_tokens=len(full) - 1, count_tokens=len) == "- A"
     assert outline_of(deep, max_tokens=2, count_tokens=len) == ""
+
+
+def test_a_chunk_of_headings_only_has_as_many_as_fit() -> None:
+    chunks = cut(*[Block("x" * 8, kind="heading", level=1)] * 4, size=25)
+    assert [chunk.text.count("#") for chunk in chunks] == [2, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import signal
@@ -11,7 +12,9 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from jackfield.retrieval import Document
 from jackfield.settings import Settings
 from jackfield_documents import DocumentReader, ParserLimits, parsing
 from jackfield_documents.parsing import processes_at_once
+from jackfield_documents.parsing_process import write_frame
 from jackfield_testkit.forks import output_of
 
 MIB = 2**20
@@ -56,7 +60,7 @@ PARSER = """
             if word == "sleep":
                 time.sleep(600)
             if word == "close":
-                os.closerange(3, 50)
+                os.closerange(4, 50)  # not 3, the jobs: whoever waits for them would end the process
                 time.sleep(600)
             if word == "die":
                 os.kill(os.getpid(), signal.SIGSEGV)
@@ -127,6 +131,50 @@ def test_files_are_parsed_in_another_process_that_stays_for_the_next(read: Read)
     assert os.getpid() not in pids
 
 
+def test_a_process_is_replaced_after_some_files(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsing._FILES_PER_PROCESS == 200
+    read("first")  # of a process that other tests may have used
+    monkeypatch.setattr(parsing, "_FILES_PER_PROCESS", 2)
+    monkeypatch.setattr(parsing, "_pools", {})
+    pids = [read(f"file {number}").metadata["pid"] for number in range(4)]
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
+def test_a_pool_ends_the_processes_of_its_own_process_only() -> None:
+    pool, ended = parsing._Pool(), list[str]()
+
+    class Process:
+        def end(self) -> None:
+            ended.append("ended")
+
+    pool._all = {Process()}  # type: ignore[arg-type]
+    pool._pid += 1
+    pool._end()
+    assert ended == []
+    pool._pid -= 1
+    pool._end()
+    assert ended == ["ended"]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[b'{"blocks": []}'] * 3, [b'{"part": "a", "page": null}', b"x" * 5, b'{"blocks": []}']],
+    ids=["blocks", "a part"],
+)
+@pytest.mark.parametrize("is_enough", [True, False])
+def test_all_frames_of_an_answer_share_its_limit(frames: list[bytes], is_enough: bool) -> None:
+    end = b'{"title": "", "metadata": {}}'
+    pipe = io.BytesIO()
+    for frame in (*frames, end):
+        write_frame(pipe, frame)
+    process = parsing._Process.__new__(parsing._Process)
+    process._popen = SimpleNamespace(stdout=io.BytesIO(pipe.getvalue()))  # type: ignore[assignment]
+    limits = ParserLimits(answer_bytes=sum(map(len, frames)) + len(end) - (not is_enough))
+    job = parsing.ParseJob("p", "m:P", None, (), "a.txt")
+    with nullcontext() if is_enough else pytest.raises(OverflowError):
+        assert isinstance(process._read_answer(job, limits), Document)
+
+
 @pytest.mark.parametrize("word", ["crash", "loop", "huge", "none", "lies", "html", "box"])
 def test_an_image_from_a_hostile_file_is_refused(word: str, site: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.trick"
@@ -159,6 +207,14 @@ def test_there_is_a_process_for_each_core_up_to_a_limit(
     assert processes_at_once() == processes
 
 
+def test_a_process_that_does_not_start_is_ended_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsing._START_S == 60
+    monkeypatch.setattr(parsing, "_START_S", 0.2)
+    monkeypatch.setattr(parsing, "_START", "import time; time.sleep(600)")
+    with pytest.raises(DocParserError, match=r"it ended with (-9|1)$"):
+        parsing._Process()
+
+
 def test_a_parser_that_closes_its_answers_and_goes_on_is_ended(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_documents.parsing._END_S", 0.2)
     with pytest.raises(
@@ -166,6 +222,14 @@ def test_a_parser_that_closes_its_answers_and_goes_on_is_ended(read: Read, monke
     ):
         read("close")
     assert read("after").blocks
+
+
+@pytest.mark.parametrize("mebibytes", [0, 4, 10])
+def test_limits_grow_by_themselves_for_each_four_mebibytes_and_by_forty_times_the_file(mebibytes: int) -> None:
+    times, more = 1 + mebibytes / 4, 40 * mebibytes * 2**20
+    assert ParserLimits().for_file(mebibytes * 2**20) == ParserLimits(
+        cpu_s=20 * times, wall_s=120 * times, memory_bytes=512 * 2**20 + more, answer_bytes=64 * 2**20 + more
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
@@ -279,6 +343,36 @@ def test_a_parser_sees_its_own_secrets_and_no_others(
     monkeypatch.setenv("OTHER_API_KEY", "another's")
     monkeypatch.setenv("TRICKY_PLACE", "here")
     assert read("x").metadata["seen"] == ["mine", None, "here"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("ACME_API_KEY", True), ("acme_token", True), ("MY_SECRET", True), ("PGPASSWORD", True), ("CREDENTIALS", True),
+        ("BASIC_AUTH", True), ("PATH", False), ("LANG", False), ("HOME", False),
+    ],
+)  # fmt: skip
+def test_variables_whose_names_look_secret_are_not_handed_on(name: str, is_secret: bool) -> None:
+    assert bool(parsing._LOOKS_SECRET.search(name)) is is_secret
+
+
+def test_a_stop_kills_the_processes_that_parse_and_lets_no_other_begin() -> None:
+    killed: list[str] = []
+
+    class Process:
+        def __init__(self, name: str) -> None:
+            self.kill = lambda: killed.append(name)
+
+    signal = parsing.StopSignal()
+    done, busy, later = map(Process, ("done", "busy", "later"))
+    with signal.kills(done):  # type: ignore[arg-type]
+        pass
+    with signal.kills(busy):  # type: ignore[arg-type]
+        signal.set()
+        with pytest.raises(DocParserError, match="reading was cancelled"), signal.kills(later):  # type: ignore[arg-type]
+            pass
+    signal.set()
+    assert killed == ["busy"]
 
 
 def test_settings_that_cannot_travel_are_an_error_with_a_way_out(read: Read) -> None:

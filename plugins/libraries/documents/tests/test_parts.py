@@ -7,7 +7,7 @@ import pytest
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Part
 from jackfield_documents import parts, places_of
-from jackfield_documents.parts import NoParserError, PartBudget, with_parts
+from jackfield_documents.parts import NoParserError, PartBudget, part_names, with_parts
 
 
 def read(part: Part) -> Document:
@@ -37,6 +37,27 @@ def test_a_part_is_below_its_name() -> None:
     ]
     assert document.parts == ()
     assert document.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "unique"),
+    [
+        (["a.pdf", "b.pdf"], ["a.pdf", "b.pdf"]),
+        (["a.pdf", "a.pdf", "a.pdf"], ["a.pdf", "a (2).pdf", "a (3).pdf"]),
+        (["a.pdf", "a.pdf", "a (2).pdf"], ["a.pdf", "a (3).pdf", "a (2).pdf"]),
+        (["a", "a", "a (2)", "a", "a (2)"], ["a", "a (3)", "a (2)", "a (4)", "a (2) (2)"]),
+        (["x" * 300, "x" * 200], ["x" * 200, "x" * 200 + " (2)"]),
+        (["a\u202e", "a\u202e"], ["a\\u202e", "a\\u202e (2)"]),
+    ],
+)
+def test_parts_of_one_name_are_told_apart(names: list[str], unique: list[str]) -> None:
+    of = [Part(name, b"text") for name in names]
+    assert part_names(of) == unique
+    assert list(dict.fromkeys(block.part for block in merge(*of, blocks=()).blocks)) == unique
+
+
+def test_a_great_many_parts_of_one_name_are_numbered_in_one_pass() -> None:
+    assert part_names([Part("a", b"")] * 100_000)[-1] == "a (100000)"
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_read() -> None:

@@ -32,10 +32,34 @@ def test_each_block_has_its_headings_and_its_page() -> None:
     ]
 
 
+def test_a_block_without_a_page_is_on_that_of_the_block_before_it_or_on_the_first_of_its_file() -> None:
+    blocks = [(None, ""), (2, ""), (None, ""), (3, ""), (None, "a.pdf"), (5, "a.pdf"), (4, "a.pdf"), (None, "b.md")]
+    places = places_of(document(*(Block("x", page=page, part=part) for page, part in [*blocks, (None, "")])))
+    assert [place.page for place in places] == [2, 2, 2, 3, 5, 5, 4, None, 2]
+
+
 def test_headings_of_ever_deeper_levels_do_not_pile_up() -> None:
     places = list(places_of(document(*(Block(f"{level}", kind="heading", level=level) for level in range(1, 500)))))
     assert places[8].headings == tuple(map(str, range(1, 10)))
     assert places[-1].headings == (*map(str, range(1, 9)), "499")
+
+
+def test_only_the_names_of_its_own_files_are_above_a_text_and_a_heading_is_shortened() -> None:
+    outer, inner = {"part": "a.zip"}, {"part": "a.zip › b.md"}
+    places = places_of(
+        document(
+            Block("Before", kind="heading", level=3),
+            Block("a.zip", kind="heading", level=1, **outer),
+            Block("b.md", kind="heading", level=2, **inner),
+            Block("x" * 201, kind="heading", level=3, **inner),
+            Block("inside", **inner),
+            Block("outside", **outer),
+            Block("after"),
+        )
+    )
+    assert {place.block.text: place.headings for place in places if place.block.kind != "heading"} == {
+        "inside": ("a.zip", "b.md", "x" * 200), "outside": ("a.zip",), "after": (),
+    }  # fmt: skip
 
 
 @given(st.lists(st.text(max_size=6), max_size=8))

@@ -2,10 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jackfield.errors import ConfigError
+from jackfield.plugins import EmbedderSpec, ParserSpec, PluginHost, Settings, hook
 from jackfield_documents import RAGConfig
+
+
+class Embedders:
+    """A plugin with an embedder for each of these included models; '' for one that includes none."""
+
+    def __init__(self, *models: str) -> None:
+        self._models = models
+
+    @hook.embedders
+    def embedders(self) -> list[EmbedderSpec]:
+        """Return the embedders."""
+        return [
+            EmbedderSpec(name=f"small{number}", target="acme:Embedder", included_model=model)
+            for number, model in enumerate(self._models)
+        ]
+
+
+def host_with(*models: str, block: frozenset[str] = frozenset()) -> PluginHost:
+    host = PluginHost(Settings(block=block | {"jackfield-multilingual-embedder"}))  # it includes a model as well
+    host.register(Embedders(*models))
+    return host
+
+
+@pytest.mark.parametrize(
+    ("models", "config", "is_used"),
+    [
+        (("m1",), {}, True),
+        (("m1", ""), {"top_k": 3}, True),
+        (("",), {}, False),
+        (("", ""), {}, False),
+        (("m1", "m2"), {}, False),
+        (("m1",), {"rag_searchers": ["keyword_search"]}, False),
+        (("m1",), {"retrieval_type": "keyword"}, False),
+    ],
+)
+def test_the_model_that_an_embedder_includes_is_used_beside_words_unless_a_searcher_is_chosen(
+    models: tuple[str, ...], config: dict[str, Any], is_used: bool
+) -> None:
+    chosen = RAGConfig.parse(config).with_included_model(host_with(*models))
+    assert chosen.searchers.keys() == ({"keyword_search", "vector_search"} if is_used else {"keyword_search"})
+    if is_used:
+        embedder, _, model = str(chosen.embedding_model).partition(":")
+        assert (embedder.rpartition("/")[2], model) == ("small0", "m1")
+        assert chosen.searchers["vector_search"] == {"embedding_model": chosen.embedding_model}
+        assert chosen.weights["vector_search"] > chosen.weights["keyword_search"]
+
+
+def test_a_named_model_wins_over_an_included_one() -> None:
+    config = RAGConfig.parse({"embedding_model": "openai:x"})
+    assert config.with_included_model(host_with("m1")).searchers == config.searchers
+
+
+def test_an_included_model_is_not_used_without_a_searcher_for_vectors() -> None:
+    host = host_with("m1", block=frozenset({"jackfield-vector-search"}))
+    assert RAGConfig().with_included_model(host) == RAGConfig()
 
 
 def test_an_unknown_key_is_an_error_that_names_the_nearest() -> None:
@@ -133,3 +191,32 @@ def test_settings_of_parsers_are_shown_to_nobody() -> None:
 def test_a_way_to_keywords_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ConfigError, match="rag_keygen_strategy"):
         RAGConfig.parse({"rag_keygen_strategy": "GenKeywords"})
+
+
+def test_settings_of_a_searcher_win_over_the_shared_ones_and_weightless_ones_are_left_out() -> None:
+    pages = "front_page_search"
+    shared = RAGConfig.parse({"rag_searchers": [pages], "max_ref_token": 7})
+    own = RAGConfig.parse({"rag_searchers": [{"name": pages, "max_ref_token": 5}], "max_ref_token": 7})
+    assert (shared.searchers, own.searchers) == ({pages: {"max_ref_token": 7}}, {pages: {"max_ref_token": 5}})
+    weights = {"keyword_search": 0, pages: 2}
+    config = RAGConfig.parse({"rag_searchers": ["keyword_search", pages], "searcher_weights": weights, "rerank": "r"})
+    assert config.searchers["hybrid_search"]["searchers"] == [{"name": pages, "max_ref_token": 20_000}]
+    assert config.searchers["hybrid_search"]["weights"] == {pages: 2}
+
+
+class Parsers:
+    """A plugin with a parser of a name that another plugin has as well."""
+
+    @hook.parsers
+    def parsers(self) -> list[ParserSpec]:
+        """Return the parser."""
+        return [ParserSpec(name="twin", target="acme:Parser", extensions=("twin",))]
+
+
+def test_a_parser_for_an_extension_must_be_one_and_settings_may_be_for_all_of_a_name() -> None:
+    host = PluginHost(Settings())
+    for name in ("one", "two"):
+        host.register(Parsers(), name=name)
+    with pytest.raises(ConfigError, match="parser_for: x"):
+        RAGConfig.parse({"parser_for": {"x": "twin"}}).reader(host)
+    assert RAGConfig.parse({"parsers": {"twin": {"a": 1}}}).reader(host)

@@ -80,3 +80,22 @@ def test_a_search_of_a_selection_finds_the_best_in_it_and_no_more_than_asked_for
 @given(st.dictionaries(st.sampled_from([*RESERVED_KEYS, "date", "a"]), st.one_of(st.text(), st.integers(), st.none())))
 def test_no_metadata_of_a_file_is_an_error(metadata: dict[str, Any]) -> None:
     assert not set(stated_metadata(stating(metadata))) & set(RESERVED_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("selected", "asked"),
+    [(range(10), [100]), (range(50), [20]), (range(50, 100), [20, 80]), (range(0, 100, 2), [20])],
+    ids=["few", "the best half", "the other half", "every other"],
+)
+def test_so_many_hits_are_asked_for_that_enough_are_likely_and_then_four_times_as_many(
+    selected: range, asked: list[int]
+) -> None:
+    wanted: list[int] = []
+
+    def search(limit: int) -> list[tuple[int, float]]:
+        wanted.append(limit)
+        return [(number, 1.0) for number in range(limit)]
+
+    hits = search_selected(search, 5, Selection(selected, 100))
+    assert [number for number, _ in hits] == list(selected[:5])
+    assert wanted == asked

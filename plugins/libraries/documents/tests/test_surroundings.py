@@ -61,3 +61,16 @@ def test_no_chunk_comes_twice_and_the_limit_holds(
     everything = around(*ids, neighbours=neighbours, whole_sections=sections)
     assert found == everything[: len(found)]
     assert set(ids) <= set(everything)
+
+
+def test_the_chunk_that_exceeds_the_tokens_is_the_last() -> None:
+    assert [len(around("x5", neighbours=4, max_tokens=tokens)) for tokens in (9, 10, 19, 20, 21)] == [1, 2, 2, 3, 3]
+
+
+def test_a_hit_needs_no_filter_and_a_neighbour_of_another_file_in_the_archive_is_none() -> None:
+    parts = Corpus(tuple(Chunk(f"z{n}", "z", f"text {n}", n, 10, part="ab"[n > 1]) for n in range(4)))
+    [hit] = [Hit(chunk, 1.0) for chunk in parts.chunks if chunk.id == "z1"]
+    found = with_surroundings([hit], [CORPUS, parts], neighbours=3, max_tokens=1000)
+    assert [(one.chunk.id, one.score) for one in found] == [("z1", 1.0), ("z0", 1.0)]
+    filtered = with_surroundings([hit], [parts], neighbours=3, max_tokens=1000, where=Where.parse({"heading": "none"}))
+    assert [one.chunk.id for one in filtered] == ["z1"]

@@ -7,14 +7,16 @@ import builtins
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import jackfield_documents.urls
-from jackfield.errors import DocParserError
+from jackfield.errors import DocParserError, ToolServiceError
 from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader, is_url
+from jackfield_documents.urls import _codec_of
 
 PAGE = "<html><head><title>Tides</title></head><body><p>High water comes twice a day.</p></body></html>"
 
@@ -126,6 +128,28 @@ def test_a_page_is_asked_for_again_when_it_is_not_fresh_and_sent_when_it_has_cha
     assert text_of(read(reader, f"{web.url}/a.txt")) == "second"
 
 
+def test_of_kept_pages_those_asked_for_last_stay_up_to_a_size(
+    web: Web, reader: DocumentReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        web.pages[f"/{name}.txt"] = ("text/plain", name.encode() * 10)
+    monkeypatch.setattr(jackfield_documents.urls, "_CACHE_BYTES", 20)
+    for name in "ab":
+        read(reader, f"{web.url}/{name}.txt")
+    with monkeypatch.context() as stale:
+        stale.setattr(jackfield_documents.urls, "FRESH_S", -1.0)
+        read(reader, f"{web.url}/a.txt")
+    for name in "cab":
+        read(reader, f"{web.url}/{name}.txt")
+    assert [line[1] for line in web.asked] == ["a", "b", "a", "c", "b"], "b was dropped for c"
+    web.asked.clear()
+    monkeypatch.setattr(jackfield_documents.urls, "_CACHE_BYTES", 5)
+    web.pages["/large.txt"] = ("text/plain", b"larger")
+    for _ in range(2):
+        read(reader, f"{web.url}/large.txt")
+    assert len(web.asked) == 1, "the last one stays, however large it is"
+
+
 def test_one_page_that_cannot_be_read_does_not_stop_the_others(web: Web, reader: DocumentReader) -> None:
     web.pages["/a.txt"] = ("text/plain", b"here")
     web.pages["/b.txt"] = ("text/plain", b"")
@@ -149,8 +173,35 @@ def test_what_nobody_allowed_is_not_fetched(url: str) -> None:
 
 def test_a_page_is_limited_as_a_file_is(web: Web) -> None:
     web.pages["/a.txt"] = ("text/plain", b"x" * 1001)
-    with pytest.raises(DocParserError, match="raise max_bytes"):
-        read(DocumentReader(max_bytes=1000, fetch_cfg={"allow": ["127.0.0.1"]}), f"{web.url}/a.txt")
+    for limits in ({"max_bytes": 1000}, {"max_bytes": 2000, "fetch_cfg": {"max_bytes": 1000}}):
+        settings: dict[str, Any] = {**limits, "fetch_cfg": {"allow": ["127.0.0.1"], **limits.get("fetch_cfg", {})}}
+        with pytest.raises(DocParserError, match="raise max_bytes"):
+            read(DocumentReader(**settings), f"{web.url}/a.txt")
+
+
+def test_a_url_is_checked_before_it_is_asked_for(web: Web) -> None:
+    async def check(url: str) -> None:
+        raise ToolServiceError(f"not this one: {url}")
+
+    reader = DocumentReader(fetch_cfg={"allow": ["127.0.0.1"]}, check_url=check)
+    with pytest.raises(DocParserError, match=f"not this one: {web.url}/a"):
+        read(reader, f"{web.url}/a.txt")
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    ("media_type", "codec"),
+    [
+        ("text/csv", "gb18030"),
+        ("application/xhtml+xml", "gb18030"),
+        ("application/xml", "gb18030"),
+        ("application/json", ""),
+        ("application/xml-dtd", ""),
+    ],
+)
+def test_only_a_text_has_an_encoding(media_type: str, codec: str) -> None:
+    page: Any = SimpleNamespace(media_type=media_type, content=b"x", charset="gbk")
+    assert _codec_of(page) == codec
 
 
 def test_where_nothing_fetches_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

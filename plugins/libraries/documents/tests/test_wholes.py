@@ -27,6 +27,8 @@ from jackfield_documents import asks_for_whole, outline_of, overview, scripts_of
         "这篇文章讲了什么？",
         "用三句话概括全文",
         "主要内容是什么",
+        "Summarise report 7",
+        "总结潮",
     ],
 )
 def test_a_question_about_the_whole_is_recognised(question: str) -> None:
@@ -44,6 +46,7 @@ def test_a_question_about_the_whole_is_recognised(question: str) -> None:
         "When is the library open?",
         "概括第三章关于权限的内容",
         "硬链接是什么？",
+        "总结潮汐",
         "",
     ],
 )

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
+from datetime import date
+from email.message import EmailMessage
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jackfield.errors import ConfigError, DocParserError
-from jackfield.retrieval import Document
+from jackfield.plugins import Row, default_host
+from jackfield.retrieval import Corpus, Document
 from jackfield_documents import DocumentReader, chunk_document, file_signature
-from jackfield_knowledge import Built, KnowledgeIndex, Progress
+from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, Progress, index_names
 from jackfield_knowledge.store import Step
 
 READER = DocumentReader()
@@ -113,6 +119,51 @@ def test_other_parsers_look_at_each_file_again(notes: KnowledgeIndex, monkeypatc
     assert looks == [0, 1, 0, 1]
 
 
+def test_other_parsers_read_only_documents_again_that_have_files_in_them(notes: KnowledgeIndex) -> None:
+    mail = EmailMessage()
+    mail["Subject"] = "Tea"
+    mail.set_content("Green tea is brewed with hot water.")
+    Path("docs/plain.eml").write_bytes(bytes(mail))
+    mail.add_attachment("A pot has one spout.", filename="pot.txt")
+    Path("docs/attached.eml").write_bytes(bytes(mail))
+    assert build(notes, "docs").read == 2
+    again = build(notes, reader=WithOthers())
+    assert (again.read, again.outdated, again.unchanged) == (1, 1, 1)
+    assert build(notes, reader=WithOthers()).read == 0
+
+
+def why_outdated(index: KnowledgeIndex, **versions: str) -> str:
+    """Ask with these versions of parsers in place of the installed ones."""
+
+    def rows(kind: str) -> list[Row]:
+        real = default_host().policy.rows(kind)
+        return [
+            row._replace(version=versions.get(row.distribution.removeprefix("jackfield-"), row.version)) for row in real
+        ]
+
+    host: Any = SimpleNamespace(policy=SimpleNamespace(rows=rows))
+    return index.why_outdated(host)
+
+
+def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(a="one")
+    Path("docs/bad.pdf").write_bytes(b"%PDF-1.7 broken")
+    build(notes, "docs")
+    assert why_outdated(notes) == ""
+    assert why_outdated(notes, pdf="9.9") == "", "no document was read by it"
+    host: Any = SimpleNamespace(policy=SimpleNamespace(rows=lambda _: []))
+    assert notes.why_outdated(host) == "", "a parser that is no longer installed does not count"
+    now = version("jackfield-text")
+    told = "index 'notes' is outdated: jackfield-text/markdown {} is 9.9 now. Update it: jackfield index build notes"
+    assert why_outdated(notes, text="9.9") == told.format(now)
+    monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
+    assert "texts are cut in another way now" in why_outdated(notes)
+    assert build(notes).outdated == 1
+    assert why_outdated(notes) == ""
+
+
 def test_a_file_that_was_only_touched_is_looked_at_once(notes: KnowledgeIndex) -> None:
     write(a="one")
     build(notes, "docs")
@@ -185,6 +236,29 @@ def test_a_file_that_folders_leave_out_comes_in_by_its_name_and_goes_out_by_its_
     assert located(notes) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [("a" * 100, True), ("a" * 101, False), ("9a.b-c_d", True), ("", False), (".a", False), ("-a", False),
+     ("_a", False), ("ä", False), ("a b", False), ("a\n", False)],
+)  # fmt: skip
+def test_a_name_has_at_most_a_hundred_letters_digits_and_signs(name: str, is_valid: bool) -> None:
+    if is_valid:
+        assert KnowledgeIndex(name).folder.name == name
+        return
+    with pytest.raises(ConfigError, match="not a valid name of an index"):
+        KnowledgeIndex(name)
+
+
+def test_only_folders_with_an_index_are_listed(notes: KnowledgeIndex) -> None:
+    assert index_names() == []
+    write(a="one")
+    build(KnowledgeIndex("other"), "docs")
+    build(notes, "docs")
+    (notes.folder.parent / "empty").mkdir()
+    (notes.folder.parent / "file").touch()
+    assert index_names() == ["notes", "other"]
+
+
 # --- sizes, rules and values ---
 
 
@@ -220,6 +294,62 @@ def set_values(index: KnowledgeIndex, given: dict[str, Any], **where: Any) -> in
     return asyncio.run(index.set_metadata(given, where=where))
 
 
+def test_an_open_index_has_new_values_at_once_and_the_indexes_of_searchers_stay(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two")
+    build(notes, "docs")
+    before = notes.corpus()
+    assert notes.corpus() is before
+    set_values(notes, {"day": date(2024, 2, 29)}, name="a.md")
+    after = notes.corpus()
+    assert [dict(chunk.metadata).get("day") for chunk in after.chunks] == ["2024-02-29", None]
+    assert [chunk.metadata.get("day") for chunk in before.chunks] == [None, None]
+    assert (after.content_hash, after.shelf.content) == (before.content_hash, before.content_hash)
+    assert (after == before, hash(after), after == Corpus(tuple(after.chunks))) == (True, hash(before), False)
+    set_values(notes, {"kind": "leap"}, day=date(2024, 2, 29))
+    assert [chunk.metadata.get("kind") for chunk in notes.corpus().chunks] == ["leap", None]
+
+
+def test_a_chunk_has_its_number_and_one_of_elsewhere_has_none(notes: KnowledgeIndex) -> None:
+    write(a="First sentence here. " * 40, b="", c="Second sentence here. " * 40)
+    build(notes, "docs", size_tokens=50, overlap_chars=0)
+    corpus = notes.corpus()
+    chunks = list(corpus.chunks)
+    assert [corpus.number_of(chunk) for chunk in chunks] == list(range(len(chunks)))
+    assert {corpus.count_chunks(chunk.source) for chunk in chunks} == {len(chunks) // 2}
+    last = chunks[len(chunks) // 2 - 1]
+    assert corpus.number_of(replace(last, index=last.index + 1)) is None, "it is the first one of the next document"
+    assert corpus.number_of(replace(last, source="/srv/x.md")) is None
+    assert (corpus.count_chunks("/srv/x.md"), corpus.count_chunks(str(Path("docs/b.md").absolute()))) == (0, 0)
+
+
+def test_a_new_title_or_another_error_is_another_content(notes: KnowledgeIndex) -> None:
+    contents = set()
+    for text in ("---\ntitle: One\n---\n\nSame.", "---\ntitle: Two\n---\n\nSame."):
+        write(a=text)
+        build(notes, "docs")
+        contents.add(notes.facts().content)
+    assert {chunk.title for chunk in notes.corpus().chunks} == {"Two"}
+    for reason in ("locked", "torn"):
+        write(a=reason)
+        build(notes, "docs", reader=Failing(reason))
+        contents.add(notes.facts().content)
+    assert len(contents) == 4
+
+
+def test_a_reader_of_two_generations_back_is_refused_however_it_reads(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    build(notes, "docs")
+    first = notes.corpus()
+    for number in (1, 2):
+        assert (first.chunks.ids(), len(first.chunks.documents)) == ([next(iter(first.chunks)).id], 1)  # type: ignore[attr-defined]
+        write(a="one", **{f"other{number}": "two"})
+        build(notes)
+        vars(first.chunks).pop("documents", None)
+    for read in (first.chunks.ids, lambda: first.chunks.documents):  # type: ignore[attr-defined]
+        with pytest.raises(ChangedIndexError, match="was changed twice since it was opened: open it again"):
+            read()
+
+
 def test_later_values_win_and_earlier_ones_of_other_keys_stay(notes: KnowledgeIndex) -> None:
     write(a="one", b="two")
     build(notes, "docs")
@@ -236,6 +366,9 @@ def test_later_values_win_and_earlier_ones_of_other_keys_stay(notes: KnowledgeIn
 def test_a_filter_that_does_not_fit_the_documents_is_refused(notes: KnowledgeIndex) -> None:
     write(a="one")
     build(notes, "docs")
+    for of_a_part in ({"page": 1}, {"heading": "x"}, {"name": "a.md", "page": 1}):
+        with pytest.raises(ConfigError, match="page and heading select parts of documents"):
+            notes.select(of_a_part)
     set_values(notes, {"year": 1999}, name="a.md")
     with pytest.raises(ConfigError, match="year"):
         notes.select({"year": {">=": "a word"}})
@@ -278,3 +411,15 @@ def test_an_index_that_was_never_filled_does_not_exist_and_can_be_built(notes: K
     assert not notes.exists
     with pytest.raises(ConfigError, match="there is no index 'notes'"):
         notes.facts()
+
+
+def test_names_that_stand_for_nothing_any_more_are_reported_by_each_build(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two")
+    assert build(notes, "docs/a.md", "docs/b.md").missing == ()
+    Path("docs/a.md").unlink()
+    for _ in range(2):
+        built = build(notes)
+        assert [Path(name).name for name in built.missing] == ["a.md"]
+    assert located(notes) == ["b.md"]
+    write(a="back")
+    assert build(notes).missing == ()

@@ -417,6 +417,18 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_is(name: str) -> N
     assert file.read_bytes() == before
 
 
+def test_a_lock_that_is_another_programs_file_is_refused_and_left_as_it_is() -> None:
+    write(a="one")
+    build("docs")
+    lock = KnowledgeIndex("notes").folder / "building.sqlite"
+    for file in lock.parent.glob("building.sqlite*"):
+        file.unlink()
+    lock.write_text("a diary " * 500)
+    with pytest.raises(ConfigError, match="index 'notes' cannot be used"):
+        build("docs")
+    assert lock.read_text() == "a diary " * 500
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_what_is_in_it_is_for_its_user_alone() -> None:
     write(a="one")

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from jackfield.retrieval import Block
 from jackfield_markup import blocks_of, html_tree, main_blocks
+from jackfield_markup.blocks import _spans
 
 
 def blocks(page: str) -> list[Block]:
@@ -99,12 +101,77 @@ def test_a_number_of_an_attribute_that_is_none_counts_as_missing(number: str) ->
     assert [(block.text, block.level) for block in blocks_read] == [("a", 2), ("| b | c |\n|---|---|\n| d | e |", 0)]
 
 
+UNSEEN = (
+    "title script style template noscript svg canvas iframe object embed applet audio video map select datalist button "
+    "input textarea dialog noembed noframes"
+)
+APART = (
+    "address article aside blockquote center details div fieldset figcaption figure footer form header hgroup legend "
+    "main nav optgroup option p search section summary"
+)
+
+
+@pytest.mark.parametrize(("sign", "shown"), [("¶", "C"), ("#", "C"), ("##", "C [##](/x)"), ("§", "C [§](/x)")])
+def test_a_link_to_its_own_place_is_left_out(sign: str, shown: str) -> None:
+    assert read(f"<p>C <a href=/x>{sign}</a>") == [("paragraph", shown)]
+
+
+@pytest.mark.parametrize(("start", "number"), [("99999", 99999), ("100000", 1), ("007", 7), ("0", 1), ("-3", 1)])
+def test_a_list_begins_with_a_small_number_or_with_one(start: str, number: int) -> None:
+    assert read(f"<ol start={start}><li>a<li>b</ol>") == [("list", f"{number}. a\n{number + 1}. b")]
+
+
+@pytest.mark.parametrize(("depth", "indent"), [(1, 0), (20, 38), (21, 38), (40, 38)])
+def test_a_list_is_indented_by_at_most_nineteen_levels(depth: int, indent: int) -> None:
+    ((kind, text),) = read("<ul><li>" * depth + "deep")
+    assert (kind, text.splitlines()[-1]) == ("list", " " * indent + "- deep")
+
+
+@pytest.mark.parametrize("tag", UNSEEN.split())
+def test_what_a_browser_does_not_show_as_text_is_left_out(tag: str) -> None:
+    page = etree.fromstring(f"<body><p>one</p><p>two <{tag}>unseen</{tag}>three</p></body>")
+    assert [block.text for block in blocks_of(page)] == ["one", "two three"]
+
+
+@pytest.mark.parametrize("tag", APART.split())
+def test_what_a_browser_shows_apart_is_a_block(tag: str) -> None:
+    page = etree.fromstring(f"<body>one<{tag}>two</{tag}>three</body>")
+    assert [block.text for block in blocks_of(page)] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("tag", ["b", "em", "span", "label", "sub", "mark", "unknown"])
+def test_all_other_elements_are_text_in_a_line(tag: str) -> None:
+    page = etree.fromstring(f"<body>one <{tag}>two</{tag}> three</body>")
+    assert [block.text for block in blocks_of(page)] == ["one two three"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "spare", "spans"),
+    [
+        ("", 0, (1, 1)),
+        ("colspan=5 rowspan=2", 5, (5, 2)),
+        ("colspan=5 rowspan=2", 4, (1, 1)),
+        ("colspan=1001 rowspan=1001", 1000, (1000, 1000)),
+        ("colspan=1000", 999, (1, 1)),
+    ],
+)
+def test_a_cell_spans_as_many_columns_as_are_left(attributes: str, spare: int, spans: tuple[int, int]) -> None:
+    (cell,) = html_tree(f"<table><tr><td {attributes}>a</table>", source="x.html").iter("td")
+    assert _spans(cell, spare) == spans
+
+
 @pytest.mark.parametrize("attribute", ["colspan", "rowspan"])
 def test_a_page_of_many_spans_is_no_table_of_millions_of_cells(attribute: str) -> None:
     rows = f"<tr><td {attribute}=1000>a<td>b" * 300
     (block,) = blocks(f"<table><tr><th>x<th>y{rows}</table>")
     assert block.text.count("|") < 20 * (1000 + 4 * 602)
     assert block.text.count(" b |") == 300
+
+
+def test_behind_too_many_spans_no_cell_is_repeated() -> None:
+    tall = "<tr><td rowspan=1000>a<td>b" + "<tr><td rowspan=1000 colspan=1000>c" * 3
+    (block,) = blocks(f"<table><tr><th>x<th>y{tall}{'<tr><td>d<td>e' * 5}</table>")
+    assert block.text.splitlines()[-1].replace("|", " ").split() == ["d", "e"]
 
 
 @pytest.mark.parametrize(

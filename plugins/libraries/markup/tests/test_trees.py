@@ -66,6 +66,18 @@ def test_elements_that_are_never_closed_are_refused_and_not_cut_off(tag: str) ->
         html_tree(f"<{tag}>" * 3000 + "the text", source="a.html")
 
 
+@pytest.mark.parametrize(("broken", "is_believed"), [(0, True), (2, True), (3, False)])
+def test_a_declared_encoding_holds_with_one_broken_byte_in_two_hundred_characters(
+    broken: int, is_believed: bool
+) -> None:
+    data = b"<meta charset=koi8-u>"
+    page = (b"<meta charset=utf-8>" + b"\xff" * broken).ljust(400, b"x")
+    assert (decode_html(page, source="a.html").encoding == "utf-8") == is_believed
+    far = b" " * (4096 - len(data)) + data + "сад".encode("koi8-u")
+    assert decode_html(far, source="a.html").encoding == "koi8-u"
+    assert decode_html(b"  " + far, source="a.html").encoding != "koi8-u", "it is looked for in the first 4096 bytes"
+
+
 @pytest.mark.parametrize(
     ("data", "encoding"),
     [

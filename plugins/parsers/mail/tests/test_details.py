@@ -292,9 +292,16 @@ def test_an_attachment_that_cannot_be_read_is_named_by_its_number(ole: Any, mess
     assert texts(msg(ole(message({SUBJECT: "s"}, bad)))) == ["s", "(no subject)"]
 
 
-def test_streams_may_be_read_up_to_four_times_the_length_of_the_file() -> None:
+def test_streams_may_be_read_up_to_four_times_the_length_of_the_file_and_one_mebibyte(
+    ole: Any, message: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from jackfield_mail.msg import _Spare
 
+    limits, begin = list[int](), _Spare.__init__
+    monkeypatch.setattr(_Spare, "__init__", lambda self, limit: limits.append(limit) or begin(self, limit))
+    data = ole(message({SUBJECT: "s"}))
+    msg(data)
+    assert limits == [4 * len(data) + 2**20]
     spare = _Spare(10)
     spare.spend(4)
     spare.spend(6)

@@ -103,6 +103,23 @@ def test_rtf_that_was_not_compressed_is_kept() -> None:
         assert decompress(struct.pack("<II4sI", 17 + len(more), 5, b"MELA", 0) + b"{\\rtf" + more) == b"{\\rtf"
 
 
+def test_rtf_repeats_text_across_the_end_of_the_window() -> None:
+    text = bytes(range(65, 91)) * 160
+    written, offset, length = 3904, 4090, 12  # in a window of 4096 bytes, of which 207 are there before
+    literals = b"".join(b"\0" + text[place : place + 8] for place in range(0, written, 8))
+    repeated = text[offset - 207 :][:length]
+    reference = ((offset << 4) + length - 2).to_bytes(2, "big")
+    content = literals + b"\x01" + reference + b"z"
+    expected = text[:written] + repeated + b"z"
+    assert decompress(struct.pack("<II4sI", 12 + len(content), len(expected), b"LZFu", 0) + content) == expected
+
+
+def test_bytes_after_the_stated_size_are_not_of_the_text() -> None:
+    content = b"\0abc"  # a control byte for eight tokens, of which each is a letter; nothing marks the end
+    for size_bytes, text in ((16, b"abc"), (15, b"ab"), (19, b"abcdef"), (0, b"")):
+        assert decompress(struct.pack("<II4sI", size_bytes, 3, b"LZFu", 0) + content + b"def") == text
+
+
 @pytest.mark.parametrize("data", [b"", b"x" * 20])
 def test_other_data_is_not_compressed_rtf(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"too short|of another kind"):

@@ -21,6 +21,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader
 from jackfield_ocr.parser import NOTE, OcrParser
+from jackfield_ocr.pictures import Limits, pictures_of
 
 Stub = Callable[..., str]
 Draw = Callable[..., bytes]
@@ -53,6 +54,28 @@ def pdf_of(draw: Draw, *pages: str) -> bytes:
     return file.getvalue()
 
 
+# --- pictures ---
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_what_is_transparent_in_a_picture_is_white(mode: str) -> None:
+    image = Image.new("RGBA", (20, 20), (0, 0, 0, 0))
+    image.paste((0, 0, 0, 255), (0, 0, 10, 10))
+    file = io.BytesIO()
+    image.convert(mode).save(file, "PNG")
+    (picture,) = pictures_of(file.getvalue(), "a.png", Limits(dpi=200, max_pixels=10_000))
+    assert [picture.image.getpixel(place) for place in ((5, 5), (15, 15))] == [0, 255]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP"])
+@pytest.mark.parametrize(("stated", "dpi"), [(71, 0), (72, 0), (73, 73), (300, 300), (1200, 1200), (1201, 0)])
+def test_a_resolution_is_believed_above_72(kind: str, stated: int, dpi: int) -> None:
+    file = io.BytesIO()
+    Image.new("L", (20, 20)).save(file, kind, dpi=(stated, stated))
+    (picture,) = pictures_of(file.getvalue(), "a.png", Limits(dpi=200, max_pixels=10_000))
+    assert picture.dpi == dpi
+
+
 # --- what Tesseract says ---
 
 
@@ -61,6 +84,41 @@ def test_paragraphs_follow_a_note_and_noise_is_left_out(tesseract: Stub, picture
     assert texts(document) == [(1, NOTE), (1, "Opening times"), (1, "Nine")]
     assert document.metadata["ocr"] == "eng"
     assert texts(read(picture("x"), tesseract(), min_confidence=0))[-1] == (1, "~;")
+
+
+@pytest.mark.parametrize(("least", "kept"), [(90.0, 3), (90.1, 2), (96, 0)])
+def test_a_paragraph_of_just_the_least_confidence_is_kept(
+    tesseract: Stub, picture: Draw, least: float, kept: int
+) -> None:
+    if not kept:
+        with pytest.raises(DocParserError, match="has no text that OCR can read"):
+            read(picture("x"), tesseract(), min_confidence=least)
+        return
+    assert len(texts(read(picture("x"), tesseract(), min_confidence=least))) == kept
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "chosen"),
+    [
+        ("chi_sim\neng\nosd", [], "eng+chi_sim"),
+        ("chi_sim\nosd", [], "chi_sim"),
+        ("chi_sim\neng", ["chi_sim", "eng"], "chi_sim+eng"),
+        ("eng\nscript/Latin", ["script/Latin"], "script/Latin"),
+        ("eng\n-c x=1", ["-c x=1"], ""),
+        ("eng\na+b", ["a+b"], ""),
+    ],
+)
+def test_languages_are_chosen_in_their_order_and_only_by_a_name(
+    tesseract: Stub, picture: Draw, tmp_path: Path, installed: str, wanted: list[str], chosen: str
+) -> None:
+    program = tesseract(languages=installed, script=f'echo "$OMP_THREAD_LIMIT" "$@" > {tmp_path}/words')
+    if not chosen:
+        with pytest.raises(DocParserError, match="Tesseract has no data for the language"):
+            read(picture("x"), program, languages=wanted)
+        return
+    assert read(picture("x"), program, languages=wanted).metadata["ocr"] == chosen
+    threads, _, _, option, languages, *_ = (tmp_path / "words").read_text().split()
+    assert (threads, option, languages) == ("1", "-l", chosen)
 
 
 def test_lines_are_joined_as_their_language_needs(tesseract: Stub, picture: Draw) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import docx
 import openpyxl
 import pytest
+from lxml import etree
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 from pptx.chart.data import CategoryChartData, XyChartData
@@ -17,12 +18,15 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Emu
 
 from jackfield_office.comments import _at
+from jackfield_office.drawings import _table, _texts
+from jackfield_office.package import Relation, links_in
 from jackfield_office.sheets import SpreadsheetParser
 from jackfield_office.slides import PptxParser
 from jackfield_office.word import DocxParser
 
 SIZE = (Emu(0), Emu(0), Emu(900_000), Emu(900_000))
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 
 
 def texts(parser: Any, data: bytes) -> list[str]:
@@ -288,3 +292,32 @@ def test_comments_on_cells_are_listed_below_their_sheet() -> None:
 @pytest.mark.parametrize(("number", "name"), [("0", "Ann"), ("1", "Bo"), ("2", ""), ("-1", ""), ("", ""), ("x", "")])
 def test_a_comment_whose_author_is_not_in_the_list_has_none(number: str, name: str) -> None:
     assert _at(["Ann", "Bo"], number) == name
+
+
+def element(xml: str) -> Any:
+    return etree.fromstring(f'<x xmlns:c="{C}" xmlns:a="{A}">{xml}</x>')
+
+
+def points(*texts: str) -> str:
+    return "".join(f'<c:pt idx="{index}"><c:v>{text}</c:v></c:pt>' for index, text in enumerate(texts))
+
+
+def test_labels_are_those_of_the_first_series_and_the_lowest_of_several_levels() -> None:
+    levels = f"<c:lvl>{points('Q1', 'Q2')}</c:lvl><c:lvl>{points('2025')}</c:lvl>"
+    series = [
+        element(f"<c:cat>{levels}</c:cat><c:val>{points('1', '2')}</c:val>"),
+        element(f"<c:cat>{points('other', 'names', 'third')}</c:cat><c:val>{points('3')}</c:val>"),
+    ]
+    rows = [line for line in _table(series).splitlines() if "---" not in line]
+    assert rows == ["| Q1 | 1 | 3 |", "| Q2 | 2 |  |", "| third |  |  |"]
+
+
+def test_a_drawing_without_a_text_is_no_block() -> None:
+    assert list(_texts("diagramData", element("<a:p/>"), 1)) == []
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(300, True), (301, False)])
+def test_only_a_link_of_moderate_length_is_written(length: int, is_kept: bool) -> None:
+    relation = Relation("hyperlink", "https://example.org/(a)".ljust(length, "x"), is_external=True)
+    assert links_in({"r": relation}) == ({"r": "https://example.org/%28a%29" + "x" * (length - 23)} if is_kept else {})
+    assert links_in({"r": Relation("hyperlink", "slide2.xml", is_external=False)}) == {}

@@ -23,7 +23,7 @@ from jackfield.errors import DocParserError
 from jackfield.retrieval import Document
 from jackfield_documents import DocumentReader
 from jackfield_office.legacy import LegacyConfig, LegacyParser
-from jackfield_office.libreoffice import _without_network
+from jackfield_office.libreoffice import _environment, _without_network
 from jackfield_office.plugin import parsers
 from jackfield_testkit.effects import undeclared, watching
 
@@ -358,3 +358,17 @@ def listening(asked: list[str]) -> Iterator[int]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
+
+
+def test_libreoffice_has_the_environment_without_the_session_and_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"PATH": "/bin", "LANG": "de_DE.UTF-8", "DISPLAY": ":0", "XDG_RUNTIME_DIR": "/run", "no_proxy": "intranet"}
+    given |= {"HTTP_PROXY": "http://proxy", "DBUS_SESSION_BUS_ADDRESS": "unix:x", "HOME": "/home/ada"}
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    nowhere = {f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https", "ftp", "all")}
+    home = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp")}
+    assert _environment(tmp_path) == {"PATH": "/bin", "LANG": "de_DE.UTF-8", **nowhere, **home}

@@ -59,6 +59,7 @@ def test_a_quotation_mark_that_is_never_closed_hides_no_rows() -> None:
         ("a,b;c;d\n", ";"),
         ("a,b;c\n1;2\n", ";"),
         ("alone\n", ","),
+        ("a;b\n" + 3 * " \n" + "c;d\n", ";"),
         ("a;b\n" + 49 * "1;2\n" + 500 * "x,y,z\n", ";"),
         ("a;b\n" + 22 * "1;2\n" + 27 * "x,y,z\n", ","),
         ("\n \n" * 20 + "a;b\n" + "x,y,z\n" * 30, ","),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import openpyxl
@@ -12,7 +13,16 @@ import xlwt
 from openpyxl.comments import Comment
 
 from jackfield.errors import DocParserError
-from jackfield_office.sheets import SpreadsheetConfig, SpreadsheetParser, _number_of_column, _text
+from jackfield_office import sheets
+from jackfield_office.sheets import (
+    SpreadsheetConfig,
+    SpreadsheetParser,
+    _check_extent,
+    _errors_of_calamine,
+    _number_of_column,
+    _old_text,
+    _text,
+)
 
 DAY = datetime.datetime(2026, 1, 2)  # noqa: DTZ001 - as in a spreadsheet
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
@@ -253,3 +263,31 @@ def test_charts_that_cannot_be_read_are_named_with_their_sheet(files: Any) -> No
     }
     document = SpreadsheetParser().parse(files.changed(files.saved(book), damage), source="x.xlsx")
     assert document.metadata["unread"] == ["a chart on page 1", "the drawings of sheet 2"]
+
+
+@pytest.mark.parametrize(("rows", "is_read"), [(2, True), (3, False)])
+def test_a_sheet_may_have_some_empty_cells_and_twenty_more_for_each_with_text(
+    rows: int, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sheets, "_EMPTY_ALWAYS", 2 * 26 - 20)
+    sheet = b'<row r="%d"><c r="A1">' % rows
+    if is_read:
+        _check_extent(sheet, "a.xlsx")
+    else:
+        with pytest.raises(DocParserError, match="a sheet has 1 cells in 3 rows and 26 columns"):
+            _check_extent(sheet, "a.xlsx")
+
+
+@pytest.mark.parametrize(("mode", "shown"), [(0, "1900-01-31"), (1, "1904-02-01")])
+def test_a_date_of_an_old_file_counts_from_the_day_that_the_file_states(mode: int, shown: str) -> None:
+    cell = SimpleNamespace(ctype=3, value=31.0)
+    assert _old_text(cell, mode) == shown
+
+
+def test_only_a_panic_of_the_library_is_damage_and_the_wish_to_stop_is_not() -> None:
+    class PanicException(BaseException):
+        pass
+
+    for error, expected in ((PanicException("index"), DocParserError), (KeyboardInterrupt(), KeyboardInterrupt)):
+        with pytest.raises(expected), _errors_of_calamine("a.xlsx"):
+            raise error

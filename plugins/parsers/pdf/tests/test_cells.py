@@ -1,4 +1,4 @@
-"""Rules that cross more than a word or two are a drawing, and no table."""
+"""Cells of grids, and grids that are a drawing: rules cross more than a word or two."""
 
 from __future__ import annotations
 
@@ -25,3 +25,22 @@ def test_rules_that_cut_at_least_a_tenth_of_the_words_are_a_drawing(count: int, 
 
 def test_rules_that_form_no_rectangles_are_a_drawing() -> None:
     assert is_drawing(CROOKED, words(4), 0)
+
+
+@pytest.mark.parametrize(
+    ("box", "cell"),
+    [
+        ((1, 9, 1, 9), 0),
+        ((11, 19, 1, 9), 1),
+        ((11, 19, 11, 19), 3),
+        ((9, 11, 1, 9), None),
+        ((1, 9, 9, 11), None),
+        ((-1, 9, 1, 9), None),
+        ((1, 9, -1, 9), None),
+        ((11, 21, 1, 9), None),
+        ((21, 29, 1, 9), None),
+        ((1, 9, 21, 29), None),
+    ],
+)
+def test_a_box_is_in_a_cell_if_it_crosses_no_rule(box: tuple[float, float, float, float], cell: int | None) -> None:
+    assert SQUARE.cell_around(*box) == cell

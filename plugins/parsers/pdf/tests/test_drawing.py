@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import zipfile
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 
 import pypdfium2
@@ -121,3 +123,30 @@ def test_pages_are_drawn_in_a_process_of_their_own(lay_out: MakePdf, tmp_path: P
                 await reader.draw_page(tmp_path / name, page=1, passage=PASSAGE)
 
     asyncio.run(main())
+
+
+def test_pages_of_files_inside_others_are_drawn(lay_out: MakePdf, tmp_path: Path) -> None:
+    pytest.importorskip("jackfield_archive")
+    pytest.importorskip("jackfield_mail")
+    other, mail = lay_out(["Nothing of the kind."]), EmailMessage()
+    mail.set_content("Scans.")
+    for content in (other, lay_out(LINES)):
+        mail.add_attachment(content, "application", "pdf", filename="mill.pdf")
+    mail.add_attachment("text", filename="note.txt")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("in/scans.eml", bytes(mail))
+
+    async def drawn(part: str) -> PageImage:
+        return await DocumentReader().draw_page(tmp_path / "all.zip", page=1, passage=PASSAGE, part=part)
+
+    assert asyncio.run(drawn("in/scans.eml › mill (2).pdf")) == draw(lay_out(LINES), PASSAGE)
+    assert asyncio.run(drawn("in/scans.eml › mill.pdf")) == draw(other, PASSAGE)
+    for part, reason in {
+        "": "all.zip has no pages",
+        "in/scans.eml › note.txt": "note.txt has no pages",
+        "in/scans.eml › b.pdf": "scans.eml has no file b.pdf",
+        "in/scans.eml › note.txt › x": "note.txt has no file x",
+        " › ".join(["in/scans.eml"] * 4): "has no file",
+    }.items():
+        with pytest.raises(DocParserError, match=reason):
+            asyncio.run(drawn(part))

@@ -58,6 +58,39 @@ def lines(*texts: str, x: float = 72, y: float = 700, font: str = "Helvetica", s
     return draw
 
 
+def in_forms(draw: Draw, depth: int) -> Draw:
+    """The drawing in a form, in a form …, each at half the size and moved."""
+
+    def draw_form(canvas: Canvas) -> None:
+        for number in range(depth):
+            canvas.beginForm(f"form{number}")
+            if number:
+                canvas.translate(20, 30)
+                canvas.scale(0.5, 0.5)
+                canvas.doForm(f"form{number - 1}")
+            else:
+                draw(canvas)
+            canvas.endForm()
+        canvas.translate(40, 50)
+        canvas.scale(2, 2)
+        canvas.doForm(f"form{depth - 1}")
+
+    return draw_form
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_tables_are_found_in_forms(depth: int) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setFont("Helvetica", 10)
+        canvas.grid([0, 40, 80, 120], [100, 120, 140, 160])
+        for row, y in enumerate((146, 126, 106)):
+            for column, x in enumerate((3, 43, 83)):  # so near to each other that only rules separate them
+                canvas.drawString(x, y, f"a cell {row}{column}")
+
+    (table,) = PdfParser().parse(drawn(in_forms(draw, depth)), source="a.pdf").blocks
+    assert cells_of(table) == [[f"a cell {row}{column}" for column in range(3)] for row in range(3)]
+
+
 def all_of(*parts: Draw) -> Draw:
     def draw(canvas: Canvas) -> None:
         for part in parts:

@@ -283,6 +283,7 @@ MERGED = r"\clvmrg\cellx1\cellx2"
         (row(r"{\listtext 1.\tab}a\par{\listtext 2.\tab}b", "c"), ["1. a<br>b | c"]),
         (row(r"a{\intbl\itap2 b\nestcell c\nestcell{\*\nesttableprops\nestrow}{\nonesttables\par}}", "d"),
          ["ab<br>c | d"]),
+        (row(r"a{\intbl\itap2 b\nestcell\nestrow c\nestcell\nestrow}", "d"), ["ab<br>c | d"]),
         (row("a", "b") + r"\pard\par " + row("c", "d"), ["a | b"]),
         (row("a{\\footnote n\\cell m\\row}", "b"), ["a[^1] | b"]),
         (row("a", "b") + r"\trowd\cellx1\pard\intbl c\par d", ["a | b", "c<br>d"]),

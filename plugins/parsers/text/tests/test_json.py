@@ -101,9 +101,10 @@ def test_what_is_no_json_is_refused_with_the_place(text: str) -> None:
         parse(text)
 
 
-def test_nesting_without_end_is_refused() -> None:
-    with pytest.raises(DocParserError, match="nested too deeply"):
-        parse("[" * 200_000)
+@pytest.mark.parametrize(("beginning", "reason"), [("", "its JSON is nested too deeply"), ("1\n", "Extra data")])
+def test_nesting_without_end_is_refused(beginning: str, reason: str) -> None:
+    with pytest.raises(DocParserError, match=rf"^a\.json .*{reason}"):
+        parse(beginning + "[" * 200_000)
 
 
 def test_an_unknown_setting_is_refused() -> None:

@@ -32,6 +32,7 @@ def blocks(text: str) -> Blocks:
         (".de X\n.B gone\n..\na", [("paragraph", "a")]),
         (".  am X\n.    B gone\n.  .\na\\\nb", [("paragraph", "a b")]),
         (".if n b\n.if t c", [("paragraph", "b")]),
+        ("a\\\nb\\\\\nc", [("paragraph", "a b\\ c")]),
     ],
 )
 def test_macros_of_man_are_read(text: str, expected: Blocks) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from jackfield.errors import DocParserError, PluginError
-from jackfield.messages import basename_of
+from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.plugins import ParserSpec, Plugins, Row, default_host, install_hint, parser_of_extension
 from jackfield.retrieval import Document, PageImage, Parser, Part, shown_path
 from jackfield.settings import normalise
@@ -35,7 +35,7 @@ from jackfield_documents.parsing import (
     parse_in_subprocess,
     processes_at_once,
 )
-from jackfield_documents.parts import NoParserError, PartBudget, with_parts
+from jackfield_documents.parts import MAX_DEPTH, NoParserError, PartBudget, part_names, with_parts
 from jackfield_documents.urls import Page, Pages, is_url
 
 MAX_BYTES = 100 * 2**20
@@ -61,10 +61,22 @@ class Fingerprint:
     Attributes:
         content_hash: The SHA-256 of the file's bytes, in hex.
         parser: The parser, its version and its settings.
+        of_parts: The parsers of files in the file, if its parser finds such files. A document without them
+            (`metadata["parts"]`) does not depend on these parsers.
     """
 
     content_hash: str
     parser: str
+    of_parts: str = ""
+
+    @property
+    def without_parts(self) -> Fingerprint:
+        """The fingerprint of a document without files in it."""
+        return replace(self, of_parts="")
+
+    def of(self, document: Document) -> Fingerprint:
+        """Return the fingerprint on which a document of this file depends."""
+        return self if document.metadata.get("parts") else self.without_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +161,23 @@ class DocumentReader:
             stop.set()
             raise
 
-    async def draw_page(self, path: str | os.PathLike[str], *, page: int, passage: str = "") -> PageImage:
+    async def draw_page(
+        self, path: str | os.PathLike[str], *, page: int, passage: str = "", part: str = ""
+    ) -> PageImage:
         """Draw the page of a file that shows a passage, in a process with limits.
 
         Args:
             path: The file; not a URL.
             page: The page on which the passage begins, from 1.
             passage: The text to find on the page, or on the next ones.
+            part: The file inside that has the page, named as in `Chunk.part`: `scans.zip › a.pdf`.
 
         Raises:
-            DocParserError: The file cannot be read, has no such page, or its parser draws no pages.
+            DocParserError: The file cannot be read, has no such page or part, or its parser draws no pages.
         """
         stop = StopSignal()
         try:
-            return await in_worker(self._draw_page, os.fsdecode(path), (page, passage), stop)
+            return await in_worker(self._draw_page, os.fsdecode(path), part, (page, passage), stop)
         except asyncio.CancelledError:
             stop.set()
             raise
@@ -244,11 +259,8 @@ class DocumentReader:
         parser = [key.row.address, key.row.version, self._environment_of(key.row, spec), key.suffix, settings]
         if key.codec:
             parser.append(key.codec)
-        if spec.part_extensions:
-            parser.append(self._parsers_of(spec.part_extensions))
-        elif spec.has_parts:
-            parser.append(self.parsers())
-        return Fingerprint(key.content_hash, json.dumps(parser))
+        of_parts = self._parsers_of(spec.part_extensions) if spec.part_extensions else self.parsers()
+        return Fingerprint(key.content_hash, json.dumps(parser), of_parts if spec.has_parts else "")
 
     def parsers(self) -> str:
         """Return a hash of the installed parsers, what they depend on, preferences and settings.
@@ -288,9 +300,9 @@ class DocumentReader:
         document = self._documents.get(key, lambda: self._parse(name, key, data, stop))
         return replace(document, source=name)
 
-    def _draw_page(self, path: str, draw: tuple[int, str], stop: StopSignal) -> PageImage:
-        name, data = _name(path), _read_bytes(path, self._max_bytes)
-        row = self._row_for(path, data)
+    def _draw_page(self, path: str, part: str, draw: tuple[int, str], stop: StopSignal) -> PageImage:
+        path, data = self._open_part(path, part, stop)
+        name, row = _name(path), self._row_for(path, data)
         spec = self._plugins.spec_of(row, ParserSpec)
         if not spec.draws_pages or not can_start_processes():
             raise DocParserError(f"{name} has no pages that can be drawn")
@@ -299,6 +311,24 @@ class DocumentReader:
             return draw_in_subprocess(job, data, self._limits, stop)
         except ParserUnavailableError as error:
             raise DocParserError(f"{name} cannot be drawn: the parser {_describe(row)} fails ({error})") from error
+
+    def _open_part(self, path: str, part: str, stop: StopSignal) -> tuple[str, bytes]:
+        """Return the name and the bytes of a file in a file; the file itself for no part."""
+        data = _read_bytes(path, self._max_bytes)
+        names = part.split(PART_SEPARATOR) if part else []
+        for depth, name in enumerate(names):
+            inside = self._files_in(path, data, stop) if depth < MAX_DEPTH else {}
+            if name not in inside:
+                raise DocParserError(f"{_name(path)} has no file {shown_path(name)}")
+            path, data = inside[name].name, inside[name].data
+        return path, data
+
+    def _files_in(self, path: str, data: bytes, stop: StopSignal) -> dict[str, Part]:
+        row = self._row_for(path, data)
+        key = _Key(hashlib.sha256(data).hexdigest(), row, self._kind(row, path))
+        document = self._parse_one(key, self._plugins.spec_of(row, ParserSpec), data, _name(path), stop)
+        files = [one for one in _named_parts(document, _name(path)) if one.page is None]
+        return dict(zip(part_names(files), files, strict=True))
 
     def _read_page(self, url: str, page: Page, stop: StopSignal) -> Document:
         key = self._key_of_page(page)
@@ -354,7 +384,8 @@ class DocumentReader:
         document = self._parse_one(key, spec, data, name, stop)
         if not spec.has_parts or not document.parts:
             return replace(document, content_hash=key.content_hash, parts=())
-        parts = tuple(part if part.name else replace(part, name=Path(name).stem) for part in document.parts)
+        parts = _named_parts(document, name)
+        metadata = {**document.metadata, "parts": len(parts)}
         inner = budget.deeper() if budget else PartBudget(wall_s=self._limits.for_file(len(data)).wall_s)
 
         def read(part: Part) -> Document:
@@ -366,7 +397,8 @@ class DocumentReader:
             inner_name = name if is_page else _name(part.name)  # errors name the file that has the page
             return self._parse_with_parts(key, part.data, inner_name, stop, inner)
 
-        return replace(with_parts(replace(document, parts=parts), read, inner), content_hash=key.content_hash)
+        complete = with_parts(replace(document, parts=parts, metadata=metadata), read, inner)
+        return replace(complete, content_hash=key.content_hash)
 
     def _parse_one(self, key: _Key, spec: ParserSpec, data: bytes, name: str, stop: StopSignal) -> Document:
         try:
@@ -465,6 +497,11 @@ class DocumentReader:
         broken = [row.address for row in policy.rows("parser") if row not in described and row not in left_out]
         text = f"; {', '.join(broken)} cannot be loaded (see: jackfield plugins doctor)" if broken else ""
         return text + "".join(f"; {row.address} {reason}" for row, reason in left_out.items())
+
+
+def _named_parts(document: Document, name: str) -> tuple[Part, ...]:
+    """Return the parts of a document; a file whose container states no name, as in `a.txt.gz`, is `a.txt`."""
+    return tuple(part if part.name else replace(part, name=Path(name).stem) for part in document.parts)
 
 
 def _encode_setting(value: object) -> str:

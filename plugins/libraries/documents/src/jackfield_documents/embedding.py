@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.plugins import Plugins
-from jackfield.retrieval import Chunk, Embedder, Purpose, Vector
+from jackfield.retrieval import Chunk, Embedder, Purpose, Vector, make_embedder
+from jackfield.work import part_of_run
 
 _MAX_FLOAT32 = 3.4e38
 
@@ -66,11 +67,17 @@ class ChunkEmbedder:
             ModelServiceError: The embedder failed, or returned invalid vectors.
             ConfigError, PluginError: As for `space`.
         """
-        vectors = (await self._load().embed(texts, purpose=purpose)).vectors
-        fault = _fault_of(vectors, len(texts))
-        if fault:
-            raise ModelResponseError(f"embedder {self._name}: {fault}", backend=self._name)
-        return vectors
+        embedder, model = self._load(), self._name.partition(":")[2]
+        with part_of_run("embedding", embedder.backend, model=model, texts=len(texts)) as work:
+            embedded = await embedder.embed(texts, purpose=purpose)
+            fault = _fault_of(embedded.vectors, len(texts))
+            if fault:
+                raise ModelResponseError(f"embedder {self._name}: {fault}", backend=self._name)
+            if embedded.vectors:
+                work.facts["dimension"] = len(embedded.vectors[0])
+            if embedded.usage.prompt_tokens:
+                work.facts["prompt_tokens"] = embedded.usage.prompt_tokens
+        return embedded.vectors
 
     async def aclose(self) -> None:
         """Close the embedder's connections; the next call opens new ones."""
@@ -87,7 +94,7 @@ class ChunkEmbedder:
                         f"as in openai:text-embedding-3-small"
                     )
                 settings = {"model": model, **self._settings}
-                self._embedder = self._host.make(self._host.find("embedder", name), settings, Embedder)
+                self._embedder = make_embedder(name, settings, host=self._host)
             return self._embedder
 
     def _clean(self, text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -77,8 +79,8 @@ class PartBudget:
 def with_parts(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
     """Return a document with the blocks of its parts, each part below a heading with its name, or in place of its page.
 
-    Each block names its part, and its page is that of the part. A part that cannot be read is named in a block and in
-    `metadata["unread"]`; parts without an installed parser are listed at the end.
+    Each block names its part, as `part_names` does, and its page is that of the part. A part that cannot be read is
+    named in a block and in `metadata["unread"]`; parts without an installed parser are listed at the end.
 
     Args:
         document: The document.
@@ -92,8 +94,7 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
     blocks = list(document.blocks)
     unread = list(document.metadata.get("unread", ()))
     without_parser: list[str] = []
-    for part in document.parts:
-        name = shown_path(part.name)[:_MAX_NAME_CHARS]
+    for part, name in zip(document.parts, part_names(document.parts), strict=True):
         try:
             budget.spend(part, name)
             inner = read(part)
@@ -112,6 +113,24 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
         blocks.append(Block(f"(Not read, because no installed parser reads files of this type: {names}{more})"))
     metadata = {**document.metadata, **({"unread": unread} if unread else {})}
     return replace(document, blocks=tuple(blocks), metadata=metadata, parts=())
+
+
+def part_names(parts: Sequence[Part]) -> list[str]:
+    """Return a name for each part by which people, models and citations tell it from the others: `scan (2).pdf`."""
+    shown = [shown_path(part.name)[:_MAX_NAME_CHARS] for part in parts]
+    taken = set(shown)
+    numbers: Counter[str] = Counter()
+    names: list[str] = []
+    for name in shown:
+        numbers[name] += 1
+        unique = name
+        while numbers[name] > 1 and unique in taken:
+            stem, extension = os.path.splitext(name)  # noqa: PTH122 - a name need not be a path
+            unique = f"{stem} ({numbers[name]}){extension}"
+            numbers[name] += unique in taken
+        taken.add(unique)
+        names.append(unique)
+    return names
 
 
 def _with_pages(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:

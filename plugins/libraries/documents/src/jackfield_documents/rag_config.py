@@ -62,7 +62,7 @@ class RAGConfig(ChunkSizeConfig):
     retrieval_type: Literal["keyword", "vector", "hybrid"] | None = Field(
         default=None,
         description="Shorthand for keyword and/or vector search; overrides rag_searchers; unset: hybrid if "
-        "embedding_model is set and rag_searchers is not",
+        "embedding_model is set, or an installed embedder includes a model, and rag_searchers is not set",
     )
     rag_searchers: tuple[str | ComponentSettings, ...] = Field(
         default=(_KEYWORD,),
@@ -257,6 +257,22 @@ class RAGConfig(ChunkSizeConfig):
             kept_chars=kept_chars,
             fetch_cfg=self.fetch_cfg,
         )
+
+    def with_included_model(self, host: Plugins) -> Self:
+        """Return settings that use the model of an installed embedder beside words, unless a searcher is chosen.
+
+        The settings stay if not exactly one embedder includes a model, or if `vector_search` is not installed.
+        """
+        from jackfield.plugins import EmbedderSpec
+
+        is_chosen = self.retrieval_type is not None or "rag_searchers" in self.model_fields_set
+        if is_chosen or _VECTOR not in host.names("searcher"):
+            return self
+        specs = host.specs("embedder", EmbedderSpec)
+        models = [f"{row.address}:{spec.included_model}" for row, spec in specs if spec.included_model]
+        if len(models) != 1:
+            return self
+        return self.model_copy(update={"retrieval_type": "hybrid", "embedding_model": models[0]})
 
     @property
     def _base_searchers(self) -> dict[str, dict[str, object]]:

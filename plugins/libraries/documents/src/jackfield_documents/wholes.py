@@ -73,8 +73,7 @@ def overview(chunks: Iterable[Chunk], *, max_tokens: int, count_tokens: TokenCou
     chosen: list[Chunk] = []
     for source, of_one in by_source.items():
         order = _representative_order(of_one, shares[source])
-        taken = take_within(order, shares[source], count_tokens)
-        chosen += sorted(taken, key=lambda chunk: chunk.index)
+        chosen += take_within(order, shares[source], count_tokens)
     return chosen
 
 

@@ -16,11 +16,13 @@ from typing import Any
 from jackfield.config import without_secrets
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.messages import basename_of
+from jackfield.plugins import Plugins
 from jackfield.retrieval import Where, check_metadata, document_values, kinds_in, shown_path
 from jackfield.sync import in_worker
 from jackfield_documents import (
     DocumentReader,
     Expanded,
+    Fingerprint,
     Skipped,
     chunk_document,
     expand,
@@ -167,6 +169,28 @@ class KnowledgeIndex:
         if self._corpus is None or self._corpus.facts != facts:
             self._corpus = KeptCorpus(self._store, facts)
         return self._corpus
+
+    def why_outdated(self, host: Plugins) -> str:
+        """Explain why a build would read documents again although their files are unchanged; '' if it would not.
+
+        Parsers that are no longer installed do not count, and neither do their settings.
+
+        Raises:
+            ConfigError: As `facts`.
+        """
+        facts = self.facts()
+        installed = {row.address: row.version for row in host.policy.rows("parser")}
+        cut = _cut(facts)
+        reasons = set()
+        for parser, version, way in json.loads(facts.recipes):
+            if installed.get(parser, version) != version:
+                reasons.add(f"{parser} {version} is {installed[parser]} now")
+            if way != cut:
+                reasons.add("texts are cut in another way now")
+        if not reasons:
+            return ""
+        name = shown_path(self.name)
+        return f"index {name!r} is outdated: {', '.join(sorted(reasons))}. Update it: jackfield index build {name}"
 
     def fingerprint(self, why_not: WhyNot | None = None) -> str:
         """Return a text that changes with the files that the names of the index mean now; no file is read.
@@ -344,6 +368,11 @@ class _Sizes:
         return replace(facts, size_tokens=size, overlap_chars=overlap)
 
 
+def _cut(facts: IndexFacts) -> str:
+    """Return the way in which documents are cut; another version may cut the same document differently."""
+    return f"{metadata.version('jackfield-documents')} {CUT_VERSION} {facts.size_tokens} {facts.overlap_chars}"
+
+
 class _Build:
     """One pass over the files."""
 
@@ -359,8 +388,7 @@ class _Build:
         self._size, self._overlap = facts.size_tokens, facts.overlap_chars
         self._on_progress = on_progress
         self._parsers = reader.parsers()
-        # Another version may cut the same document differently.
-        self._cut = f"{metadata.version('jackfield-documents')} {CUT_VERSION} {self._size} {self._overlap}"
+        self._cut = _cut(facts)
         self._failed: dict[str, str] = {}
         self._read = self._done = self._outdated = 0
 
@@ -405,8 +433,7 @@ class _Build:
         """Read a file unless its content is unchanged; return True if it was read."""
         signature = await in_worker(_signature, path)
         mark = await self._reader.fingerprint(path)
-        recipe = "\n".join((mark.content_hash, mark.parser, self._cut))
-        if stored and stored.recipe == recipe:
+        if stored and stored.recipe in (self._recipe(mark), self._recipe(mark.without_parts)):
             await in_worker(self._draft.touch, stored, signature=signature, parsers=self._parsers)
             return False
         document = await self._reader.read(path)
@@ -414,10 +441,15 @@ class _Build:
             raise DocParserError(f"{shown_path(basename_of(path))} changed while it was read: build again")
         chunks = await in_worker(chunk_document, document, size_tokens=self._size, overlap_chars=self._overlap)
         stated = stated_metadata(document)
+        recipe = self._recipe(mark.of(document))
         new = NewDocument(signature, self._parsers, recipe, document.title, chunks=chunks, metadata=stated)
         await in_worker(self._draft.put, path, new)
         self._outdated += stored is not None and stored.recipe.startswith(f"{mark.content_hash}\n")
         return True
+
+    def _recipe(self, mark: Fingerprint) -> str:
+        """Return a text that changes with everything on which the chunks of a document depend."""
+        return "\n".join((mark.content_hash, mark.parser, mark.of_parts, self._cut))
 
 
 async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:

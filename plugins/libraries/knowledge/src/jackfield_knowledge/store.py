@@ -83,6 +83,7 @@ class IndexFacts:
         documents, chunks, tokens: Their number.
         size_tokens, overlap_chars: The way in which documents are cut.
         rules: The values that were given to documents, as JSON: a list of `[filter, values]`, in which later ones win.
+        recipes: The ways in which the documents were made, as JSON: a list of `[parser, version, cut]`.
     """
 
     generation: int
@@ -93,6 +94,7 @@ class IndexFacts:
     size_tokens: int
     overlap_chars: int
     rules: str = "[]"
+    recipes: str = "[]"
 
     @cached_property
     def metadata_rules(self) -> MetadataRules:
@@ -461,8 +463,10 @@ def _begun(connection: sqlite3.Connection) -> bool:
 
 def _facts(connection: sqlite3.Connection) -> IndexFacts:
     found = dict(connection.execute("SELECT name, value FROM facts"))
-    numbers = {one.name: int(found[one.name]) for one in fields(IndexFacts) if one.name not in ("content", "rules")}
-    return IndexFacts(content=found["content"], rules=found["rules"], **numbers)
+    texts = ("content", "rules", "recipes")
+    numbers = {one.name: int(found[one.name]) for one in fields(IndexFacts) if one.name not in texts}
+    recipes = found.get("recipes", "[]")  # unknown until the first change
+    return IndexFacts(content=found["content"], rules=found["rules"], recipes=recipes, **numbers)
 
 
 def _set_facts(connection: sqlite3.Connection, facts: Mapping[str, object]) -> None:
@@ -515,13 +519,29 @@ def _summary(connection: sqlite3.Connection) -> dict[str, object]:
     """The content of the next generation."""
     digest = hashlib.sha256()
     documents = chunks = tokens = 0
+    ways: set[str] = set()
     rows = connection.execute(
-        "SELECT location, digest, chunks, tokens FROM documents WHERE until IS NULL ORDER BY location"
+        "SELECT location, digest, recipe, chunks, tokens FROM documents WHERE until IS NULL ORDER BY location"
     )
-    for location, one, chunks_of_one, tokens_of_one in rows:
+    for location, one, recipe, chunks_of_one, tokens_of_one in rows:
         digest.update(len(location).to_bytes(8, "big") + location + one)
+        ways.add(recipe.partition("\n")[2])  # without the hash of the content
         documents, chunks, tokens = documents + 1, chunks + chunks_of_one, tokens + tokens_of_one
-    return {"content": digest.hexdigest(), "documents": documents, "chunks": chunks, "tokens": tokens}
+    recipes = sorted({_way(way) for way in ways if way})
+    return {
+        "content": digest.hexdigest(),
+        "documents": documents,
+        "chunks": chunks,
+        "tokens": tokens,
+        "recipes": json.dumps(recipes),
+    }
+
+
+def _way(recipe: str) -> tuple[str, str, str]:
+    """Return the parser of a recipe, its version, and the way of cutting."""
+    parser, *_, cut = recipe.split("\n")
+    address, version, *_ = json.loads(parser)
+    return address, version, cut
 
 
 def _row(place: int, chunk: Chunk) -> tuple[object, ...]:

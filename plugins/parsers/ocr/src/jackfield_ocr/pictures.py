@@ -111,5 +111,6 @@ def _on_white(image: Image) -> Image:
 
 def _stated_dpi(image: Image) -> int:
     stated = image.info.get("dpi")
-    dpi = float(stated[0]) if isinstance(stated, tuple) and stated else 0.0
-    return round(dpi) if 72 < dpi <= 1200 else 0  # 72 is what programs write that do not know
+    # Rounded first: PNG and BMP state pixels per metre, so that 72 dpi become 72.009.
+    dpi = round(float(stated[0])) if isinstance(stated, tuple) and stated else 0
+    return dpi if 72 < dpi <= 1200 else 0  # 72 is what programs write that do not know

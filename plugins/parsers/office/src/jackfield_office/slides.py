@@ -141,8 +141,7 @@ def _paragraphs(shape: Element, links: Mapping[str, str]) -> str:
 
 
 def _text(paragraph: Element, links: Mapping[str, str]) -> str:
-    shown = (_shown(node, links) for node in paragraph.iter(_LINE_BREAK, _TEXT))
-    return "".join(shown).replace("\v", "\n")
+    return "".join(_shown(node, links) for node in paragraph.iter(_LINE_BREAK, _TEXT))
 
 
 def _shown(node: Element, links: Mapping[str, str]) -> str:

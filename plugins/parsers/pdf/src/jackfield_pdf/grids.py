@@ -50,6 +50,12 @@ class Grid:
         inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
         return self.cells[row][column] if inside else None
 
+    def cell_around(self, left: float, right: float, foot: float, top: float) -> int | None:
+        """Return the cell that has all of a box; None if it is not in one cell, or in one of merged places."""
+        column, row = bisect(self.xs, left), bisect(self.ys, foot)
+        inside = 0 < column < len(self.xs) and 0 < row < len(self.ys)
+        return self.cells[row - 1][column - 1] if inside and right < self.xs[column] and top < self.ys[row] else None
+
 
 def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
     """Return the tables that horizontal and vertical rules form, with at least two rows and two columns."""

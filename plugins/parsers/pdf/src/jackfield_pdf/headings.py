@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TypeVar
 
 from jackfield_pdf.edges import lines_around_text
 from jackfield_pdf.pages import Entry, Page
@@ -26,8 +24,7 @@ _NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
 _TITLE = re.compile(r"(?!\s*[ivxlc]+\s*$)(?=.*(?:[^\W\d_].*[^\W\d_]|[\u2e80-\u9fff\uac00-\ud7af]))", re.DOTALL)
 _BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
 
-_Entries = Mapping[tuple[int, str], int]
-_Key = TypeVar("_Key", float, bool)
+_Entries = Mapping[int, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class Headings:
     Attributes:
         levels: The level of each size of type that is clearly larger than most of the text.
         bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
-        entries: The levels of the titles in the outline, by page and `_key`.
+        entries: The levels of the titles in the outline, by page, and there by `_key`.
         has_code: True if type of one width sets something apart from the text.
         others: The page and text of lines that cannot be headings: headers, footers, entries of a table of contents.
     """
@@ -66,10 +63,11 @@ class Headings:
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
     """Return the looks of a document's headings."""
     lines = [line for page in pages for line in page.lines if not line.table]
-    chars = _chars_by(lambda line: _rounded(line.size), lines)
+    chars = _chars_by_size(lines)
     total = chars.total()
-    bold, mono = (_chars_by(attrgetter(style), lines)[True] for style in ("is_bold", "is_mono"))
-    entries = {(entry.page, _key(entry.title)): min(entry.level, _LOWEST) for entry in outline}
+    bold = sum(len(line.text) for line in lines if line.is_bold)
+    mono = sum(len(line.text) for line in lines if line.is_mono)
+    entries = _entries(outline)
     levels = _levels(_larger_sizes(chars), _stated_sizes(pages, entries))
     below = min(max(levels.values(), default=0) + 1, _LOWEST)
     bold_level = below if bold <= _MOST_BOLD * total else 0
@@ -82,11 +80,11 @@ def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
     return is_title and all(line.is_bold for line in lines)
 
 
-def _chars_by(key: Callable[[Line], _Key], lines: Iterable[Line]) -> Counter[_Key]:
-    """Count the characters of lines by size, or by another key."""
-    chars: Counter[_Key] = Counter()
+def _chars_by_size(lines: Iterable[Line]) -> Counter[float]:
+    """Count the characters of lines by their size."""
+    chars: Counter[float] = Counter()
     for line in lines:
-        chars[key(line)] += len(line.text)
+        chars[_rounded(line.size)] += len(line.text)
     return chars
 
 
@@ -121,10 +119,16 @@ def _stated_sizes(pages: Sequence[Page], entries: _Entries) -> dict[float, int]:
     return {size: levels.most_common(1)[0][0] for size, levels in found.items()}
 
 
+def _entries(outline: Sequence[Entry]) -> _Entries:
+    entries: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for entry in outline:
+        entries[entry.page][_key(entry.title)] = min(entry.level, _LOWEST)
+    return dict(entries)
+
+
 def _stated(entries: _Entries, text: str, page: int) -> int:
-    if not entries or len(text) > _LONGEST:
-        return 0
-    return entries.get((page, _key(text)), 0)
+    of_page = entries.get(page)
+    return of_page.get(_key(text), 0) if of_page and len(text) <= _LONGEST else 0
 
 
 def _key(title: str) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from jackfield.errors import DocParserError
+from jackfield_pdf.glyphs import Glyphs
 from jackfield_pdf.rules import shows_a_picture
 from jackfield_pdf.scans import copy_pages
 from jackfield_pdf.typeset import Line, lines_of
@@ -174,7 +175,7 @@ def _page(document: Any, number: int) -> Page | None:
     with PDFIUM:
         try:
             with closing(document[number - 1]) as page, closing(page.get_textpage()) as text_page:
-                lines = tuple(lines_of(page, text_page))
+                lines = tuple(lines_of(page, Glyphs(text_page)))
                 return Page(number, lines, is_picture=not lines and shows_a_picture(page))
         except pypdfium2.PdfiumError:
             return None

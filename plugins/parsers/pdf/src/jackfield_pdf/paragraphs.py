@@ -24,25 +24,24 @@ _NUMBERED = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]\s+\S|\d+(?:\.\d+
 _SECTION = re.compile(r"\s*\d+(?:\.\d+)+\.?\s+\S")
 _SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’)\]」』）]*$")
 # The dots that lead to a page number, rules made of signs.
-_LEADERS = re.compile(r"(?:[.\-_*—–=·…]\s?){7,}")
+_LEADERS = re.compile(r"[.\-_*—–=·…]\s?(?:[.\-_*—–=·…]\s?){6,}")
 _HYPHENATED = re.compile(rf"\b(\w++)[-\u2010]?{HYPHEN}(\w+)")
 _HYPHENS = ("-", "\u2010")
 _COMPOUND = re.compile(r"\b\w++-\w++")
-_LETTERS = str.maketrans(
-    {
-        "\ufb00": "ff",
-        "\ufb01": "fi",
-        "\ufb02": "fl",
-        "\ufb03": "ffi",
-        "\ufb04": "ffl",
-        "\ufb05": "st",
-        "\ufb06": "st",
-        "\u00ad": "",
-        # The bullets of the fonts Symbol and Wingdings, with which Word and LibreOffice write lists.
-        "\uf0b7": "•",
-        "\uf0a7": "▪",
-    }
-)
+_LETTERS = {
+    "\ufb00": "ff",
+    "\ufb01": "fi",
+    "\ufb02": "fl",
+    "\ufb03": "ffi",
+    "\ufb04": "ffl",
+    "\ufb05": "st",
+    "\ufb06": "st",
+    "\u00ad": "",
+    # The bullets of the fonts Symbol and Wingdings, with which Word and LibreOffice write lists.
+    "\uf0b7": "•",
+    "\uf0a7": "▪",
+}
+_ODD_LETTERS = re.compile(f"[{''.join(_LETTERS)}]")
 _NOTE = "[No text on {pages}, only pictures: install jackfield-ocr to read them]"
 _NEIGHBOURS = 8  # lines before and after one that show how wide its column is
 _NEAREST = 3  # lines before and after one that may be of the same paragraph
@@ -138,10 +137,10 @@ def _layout(lines: Sequence[Line], page: int, headings: Headings) -> _Layout:
 def _is_row(lines: Sequence[Line], place: int) -> bool:
     """Return True if a line stays a line of its own; one that is stretched to its neighbours' edges does not."""
     line = lines[place]
-    if _LEADERS.search(line.text):
-        return True
+    if not line.parts:
+        return _LEADERS.search(line.text) is not None
     around = lines[max(0, place - _NEAREST) : place + _NEAREST + 1]
-    return bool(line.parts) and not any(_is_text_above_or_below(line, other) for other in around)
+    return _LEADERS.search(line.text) is not None or not any(_is_text_above_or_below(line, other) for other in around)
 
 
 def _is_text_above_or_below(line: Line, other: Line) -> bool:
@@ -162,15 +161,17 @@ def _pitch(lines: Sequence[Line]) -> float:
 
 def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
     """Return True if a line begins a block; the first rule that applies decides."""
-    answers = (rule(layout, place) for rule in _RULES)
-    decided = next((answer for answer in answers if answer is not None), None)
-    return _begins_by_place(layout, place, is_second=is_second) if decided is None else decided
+    for rule in _RULES:
+        answer = rule(layout, place)
+        if answer is not None:
+            return answer
+    return _begins_by_place(layout, place, is_second=is_second)
 
 
 def _begins_alone(layout: _Layout, place: int) -> bool | None:
     """Decide about bullets, tables and entries of the outline, which never depend on other lines."""
     before, line = layout.lines[place - 1], layout.lines[place]
-    is_alone = before.table or line.table or any(layout.stated[place - 1 : place + 1])
+    is_alone = before.table or line.table or layout.stated[place - 1] or layout.stated[place]
     return True if is_alone or _BULLET.match(line.text.lstrip()) else None
 
 
@@ -183,15 +184,16 @@ def _begins_by_text(layout: _Layout, place: int) -> bool | None:
 
 
 def _begins_among_rows(layout: _Layout, place: int) -> bool | None:
-    are_rows = layout.rows[place - 1 : place + 1]
-    if not any(are_rows):
+    was_row, is_row = layout.rows[place - 1], layout.rows[place]
+    if not was_row and not is_row:
         return None
-    return not all(are_rows) or layout.step(place) >= 3 * layout.lines[place].size
+    return was_row != is_row or layout.step(place) >= 3 * layout.lines[place].size
 
 
 def _begins_section(layout: _Layout, place: int) -> bool | None:
     """Entries of a table of contents."""
-    return all(_SECTION.match(line.text) for line in layout.lines[place - 1 : place + 1]) or None
+    before, line = layout.lines[place - 1], layout.lines[place]
+    return True if _SECTION.match(line.text) and _SECTION.match(before.text) else None
 
 
 def _begins_code(layout: _Layout, place: int) -> bool | None:
@@ -392,7 +394,7 @@ def _clean(text: str, compounds: Collection[str]) -> str:
 
     if HYPHEN in text:
         text = _HYPHENATED.sub(unhyphenated, text).replace(HYPHEN, "-")
-    return _single_spaces(text.translate(_LETTERS))
+    return _single_spaces(_ODD_LETTERS.sub(lambda found: _LETTERS[found[0]], text))
 
 
 def _single_spaces(text: str) -> str:

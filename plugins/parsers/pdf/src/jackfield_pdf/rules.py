@@ -21,7 +21,10 @@ _AS_IT_IS: Matrix = (1, 0, 0, 1, 0, 0)
 
 def straight_lines(page: Any) -> list[Edge]:
     """Return the lines that a page draws along an axis, with edges of rectangles; [] if there are very many."""
-    edges = list(islice(chain.from_iterable(starmap(_edges, _paths(page))), _MOST_POINTS + 1))
+    import pypdfium2.raw as pdfium
+
+    paths = _objects(page, pdfium.FPDF_PAGEOBJ_PATH)
+    edges = list(islice(chain.from_iterable(starmap(_edges, paths)), _MOST_POINTS + 1))
     return [] if len(edges) > _MOST_POINTS else list(filter(_is_straight, edges))
 
 
@@ -29,32 +32,26 @@ def shows_a_picture(page: Any) -> bool:
     """Return True if a page has a picture."""
     import pypdfium2.raw as pdfium
 
-    return any(kind == pdfium.FPDF_PAGEOBJ_IMAGE for _, kind, _ in _objects(page))
+    return any(True for _ in _objects(page, pdfium.FPDF_PAGEOBJ_IMAGE))
 
 
-def _paths(page: Any) -> Iterator[tuple[Any, Matrix]]:
+def _objects(page: Any, kind: int) -> Iterator[tuple[Any, Matrix]]:
+    """Yield the objects of a kind on a page and in its forms, each with the matrix of its form."""
+    objects = islice(_all_objects(page), _MOST_OBJECTS)
+    return ((made, matrix) for made, of_kind, matrix in objects if of_kind == kind)
+
+
+def _all_objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
+    """Yield all objects, also the forms."""
     import pypdfium2.raw as pdfium
 
-    return ((made, matrix) for made, kind, matrix in _objects(page) if kind == pdfium.FPDF_PAGEOBJ_PATH)
-
-
-def _objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
-    """Yield the objects of a page and of its forms, each with its kind and the matrix of its form."""
-    import pypdfium2.raw as pdfium
-
-    found = islice(_objects_and_forms(page), _MOST_OBJECTS)
-    return ((made, kind, matrix) for made, kind, matrix in found if kind != pdfium.FPDF_PAGEOBJ_FORM)
-
-
-def _objects_and_forms(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
-    import pypdfium2.raw as pdfium
-
-    parents = [(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, _AS_IT_IS, 0)]
+    parents = [(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, _AS_IT_IS, 0)]
+    kind_of = pdfium.FPDFPageObj_GetType
     while parents:
         parent, count, get, matrix, depth = parents.pop()
         for place in range(min(count(parent), _MOST_OBJECTS)):
             child = get(parent, place)
-            kind = pdfium.FPDFPageObj_GetType(child)
+            kind = kind_of(child)
             yield child, kind, matrix
             if kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _DEEPEST:
                 inner = _times(_matrix(child), matrix)
@@ -70,7 +67,7 @@ def _edges(path: Any, matrix: Matrix) -> Iterator[Edge]:
     for place in range(min(pdfium.FPDFPath_CountSegments(path), _MOST_POINTS)):
         segment = pdfium.FPDFPath_GetPathSegment(path, place)
         pdfium.FPDFPathSegment_GetPoint(segment, x, y)
-        point = _moved((x.value, y.value), matrix)
+        point = _moved(x.value, y.value, matrix)
         kind = pdfium.FPDFPathSegment_GetType(segment)
         if kind == pdfium.FPDF_SEGMENT_MOVETO:
             begun = point
@@ -91,17 +88,19 @@ def _matrix(made: Any) -> Matrix:
 
 
 def _times(first: Matrix, then: Matrix) -> Matrix:
+    if then == _AS_IT_IS:
+        return first
     a, b, c, d, e, f = first
-    return (*_turned(a, b, then), *_turned(c, d, then), *_moved((e, f), then))
+    return (*_turned(a, b, then), *_turned(c, d, then), *_moved(e, f, then))
 
 
 def _turned(x: float, y: float, matrix: Matrix) -> Point:
     return x * matrix[0] + y * matrix[2], x * matrix[1] + y * matrix[3]
 
 
-def _moved(point: Point, matrix: Matrix) -> Point:
-    x, y = _turned(*point, matrix)
-    return x + matrix[4], y + matrix[5]
+def _moved(x: float, y: float, matrix: Matrix) -> Point:
+    a, b, c, d, e, f = matrix
+    return x * a + y * c + e, x * b + y * d + f
 
 
 def _is_straight(edge: Edge) -> bool:

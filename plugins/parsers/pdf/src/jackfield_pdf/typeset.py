@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise, starmap
 from typing import TYPE_CHECKING
 
 from jackfield_pdf.cells import Word, is_drawing, table_rows
+from jackfield_pdf.glyphs import Box, Glyphs, turned
 from jackfield_pdf.grids import Grid, Rule, grids_of
 from jackfield_pdf.rules import straight_lines
 from jackfield_pdf.spans import grouped
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfPage, PdfTextPage
+    from pypdfium2 import PdfPage
 
 HYPHEN = "\ufffe"
 """What PDFium writes for a hyphen at the end of a line; it joins that line with the next."""
 
-_CONTROL = re.compile(r"\r(?!\n)|(?<!\r)\n|[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")  # but line ends
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BEYOND_UCS2 = re.compile(r"[\U00010000-\U0010ffff]")
 _INK = re.compile(r"\S")
 _WORD = re.compile(r"\S+")
 _BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
 _MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
-_NAMED = re.compile(rb"|".join((_BOLD.pattern, _MONO.pattern)), re.IGNORECASE)
 _MOST_NAMED = 200  # characters; what longer lines are set in decides nothing
 _MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|\d+(?:\.\d+)+\.?)\s")
 _TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
@@ -72,56 +73,49 @@ class Line:
     table: tuple[tuple[str, ...], ...] = ()
 
 
-_Box = tuple[float, float, float, float]  # left, right, foot, top
-
-
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """A line as PDFium reports it: the places of characters, the boxes of words, the base at both ends."""
 
     text: str
     places: Sequence[int]
-    boxes: tuple[_Box, ...] = ()
+    boxes: tuple[Box, ...] = ()
     base: tuple[float, float] = (0.0, 0.0)
     size: float = 0.0
     turn: int = 0
 
 
-def lines_of(page: PdfPage, text_page: PdfTextPage) -> list[Line]:
+def lines_of(page: PdfPage, glyphs: Glyphs) -> list[Line]:
     """Return the lines of a page, in the file's order; a ruled table is one line."""
-    measured = _upright([_measured(text_page, text, places) for text, places in _texts(text_page)])
+    measured = _upright([_measured(glyphs, text, places) for text, places in _texts(glyphs)])
     # Whatever stands below each other only, is no table: on most pages no drawing is looked at.
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
     if not grids:
-        return [_line(text_page, line) for line in measured]
-    return list(_with_tables(text_page, measured, grids))
+        return [_line(glyphs, line) for line in measured]
+    return list(_with_tables(glyphs, measured, grids))
 
 
 # --- text and places ---
 
 
-def _texts(text_page: PdfTextPage) -> Iterator[tuple[str, Sequence[int]]]:
+def _texts(glyphs: Glyphs) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the lines with the positions of their characters; () if the positions are not known."""
-    raw = text_page.get_text_range()
-    text = _CONTROL.sub(" ", raw)
-    places = _places(text_page, raw)
+    places = _places(glyphs)
     start = 0
-    for line in text.split("\r\n"):
-        if line.strip():
-            yield line, places[start : start + len(line)]
+    for line in glyphs.text.split("\r\n"):
+        text = _CONTROL.sub(" ", line)
+        if text.strip():
+            yield text, places[start : start + len(line)]
         start += len(line) + 2
 
 
-def _places(text_page: PdfTextPage, text: str) -> Sequence[int]:
+def _places(glyphs: Glyphs) -> Sequence[int]:
     """Return the index of each character of the text in PDFium's count."""
-    import pypdfium2.raw as pdfium
-
-    count = text_page.count_chars()
-    if len(text) == count and max(text, default="") <= "\uffff":
-        return range(count)
+    if len(glyphs.text) == glyphs.count and not _BEYOND_UCS2.search(glyphs.text):
+        return range(glyphs.count)
     # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
-    shown = [place for place in range(count) if pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, place) >= 0]
-    *units, end = accumulate(map(_units, text), initial=0)
+    shown = glyphs.shown()
+    *units, end = accumulate(map(_units, glyphs.text), initial=0)
     return list(map(shown.__getitem__, units)) if end == len(shown) else ()
 
 
@@ -129,36 +123,22 @@ def _units(character: str) -> int:
     return 1 + (character > "\uffff")
 
 
-def _measured(text_page: PdfTextPage, text: str, places: Sequence[int]) -> _Measured:
+def _measured(glyphs: Glyphs, text: str, places: Sequence[int]) -> _Measured:
     if not places:
         return _Measured(text, ())
-    size, turn = _size(text_page, places[_middle(text)])
+    size, turn = glyphs.size(places[_middle(text)])
     # Code and raised numbers in the middle of a line are often smaller than the line.
-    size = max(size, _size(text_page, places[len(text.rstrip()) - 1])[0])
-    boxes = _boxes(text_page, places, turn)
-    first = _base(text_page, places[0], turn)
-    base = first, _base(text_page, places[-1], turn) if HYPHEN in text else first
+    size = max(size, glyphs.size(places[len(text.rstrip()) - 1])[0])
+    boxes = tuple(glyphs.boxes(places, turn))
+    first = glyphs.base(places[0], turn)
+    base = first, glyphs.base(places[-1], turn) if HYPHEN in text else first
     is_known = boxes and _are_near((*base, size, size)) and all(map(_are_near, boxes))
     return _Measured(text, places, boxes, base, size, turn) if is_known else _Measured(text, ())
 
 
-def _are_near(places: _Box) -> bool:
+def _are_near(places: Box) -> bool:
     """Return True if positions can be on a page; NaN cannot."""
-    one, two, three, four = places
-    return abs(one) < _FARTHEST and abs(two) < _FARTHEST and abs(three) < _FARTHEST and abs(four) < _FARTHEST
-
-
-def _boxes(text_page: PdfTextPage, places: Sequence[int], turn: int) -> tuple[_Box, ...]:
-    """Return the boxes of the words of a line."""
-    import pypdfium2.raw as pdfium
-
-    left, top, right, foot = ctypes.c_double(), ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
-    count = pdfium.FPDFText_CountRects(text_page, places[0], places[-1] - places[0] + 1)
-    return tuple(
-        _turned((left.value, right.value, foot.value, top.value), turn)
-        for index in range(count)
-        if pdfium.FPDFText_GetRect(text_page, index, left, top, right, foot)
-    )
+    return math.hypot(*places) < _FARTHEST
 
 
 def _middle(text: str) -> int:
@@ -166,29 +146,6 @@ def _middle(text: str) -> int:
     start = len(text) // 2
     found = _INK.search(text, start) or _INK.search(text)
     return found.start() if found else start
-
-
-def _base(text_page: PdfTextPage, index: int, turn: int) -> float:
-    """Return the height of a character's baseline; its box begins lower if it has a descender."""
-    import pypdfium2.raw as pdfium
-
-    x, y = ctypes.c_double(), ctypes.c_double()
-    pdfium.FPDFText_GetCharOrigin(text_page, index, x, y)
-    return _turned((x.value, x.value, y.value, y.value), turn)[2]
-
-
-def _size(text_page: PdfTextPage, index: int) -> tuple[float, int]:
-    """Return the visible size of the type and its rotation: some programs set everything at size 1 and scale it."""
-    import pypdfium2.raw as pdfium
-
-    matrix = pdfium.FS_MATRIX()
-    size = abs(float(pdfium.FPDFText_GetFontSize(text_page, index)))
-    if not pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        return size, 0
-    size *= math.hypot(matrix.c, matrix.d)
-    if not math.isfinite(size):
-        return size, 0
-    return size, round(2 * math.atan2(matrix.b, matrix.a) / math.pi) % 4 if matrix.b else 0
 
 
 def _upright(lines: list[_Measured]) -> list[_Measured]:
@@ -200,17 +157,10 @@ def _upright(lines: list[_Measured]) -> list[_Measured]:
     return [line if line.turn == usual else _Measured(line.text, (), turn=usual) for line in lines]
 
 
-def _turned(box: _Box, turn: int) -> _Box:
-    left, right, foot, top = box
-    for _ in range(turn):
-        left, right, foot, top = foot, top, -right, -left
-    return left, right, foot, top
-
-
-def _line(text_page: PdfTextPage, line: _Measured) -> Line:
+def _line(glyphs: Glyphs, line: _Measured) -> Line:
     if not line.boxes:
         return Line(line.text)
-    is_bold, is_mono = _style(text_page, line)
+    is_bold, is_mono = _style(glyphs, line)
     wide = HYPHEN not in line.text and _is_row(line)
     return Line(
         line.text,
@@ -221,28 +171,25 @@ def _line(text_page: PdfTextPage, line: _Measured) -> Line:
         size=line.size,
         is_bold=is_bold,
         is_mono=is_mono,
-        parts=tuple(_parts(text_page, line)) if wide else (),
+        parts=tuple(_parts(glyphs, line)) if wide else (),
     )
 
 
-def _style(text_page: PdfTextPage, line: _Measured) -> tuple[bool, bool]:
+def _style(glyphs: Glyphs, line: _Measured) -> tuple[bool, bool]:
     """Return whether a line is bold and monospaced, by the names of its fonts, because other facts are unreliable."""
     if len(line.text) > _MOST_NAMED:
         return False, False
-    name = _font(text_page, line.places[0])
-    if not _NAMED.search(name):
-        return False, False
-    others = (_font(text_page, line.places[at]) for at in (_middle(line.text), len(line.text.rstrip()) - 1))
-    names = [name, *others]
-    return all(map(_BOLD.search, names)), all(map(_MONO.search, names))
+    first = _style_of(glyphs.font(line.places[0]))
+    if not any(first):
+        return first
+    others = [_style_of(glyphs.font(line.places[at])) for at in (_middle(line.text), len(line.text.rstrip()) - 1)]
+    bold, mono = zip(first, *others, strict=True)
+    return all(bold), all(mono)
 
 
-def _font(text_page: PdfTextPage, index: int) -> bytes:
-    import pypdfium2.raw as pdfium
-
-    name = ctypes.create_string_buffer(64)
-    pdfium.FPDFText_GetFontInfo(text_page, index, name, 64, ctypes.c_int())
-    return name.value
+@lru_cache(maxsize=64)
+def _style_of(font: bytes) -> tuple[bool, bool]:
+    return _BOLD.search(font) is not None, _MONO.search(font) is not None
 
 
 # --- tables ---
@@ -254,15 +201,15 @@ def _is_row(line: _Measured) -> bool:
     return bool(wide) and not (wide == [0] and _MARK.match(line.text) is not None)
 
 
-def _is_wide(before: _Box, after: _Box, size: float) -> bool:
+def _is_wide(before: Box, after: Box, size: float) -> bool:
     return after[0] - before[1] > _TABLE_GAP * size
 
 
-def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
+def _parts(glyphs: Glyphs, line: _Measured) -> Iterator[Part]:
     """Yield the parts of a line between its wide gaps."""
     words = list(_WORD.finditer(line.text))
-    lefts = [_char_box(text_page, line, word.start())[0] for word in words]
-    rights = [_char_box(text_page, line, word.end() - 1)[1] for word in words]
+    lefts = [_char_box(glyphs, line, word.start())[0] for word in words]
+    rights = [_char_box(glyphs, line, word.end() - 1)[1] for word in words]
     gap = _TABLE_GAP * line.size
     for near in grouped(range(len(words)), lambda _, place: lefts[place] - rights[place - 1] <= gap):
         first, end = near[0], near[-1] + 1
@@ -270,12 +217,8 @@ def _parts(text_page: PdfTextPage, line: _Measured) -> Iterator[Part]:
         yield Part(text, min(lefts[first:end]), max(rights[first:end]))
 
 
-def _char_box(text_page: PdfTextPage, line: _Measured, place: int) -> _Box:
-    import pypdfium2.raw as pdfium
-
-    left, right, foot, top = ctypes.c_double(), ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
-    pdfium.FPDFText_GetCharBox(text_page, line.places[place], left, right, foot, top)
-    return _turned((left.value, right.value, foot.value, top.value), line.turn)
+def _char_box(glyphs: Glyphs, line: _Measured, place: int) -> Box:
+    return glyphs.box(line.places[place], line.turn)
 
 
 def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
@@ -296,14 +239,19 @@ def _grids(page: PdfPage, turn: int) -> list[Grid]:
     """Return the ruled tables of a page, the smallest first: one may be inside a cell of another."""
     across, down = [], []
     for (x, y), (other_x, other_y) in straight_lines(page):
-        left, right, foot, top = _turned((min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)), turn)
-        if max(map(abs, (left, right, foot, top))) > _FARTHEST:
+        box = min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)
+        if not _are_near(box):
             continue
+        left, right, foot, top = turned(box, turn) if turn else box
         if right - left > top - foot:
             across.append(Rule((foot + top) / 2, left, right))
         else:
             down.append(Rule((left + right) / 2, foot, top))
     return sorted(grids_of(across, down), key=lambda grid: (grid.xs[-1] - grid.xs[0]) * (grid.ys[-1] - grid.ys[0]))
+
+
+_Place = tuple[int | None, int]  # a grid, and a cell of it
+_OUTSIDE: _Place = None, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,17 +267,17 @@ class _Piece:
     cut: int = 0
 
 
-def _with_tables(text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]) -> Iterator[Line]:
-    grids, pieces, tables = _tables(text_page, lines, grids)
+def _with_tables(glyphs: Glyphs, lines: Sequence[_Measured], grids: Sequence[Grid]) -> Iterator[Line]:
+    grids, pieces, tables = _tables(glyphs, lines, grids)
     for line, of_line in zip(lines, pieces, strict=True):
         if tables.keys().isdisjoint(piece.grid for piece in of_line):
-            yield _line(text_page, line)
+            yield _line(glyphs, line)
         else:
-            yield from _in_pieces(text_page, line, of_line, tables)
+            yield from _in_pieces(glyphs, line, of_line, tables)
 
 
 def _in_pieces(
-    text_page: PdfTextPage, line: _Measured, pieces: Iterable[_Piece], tables: dict[int | None, list[Line]]
+    glyphs: Glyphs, line: _Measured, pieces: Iterable[_Piece], tables: dict[int | None, list[Line]]
 ) -> Iterator[Line]:
     """Yield the lines outside of tables, and each table at its first piece, where it is removed from `tables`."""
     for piece in pieces:
@@ -337,18 +285,18 @@ def _in_pieces(
             yield from tables[piece.grid]
             tables[piece.grid] = []
         else:
-            yield _beside(text_page, line, piece)
+            yield _beside(glyphs, line, piece)
 
 
 def _tables(
-    text_page: PdfTextPage, lines: Sequence[_Measured], grids: Sequence[Grid]
+    glyphs: Glyphs, lines: Sequence[_Measured], grids: Sequence[Grid]
 ) -> tuple[Sequence[Grid], list[list[_Piece]], dict[int | None, list[Line]]]:
     """Return the grids that are tables, the pieces of each line, and the tables by the numbers of their grids.
 
     The texts of a drawing belong to the table around it, if there is one.
     """
     for _ in range(_MOST_ROUNDS):
-        pieces = [list(_pieces(text_page, line, grids)) for line in lines]
+        pieces = [list(_pieces(glyphs, line, grids)) for line in lines]
         in_grids: defaultdict[int, list[_Piece]] = defaultdict(list)
         for piece in chain.from_iterable(pieces):
             if piece.grid is not None:
@@ -360,13 +308,13 @@ def _tables(
     return [], [[] for _ in lines], {}
 
 
-def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
+def _pieces(glyphs: Glyphs, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
     """Yield the parts of a line by their cells, without the white space between two."""
     near = [(number, grid) for number, grid in enumerate(grids) if any(grid.meets(*box) for box in line.boxes)]
     if not near:
         yield _Piece(line.text, None, 0, 0, len(line.text))
         return
-    fragments = [fragment for word in _WORD.finditer(line.text) for fragment in _fragments(text_page, line, word, near)]
+    fragments = [fragment for word in _WORD.finditer(line.text) for fragment in _fragments(glyphs, line, word, near)]
     for (grid, cell), group in groupby(fragments, key=lambda fragment: (fragment.grid, fragment.cell)):
         of_cell = list(group)
         first, end = of_cell[0].first, of_cell[-1].end
@@ -377,35 +325,65 @@ def _pieces(text_page: PdfTextPage, line: _Measured, grids: Sequence[Grid]) -> I
 
 
 def _fragments(
-    text_page: PdfTextPage, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
+    glyphs: Glyphs, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
 ) -> Iterator[_Piece]:
-    """Yield a word, or its parts where a rule is drawn between two characters; a word that it crosses is whole."""
-    boxes = [_char_box(text_page, line, place) for place in range(word.start(), word.end())]
+    """Yield a word, or its parts if rules divide it."""
+    boxes = glyphs.boxes(line.places[word.start() : word.end()], line.turn)
+    place = _cell_around(boxes[0], grids) if len(boxes) == 1 else None
+    if place:
+        yield _fragment(glyphs, line, word.span(), boxes, place)
+    else:
+        yield from _divided(glyphs, line, word, grids)
+
+
+def _divided(
+    glyphs: Glyphs, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
+) -> Iterator[_Piece]:
+    """Yield the parts of a word between whose characters a rule is drawn; a word that it crosses is whole."""
+    boxes = [_char_box(glyphs, line, place) for place in range(word.start(), word.end())]
     cells = [_cell_at(box, grids) for box in boxes]
     changes = [at for at in range(1, len(cells)) if cells[at] != cells[at - 1]]
     starts = [at for at in changes if word[0][at - 1] == HYPHEN or _is_apart(boxes[at - 1], boxes[at], line.size)]
     cut = int(len(starts) < len(changes))
     for first, end in pairwise([0, *starts, len(cells)]):
-        (grid, cell), _ = Counter(cells[first:end]).most_common(1)[0]
-        text, start = word[0][first:end], word.start() + first
-        left, right = min(box[0] for box in boxes[first:end]), max(box[1] for box in boxes[first:end])
-        base = _base(text_page, line.places[start], line.turn)
-        words = (Word(text, "" if first else " ", left, right, base, line.size),)
-        yield _Piece(text, grid, cell, start, start + len(text), words, cut)
+        [(place, _)] = Counter(cells[first:end]).most_common(1)
+        span = word.start() + first, word.start() + end
+        yield _fragment(glyphs, line, span, boxes[first:end], place, cut=cut)
 
 
-def _is_apart(before: _Box, box: _Box, size: float) -> bool:
+def _fragment(
+    glyphs: Glyphs, line: _Measured, span: tuple[int, int], boxes: Sequence[Box], place: _Place, *, cut: int = 0
+) -> _Piece:
+    """Return a word or a part of it, whose characters are in `boxes`."""
+    start, end = span
+    text = line.text[start:end]
+    before = "" if line.text[start - 1 : start].strip() else " "
+    base = glyphs.base(line.places[start], line.turn)
+    word = Word(text, before, min(box[0] for box in boxes), max(box[1] for box in boxes), base, line.size)
+    return _Piece(text, *place, start, end, (word,), cut)
+
+
+def _is_apart(before: Box, box: Box, size: float) -> bool:
     """Return True if there is room for a rule between two characters, or one is in another line."""
     return box[0] - before[1] > _RULE_GAP * size or before[0] - box[1] > _RULE_GAP * size
 
 
-def _cell_at(box: _Box, grids: Sequence[tuple[int, Grid]]) -> tuple[int | None, int]:
+def _cell_around(box: Box, grids: Sequence[tuple[int, Grid]]) -> _Place | None:
+    """Return the cell that has all of a box; None if a rule may cross it."""
+    for number, grid in grids:
+        if grid.meets(*box):
+            cell = grid.cell_around(*box)
+            return None if cell is None else (number, cell)
+    return _OUTSIDE
+
+
+def _cell_at(box: Box, grids: Sequence[tuple[int, Grid]]) -> _Place:
     x, y = (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
     for number, grid in grids:
         cell = grid.cell_at(x, y)
         if cell is not None:
             return number, cell
-    return None, 0
+    return _OUTSIDE
 
 
 def _table(grid: Grid, pieces: Sequence[_Piece]) -> Line | None:
@@ -436,8 +414,8 @@ def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
     return len(counts) > 1 and sum(map(any, columns)) > 1 and 2 * sum(count > 1 for count in counts) >= len(counts)
 
 
-def _beside(text_page: PdfTextPage, line: _Measured, piece: _Piece) -> Line:
+def _beside(glyphs: Glyphs, line: _Measured, piece: _Piece) -> Line:
     """Return a part of a line outside of the tables that it touches."""
-    left = _char_box(text_page, line, piece.first)[0]
-    right = _char_box(text_page, line, piece.end - 1)[1]
+    left = _char_box(glyphs, line, piece.first)[0]
+    right = _char_box(glyphs, line, piece.end - 1)[1]
     return Line(piece.text, left=left, right=right, first=line.base[0], last=line.base[1], size=line.size)

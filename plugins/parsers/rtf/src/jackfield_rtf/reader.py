@@ -426,7 +426,6 @@ _ACTIONS: dict[str, Callable[[Reader, int], None]] = {
     "intbl": Reader._enter_table,
     "cell": Reader._end_cell,
     "nestcell": Reader._end_nested_cell,
-    "nestrow": Reader._end_nested_cell,
     "trowd": Reader._begin_row,
     "clvmrg": Reader._merge_down,
     "cellx": Reader._end_definition,
