@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jackfield_assistant.plugin import agents
 from jackfield_testkit.suites import AgentSuite, AnswerSuite, PluginSuite
 
 
@@ -31,3 +32,10 @@ class TestDocQA(AnswerSuite):
 
 class TestParallelDocQA(AnswerSuite):
     component = "jackfield-assistant/parallel_doc_qa"
+
+
+def test_its_descriptors_state_their_effects_and_what_they_require() -> None:
+    assert {tuple(sorted(spec.effects)) for spec in agents()} == {("files", "network")}
+    assert {spec.name: spec.requires for spec in agents() if spec.requires != ("tool.retrieval",)} == {
+        "memo": ("tool.retrieval", "tool.storage")
+    }

@@ -12,10 +12,11 @@ import pytest
 from jackfield import create_agent
 from jackfield.agents import CancelToken
 from jackfield.errors import ConfigError, DocParserError, ModelRequestError
-from jackfield.events import ModelEvent, PluginEvent, RunEvent, RunFinished, TurnStarted
+from jackfield.events import ModelEvent, PluginEvent, PreparationProgress, RunEvent, RunFinished, TurnStarted
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_assistant import BasicDocQA, DocQAAgent, ParallelDocQA
+from jackfield_assistant.memory import RETRIEVED
 from jackfield_assistant.parallel import PROGRESS
 
 PATIENCE_S = 30
@@ -68,9 +69,15 @@ def test_each_part_is_read_and_what_they_say_is_before_the_passages(book: str) -
     assert [data["done"] for data in told] == list(range(1, len(told) + 1))
     assert {data["of"] for data in told} == {len(told)}
     assert len(told) >= PARTS
+    (found,) = (event.data for event in events if isinstance(event, PluginEvent) and event.name == RETRIEVED)
+    assert found["documents"] == 1
+    assert [source.location for source in stream.result.sources] == ["book.md"]
+    assert any(isinstance(event, PreparationProgress) for event in events)
     assert isinstance(agent.llm, ScriptedModel)
     system = agent.llm.requests[-1].messages[0].get_text_content()
-    assert "Panel 3: 30" in system.split("Panel 3 has")[0]
+    before, passage, _ = system.partition("Panel 3 has")
+    assert "Panel 3: 30" in before
+    assert passage, "the passages of the search are gone"
     assert {(event.agent, event.depth) for event in events if isinstance(event, RunEvent)} == {("reader", 1)}
     assert stream.result.usage.total_tokens == 2 * (len(told) + 1)
 

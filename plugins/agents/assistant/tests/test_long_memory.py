@@ -58,6 +58,10 @@ def test_calls_that_failed_or_cannot_be_read_kept_nothing() -> None:
     )
     broken = call("{{{", "the arguments must be one JSON object", "3", "ToolArgumentError")
     assert kept_in([*good, *bad, *broken]) == {"a": "1"}
+    looks = [call(f'{{"operate": "{one}", "key": "a"}}', "1", str(n)) for n, one in enumerate(("get", "scan"), start=4)]
+    assert kept_in([*good, *looks[0], *looks[1]]) == {"a": "1"}, "only `delete` deletes"
+    gone = call('{"operate": "delete", "key": "/a"}', "Deleted.", "6")
+    assert kept_in([*good, *gone, *gone]) == {}
 
 
 def test_a_long_conversation_is_cut_for_the_model_and_nothing_kept_is_lost(tmp_path: Path) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 
-from jackfield import tool
+from jackfield import FnCallAgent, tool
 from jackfield.agents import CancelToken
 from jackfield.errors import ConfigError
 from jackfield.events import ModelEvent
-from jackfield.messages import FUNCTION
+from jackfield.messages import FUNCTION, FunctionCall
 from jackfield.request import ChatRequest
-from jackfield.testing import ScriptedModel, answer
+from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_math import TIRMathAgent
 from jackfield_testkit.records import MemoryStore, interrupted
 
@@ -97,6 +98,24 @@ def test_code_that_needs_approval_waits_for_it_in_another_run() -> None:
     agent, _ = solver(BLOCK, "Done.", tools=[guarded], approve=lambda call, _: not asked.append(call.name))
     assert results(agent.ask("How much?").messages) == ["ran print(1)\n"]
     assert asked == ["run_code"]
+    agent, _ = solver(BLOCK, "Done.", tools=[guarded], approve=lambda call, _: False)
+    assert results(agent.ask("How much?", approve=lambda call, _: True).messages) == ["ran print(1)\n"], (
+        "the run's wins"
+    )
+
+
+def test_code_that_an_agent_above_allows_only_after_asking_is_asked_about() -> None:
+    asked: list[str] = []
+    agent, _ = solver(BLOCK, "I cannot.", name="solver", description="Computes.")
+    boss = ScriptedModel([calls(("solver", {"request": "How much?"})), answer("No.")])
+
+    def refuse(call: FunctionCall, _: object) -> bool:
+        asked.append(call.name)
+        return False
+
+    rules: Any = {"allow": ["solver"], "by": refuse}
+    assert FnCallAgent([agent.as_tool()], boss, approve=rules).ask("How much?").text == "No."
+    assert asked == ["run_code"]
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -133,12 +152,14 @@ def test_a_cancelled_run_leaves_no_call_open() -> None:
     @tool(name="run_code", description="Runs code.")
     async def cancelling(code: str) -> str:
         cancel.cancel()
-        raise AssertionError(code) from None
+        await asyncio.sleep(60)
+        raise AssertionError(code)
 
     agent, _ = solver(BLOCK, "Done.", tools=[cancelling])
     result = agent.ask("How much?", cancel=cancel)
     assert result.stop_reason == "cancelled"
-    assert len(results(result.messages)) == 1
+    (told,) = results(result.messages)
+    assert "AssertionError" not in told, "it ends during the call"
 
 
 def test_one_tool_is_needed() -> None:
@@ -148,7 +169,8 @@ def test_one_tool_is_needed() -> None:
 
 def test_stop_words_of_the_caller_hold_besides_its_own_and_calls_have_ids_of_their_own() -> None:
     agent, model = solver(BLOCK, BLOCK, "It is \\boxed{1}.", prompts={"solve": "Compute."})
-    result = agent.ask("How much?", config={"temperature": 0.5})
+    result = agent.ask("How much?", config={"temperature": 0.5, "stop": ["END"]})
+    assert all({"END", "```output"} <= set(request.config.stop) for request in model.requests)
     assert [request.config.temperature for request in model.requests] == [0.5] * 3
     assert model.requests[0].messages[0].content == "Compute."
     ids = [message.function_id for message in result.messages if message.function_call]

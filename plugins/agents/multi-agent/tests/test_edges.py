@@ -11,7 +11,7 @@ import pytest
 
 from jackfield import Agent, BasicAgent, FnCallAgent, Message, tool
 from jackfield.agents import CancelToken
-from jackfield.events import ModelEvent, PluginEvent, ResponseReplaced
+from jackfield.events import HandedOff, ModelEvent, PluginEvent, ResponseReplaced
 from jackfield.messages import ContentItem, FunctionCall
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
@@ -26,6 +26,7 @@ from jackfield_multi_agent import (
     group_config,
 )
 from jackfield_multi_agent.transcript import Transcript
+from jackfield_testkit.installed import plain_host
 from jackfield_testkit.records import MemoryStore
 
 CJK = re.compile("[\u4e00-\u9fff]")
@@ -187,6 +188,12 @@ def test_a_member_in_a_dict_has_its_description_and_its_files(tmp_path: Path) ->
     assert all("On a boat." in text and "In a shop." not in text for text in shown), "an argument comes first"
 
 
+def test_members_in_a_dict_find_the_plugins_that_the_group_finds() -> None:
+    members = [{"name": "seller"}, {"name": "reader", "knowledge_files": ["a.txt"]}, {"name": "Ada", "is_human": True}]
+    group = GroupChat({"agents": members}, "round_robin", ScriptedModel([]), host=plain_host())
+    assert all(member.host is group.host for member in group.agents)
+
+
 def test_prompts_of_a_group_are_those_of_its_host() -> None:
     llm = ScriptedModel([answer("[STOP]")])
     GroupChat(two(), llm=llm, prompts={"host": "Pick one."}).ask("Hello")
@@ -205,6 +212,14 @@ def test_what_a_router_spends_on_its_search_counts(tmp_path: Path) -> None:
 
 
 # --- designs ---
+
+
+@pytest.mark.parametrize("kind", [GroupChatCreator, HumanSimulator])
+def test_options_and_the_language_of_a_run_reach_the_model(kind: Any) -> None:
+    llm = ScriptedModel([answer("[]")])
+    kind(llm=llm).run_nonstream("A ship, please", config={"temperature": 0.25}, lang="zh")
+    (request,) = llm.requests
+    assert (request.config.temperature, request.lang) == (0.25, "zh")
 
 
 @pytest.mark.parametrize("text", ["", "Sorry."])
@@ -263,3 +278,52 @@ def test_others_see_what_was_said_and_attachments_that_they_may_open(
     assert [item.value for item in message.items if item.text is None and item.value in said] == [
         item.value for item in message.items if item.file
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "speaker"),
+    [
+        (Message("assistant", "Hi", name="al"), "al"),
+        (Message("assistant", "Hi", name="stranger"), "stranger"),
+        (Message("assistant", "Hi"), ""),
+        (Message("assistant", "", function_call=FunctionCall("f", "{}")), "al"),
+        (Message("assistant", "", function_call=FunctionCall("f", "{}"), name="stranger"), "stranger"),
+        (Message("user", "Hi", name="bo"), "bo"),
+        (Message("user", "Hi"), ""),
+    ],
+)
+def test_a_message_is_that_of_the_name_on_it_and_a_call_must_be_somebodys(message: Message, speaker: str) -> None:
+    assert Transcript(["al", "bo"], [])._speaker(message) == speaker
+
+
+def test_with_one_agent_all_answers_without_a_name_are_its() -> None:
+    transcript = Transcript(["al"], [])
+    assert transcript._speaker(Message("assistant", "Hi")) == "al"
+    assert transcript._speaker(Message("assistant", "Hi", name="stranger")) == "stranger"
+
+
+@pytest.mark.parametrize("name", [None, "panel"])
+def test_speeches_are_handed_on_from_the_chat_and_then_from_speaker_to_speaker(name: str | None) -> None:
+    members = [BasicAgent(llm=ScriptedModel(lambda _: answer("Hi.")), name=one) for one in ("al", "bo")]
+    chat = GroupChat(members, "round_robin", name=name, max_round=2)
+    handed = [event for event in chat.stream("Talk.") if isinstance(event, HandedOff)]
+    assert [(event.by, event.to) for event in handed] == [(name or "GroupChat", "al"), ("al", "bo")]
+
+
+def test_kinds_that_can_be_resumed_say_so() -> None:
+    for kind in (GroupChat, GroupChatAutoRouter, GroupChatCreator, HumanSimulator, DialogueSimulator, Router):
+        assert kind.resumable is True
+
+
+def test_lines_have_the_speaker_and_empty_messages_have_none() -> None:
+    transcript = Transcript(["al", "bo"], [])
+    for message in (
+        Message("user", "Hi"),
+        Message("assistant", " Yes. ", name="al"),
+        Message("assistant", "", name="bo"),
+        Message("assistant", "", name="bo", function_call=FunctionCall("f", "{}")),
+        Message("function", "3", name="f"),
+    ):
+        transcript.add(message)
+    assert transcript.lines == ["Hi", "al: Yes."]
+    assert transcript.last_speaker == "bo"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield import BasicAgent, FnCallAgent, FunctionCall, Message, create_agent, tool
+from jackfield.agents import Agent, Event, Run
 from jackfield.errors import ConfigError, PluginError
-from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, TextDelta
+from jackfield.events import HandedOff, ModelEvent, PluginEvent, RunEvent, RunFinished, TextDelta
 from jackfield.messages import FUNCTION, ContentItem
 from jackfield.request import ChatRequest
 from jackfield.testing import Script, ScriptedModel, answer, calls
@@ -76,6 +77,17 @@ def test_the_host_chooses_and_what_it_costs_counts() -> None:
     assert "Hello\nbo: I am bo." in prompt
 
 
+def test_options_of_a_run_are_for_the_agents_and_not_for_the_host_that_chooses() -> None:
+    llm, al = host("al", "[STOP]"), says("al")
+    group = GroupChat([al, says("bo")], llm=llm)
+    group.ask("Hello", config={"temperature": 0.25})
+    assert [request.config.temperature for request in requests(al)] == [0.25]
+    assert [request.config.temperature for request in llm.requests] == [None, None]
+    chooses = GroupChatAutoRouter(llm=host("al"), agents=group.agents)
+    assert chooses.ask("Hello", config={"temperature": 0.5}).text == "al"
+    assert [request.config.temperature for request in requests(chooses)] == [0.5], "here it is the agent that is asked"
+
+
 @pytest.mark.parametrize("text", ["zoe", "", "al or bo", "alabama"])
 def test_a_host_that_names_nobody_is_replaced_by_the_order(text: str) -> None:
     stream = GroupChat([says("al"), says("bo")], llm=host(text), max_round=1).stream("Hello")
@@ -109,11 +121,17 @@ def test_a_name_in_an_answer_is_a_whole_one() -> None:
     assert named("小塘应该发言", ["al", "小塘"]) == "小塘"
     assert named("al-ice", ["al", "ice"]) is None
     assert named("Al Jones", ["Al", "Al Jones"]) == "Al Jones"
+    assert named("It is the turn of Al Jones now", ["Al", "Al Jones"]) == "Al Jones"
+    assert named("It is the turn of Al Jones now", ["Al Jones", "Al"]) == "Al Jones"
+    assert named("It is the turn of Al Bo now", ["Bo", "Al Bo"]) == "Al Bo"
+    assert named("Al Jones, or Bo", ["Al", "Al Jones", "Bo"]) is None
 
 
 def test_those_who_are_mentioned_speak_first_in_that_order() -> None:
     chat = GroupChat([says("al"), says("alice"), says("bo")], "round_robin", max_round=3)
     assert speakers(chat.ask("@bo and @alice?").messages) == ["bo", "alice", "bo"]
+    begun = [Message("user", "@bo?"), Message("assistant", "@alice, wait.", name="al")]
+    assert speakers(chat.ask(begun).messages)[:1] == ["bo"], "only the user's question counts"
     run = list(chat.run("Hello", mentioned_agents_name=["alice"], need_batch_response=False))[-1]  # type: ignore[call-arg]
     assert speakers(run) == ["alice"]
     with pytest.raises(ConfigError, match="is named 'alise'; did you mean 'alice'"):
@@ -195,6 +213,8 @@ def test_what_is_said_without_a_name_at_the_turn_of_a_person_is_theirs() -> None
         assert (speakers(result.messages), result.stop_reason) == (spoke, "input_needed")
         history = result.history
     assert "Carla: I agree." in requests(chat.agents[2])[0].messages[-1].get_text_content()
+    other = chat.ask(Message("user", "I disagree.", name="Dora"), history=history)
+    assert (speakers(other.messages), other.stop_reason) == ([], "input_needed"), "it is still the turn of Carla"
 
 
 def test_the_opening_question_is_nobodys() -> None:
@@ -228,6 +248,32 @@ def test_a_call_that_needs_approval_pauses_the_chat_and_goes_on_with_its_agent()
         [], history=paused.history, resume=dict.fromkeys(paused.waiting, True)
     )
     assert [message.content for message in result.messages] == ["deleted", "Gone.", "I am al."]
+
+
+class Notes(Agent):
+    """Notes with which decisions about calls it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(name="bo")
+        self.decisions: list[tuple[bool, dict[str, Any]]] = []
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        self.decisions.append((run.resume, dict(run.answers)))
+        yield RunFinished("finished", (Message("assistant", "I am bo.", name="bo"),), run.start.spent.usage)
+
+
+def test_an_approval_is_for_the_calls_that_waited_and_no_later_speaker_gets_it() -> None:
+    @tool(name="delete", description="Deletes.", needs_approval=True)
+    def delete() -> str:
+        return "deleted"
+
+    def chat(script: Script) -> GroupChat:
+        return GroupChat([says("al", script, [delete]), bo], "round_robin", max_round=2)
+
+    bo = Notes()
+    paused = chat([calls(("delete", {}))]).ask("Go")
+    result = chat([answer("Gone.")]).ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
+    assert (result.text, bo.decisions) == ("I am bo.", [(False, {})])
 
 
 def test_what_another_agent_called_before_it_handed_the_conversation_over_is_nobodys_here() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from jackfield import Agent, FnCallAgent, Message, sync, tool
+from jackfield.agents import Run
 from jackfield.errors import ConfigError
 from jackfield.request import ChatRequest
 from jackfield.stores import RUNNING
@@ -53,6 +54,17 @@ def by_chance(store: MemoryStore) -> Agent:
     return GroupChat([member("al"), member("bo")], "random", max_round=3, seed=1, store=store)
 
 
+class Mentioning(GroupChat):
+    """Begins with two agents, as if the question mentioned them."""
+
+    def first_speakers(self, run: Run) -> list[str]:
+        return super().first_speakers(run) or ["bo", "al"]
+
+
+def by_mention(store: MemoryStore) -> Agent:
+    return Mentioning([member("al"), member("bo")], "round_robin", max_round=3, store=store)
+
+
 def with_a_person(store: MemoryStore) -> Agent:
     return GroupChat([member("al"), UserAgent(name="me")], "round_robin", max_round=3, store=store)
 
@@ -77,7 +89,9 @@ def designed(store: MemoryStore) -> Agent:
     return GroupChatCreator(llm=ScriptedModel(lambda _: answer(design)), store=store)
 
 
-@pytest.mark.parametrize("make", [hosted, by_chance, with_a_person, group_in_a_group, routed, dialogue, designed])
+@pytest.mark.parametrize(
+    "make", [hosted, by_chance, by_mention, with_a_person, group_in_a_group, routed, dialogue, designed]
+)
 def test_a_conversation_that_ended_at_any_write_goes_on_and_asks_nobody_again(
     make: Callable[[MemoryStore], Agent],
 ) -> None:

@@ -22,6 +22,7 @@ from jackfield_multi_agent import (
     UserAgent,
     group_config,
 )
+from jackfield_multi_agent.plugin import agents
 
 
 def says(name: str, *texts: str) -> BasicAgent:
@@ -53,6 +54,22 @@ def test_no_words_of_an_answer_are_a_choice(text: str) -> None:
     assert (result.text, result.path) == (text, ("Router",))
 
 
+def test_a_router_knows_that_its_passages_are_a_part_of_its_files(tmp_path: Path) -> None:
+    parts = [f"# Valve {n}\n\n" + f"Valve {n} opens at {n} bar. " * 10 for n in range(60)]
+    (tmp_path / "manual.md").write_text("\n\n".join(parts), encoding="utf-8")
+    llm = ScriptedModel([answer("33 bar")])
+    rag = {"max_ref_token": 300, "chunk_size": 60}
+    own = Router(llm=llm, agents=[says("math", "It is 4.")], files=[str(tmp_path / "manual.md")], rag_cfg=rag)
+    own.ask("When does valve 33 open?")
+    (system, _) = (message.get_text_content() for message in llm.requests[0].messages)
+    assert "Valve 33 opens at 33 bar." in system
+    assert "Only a part of the documents is shown" in system
+
+
+def test_only_the_router_reads_documents_by_itself() -> None:
+    assert {spec.name: spec.effects for spec in agents() if spec.effects} == {"router": {"files", "network"}}
+
+
 @pytest.mark.parametrize("label", ["多模态助手", "Image Assistant", "🤖"])
 def test_agents_of_any_name_can_be_chosen(label: str) -> None:
     chosen = Router(llm=ScriptedModel([]), agents=[says(label, "Here."), says("art", "Blue.")])
@@ -71,10 +88,12 @@ def test_a_router_answers_from_its_own_files(tmp_path: Path) -> None:
     for options in ({}, {"rag_cfg": {"max_ref_token": 100}}):
         own = router([answer("3 euros")], files=files, **options)
         assert own.ask("What does tea cost?").text == "3 euros"
+        assert list(own.files) == ([] if options else files), "a file that is searched is not sent as well"
         assert isinstance(own.llm, ScriptedModel)
         sent = own.llm.requests[0].messages
         assert "Tea costs 3 euros" in "".join(message.get_text_content() for message in sent)
         assert ("passages from your documents" in sent[0].get_text_content()) == bool(options)
+        assert "Only a part of the documents" not in sent[0].get_text_content()
     with pytest.raises(ConfigError, match="chunk_siz"):
         router([], rag_cfg={"chunk_siz": 3})
 
@@ -177,7 +196,9 @@ def test_a_dialogue_ends_after_its_rounds_and_at_limits() -> None:
         return DialogueSimulator(human(*['["more?"]'] * 9), says("helper", *"123456789"), max_round=2, **options)
 
     assert [message.content for message in dialogue().ask("Hi").messages] == ["1", "more?", "2", "more?"]
-    assert dialogue(limits={"tokens": 3}).ask("Hi").stop_reason == "token_limit"
+    limited = dialogue(limits={"tokens": 3}).ask("Hi")
+    assert limited.stop_reason == "token_limit"
+    assert limited.path == ("DialogueSimulator", "helper", "user"), "no further speech begins"
     for options in ({}, {"user_agent": says("a")}, {"user_agent": says("a"), "assistant_agent": says("a")}):
         with pytest.raises(ConfigError):
             DialogueSimulator(**options)

@@ -82,3 +82,12 @@ def test_another_format_can_be_asked_for() -> None:
     chat, model = agent("Hello.", extra_generate_cfg={"fncall_prompt_type": "nous"})
     chat.ask("Hi")
     assert "<tool_call>" in model.requests[0].messages[0].get_text_content()
+
+
+def test_a_model_that_was_set_to_its_own_calls_is_shown_the_pattern_all_the_same() -> None:
+    chat, model = agent(CALL, ANSWER)
+    model.config = model.config.model_copy(
+        update={"generate_cfg": model.config.generate_cfg.merged({"use_raw_api": True})}
+    )
+    assert chat.ask("Double 21.").text == "It is 42."
+    assert "Action Input: the arguments of the tool" in model.requests[0].messages[0].get_text_content()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from jackfield import Message, create_agent
 from jackfield.agents import Agent, CancelToken
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.events import HandedOff, ModelEvent, RunFinished, TextDelta
+from jackfield.events import HandedOff, ModelEvent, ModelFinished, RunFinished, TextDelta
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer
 from jackfield_testkit.installed import plain_host
@@ -50,6 +52,11 @@ def system_of(agent: Any, number: int = 0) -> str:
         ("第一章 茶\n一、绿茶\n第二章 咖啡", ["第一章 茶", "第二章 咖啡"]),
         ("引言\n　　背景\n正文", ["引言", "正文"]),
         ("Tea\n\t\tGreen\n  Black\nCoffee", ["Tea", "Coffee"]),
+        ("Tea\n\tGreen\nCoffee", ["Tea", "Coffee"]),
+        ("引言\n　背景\n正文", ["引言", "正文"]),
+        ("Tea\n Coffee\n\u00a0\u00a0Beans", ["Tea", "Coffee"]),  # one space is a slip
+        ("  I. Tea\n    1. Green\n  II. Coffee", ["I. Tea", "II. Coffee"]),
+        ("\tTea\n\t\tGreen\n\tCoffee", ["Tea", "Coffee"]),
         ("**Tea**\nCoffee", ["Tea", "Coffee"]),
         ("# Tea\nA leaf.", ["Tea"]),
         ("# Drinks\n\n## Tea\n- Green\n- Black\n## Coffee\n### Beans", ["Tea", "Coffee"]),
@@ -85,7 +92,8 @@ def test_a_whole_text_is_its_outline_and_each_section() -> None:
         ("writer", "Bean."),
     ]
     assert result.text == "Leaf.\n\nBean."
-    assert [event.to for event in events if isinstance(event, HandedOff)] == ["outliner", "writer", "writer"]
+    passed_on = [(event.by, event.to) for event in events if isinstance(event, HandedOff)]
+    assert passed_on == [("WriteFromScratch", "outliner"), ("outliner", "writer"), ("writer", "writer")]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("Leaf.Bean.")
     assert "section 1 of the text" in system_of(agent, 1)
     assert "Stop before this section begins: II. Coffee" in system_of(agent, 1)
@@ -107,11 +115,13 @@ def test_an_outline_of_nothing_and_limits_end_it_with_what_there_is() -> None:
 def test_material_is_summarised_for_the_outline_within_the_limits_of_the_whole() -> None:
     def written(*texts: str, **limits: int) -> tuple[WriteFromScratch, Any]:
         agent = WriteFromScratch(llm=ScriptedModel([answer(text) for text in texts]), limits=limits)
-        return agent, agent.run_nonstream("Write.", knowledge="All about tea.")  # type: ignore[call-arg]
+        config = {"temperature": 0.25}
+        return agent, agent.run_nonstream("Write.", knowledge="All about tea.", config=config)  # type: ignore[call-arg]
 
     agent, response = written("Tea.", "I. Tea", "Leaf.")
     assert [message.name for message in response] == ["outliner", "writer"]
     assert response.usage.total_tokens == 6
+    assert [request.config.temperature for request in agent.llm.requests] == [0.25] * 3  # type: ignore[union-attr]
     assert ["All about tea." in system_of(agent, number) for number in (1, 2)] == [False, True]
     agent, _ = written("", "I. Tea", "Leaf.")
     assert "All about tea." in system_of(agent, 1), "without a summary, the outline is made from all of it"
@@ -121,6 +131,28 @@ def test_material_is_summarised_for_the_outline_within_the_limits_of_the_whole()
     cancel = CancelToken()
     cancel.cancel()
     assert agent.run_nonstream("Write.", knowledge="x", cancel=cancel).stop_reason == "cancelled"  # type: ignore[call-arg]
+
+
+class Waits(ScriptedModel):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        await asyncio.Event().wait()
+        yield ModelFinished("stop")
+
+
+def test_a_time_limit_ends_it_while_the_material_is_summarised() -> None:
+    agent = WriteFromScratch(llm=Waits([]), limits={"seconds": 0.05})
+    stopped = agent.run_nonstream("Write.", knowledge="All about tea.")  # type: ignore[call-arg]
+    assert (stopped.stop_reason, len(stopped)) == ("time_limit", 0)
+
+
+def test_what_the_search_for_an_article_used_counts(tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("Tea came to Assam in 1823.\n", encoding="utf-8")
+    llm = ScriptedModel([answer('{"keywords_en": ["tea"]}'), answer("In 1823.")])
+    agent = ArticleAgent(
+        llm=llm, files=[str(tmp_path / "tea.md")], rag_cfg={"rag_keygen_strategy": "GenKeyword"}, limits={"tokens": 100}
+    )
+    result = agent.ask("When did tea come to Assam?")
+    assert (len(llm.requests), result.text, result.usage.total_tokens) == (2, "In 1823.", 4)
 
 
 def test_one_section_and_the_rest_of_a_text_are_written_in_its_language() -> None:
@@ -151,6 +183,34 @@ def test_an_article_is_written_from_documents(tmp_path: Path) -> None:
     assert agent.llm.requests[1].messages[-1].get_text_content().startswith("Summarise the main points")  # type: ignore[union-attr]
     assert "Tea in Assam." in system_of(agent, 2)
     assert "Tea came to Assam in 1823." in system_of(agent, 3)
+
+
+@pytest.fixture
+def manual(tmp_path: Path) -> str:
+    """A file far longer than what a request shows of it."""
+    parts = [f"# Valve {n}\n\n" + f"Valve {n} opens at {n} bar. " * 10 for n in range(60)]
+    (tmp_path / "manual.md").write_text("\n\n".join(parts), encoding="utf-8")
+    return str(tmp_path / "manual.md")
+
+
+RAG: dict[str, Any] = {"max_ref_token": 300, "chunk_size": 60}
+
+
+@pytest.mark.parametrize("full_article", [False, True])
+@pytest.mark.parametrize("is_attached", [False, True])
+def test_the_model_sees_passages_of_a_long_file_and_knows_it(
+    manual: str, is_attached: bool, full_article: bool
+) -> None:
+    llm = ScriptedModel(lambda _: answer("I. Valves"))
+    agent = ArticleAgent(llm=llm, files=[] if is_attached else [manual], rag_cfg=RAG)
+    question = Message("user", [{"text": "When does valve 33 open?"}, *([{"file": manual}] if is_attached else [])])
+    agent.run_nonstream([question], full_article=full_article)  # type: ignore[call-arg]
+    for request in llm.requests:
+        texts = [message.get_text_content() for message in request.messages]
+        assert sum(map(len, texts)) < 5000
+    assert "Valve 33 opens at 33 bar." in system_of(agent, -1)
+    assert "Only a part of the documents is shown" in system_of(agent, -1)
+    assert ("manual.md" in llm.requests[-1].messages[-1].get_text_content()) == is_attached
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,6 +253,18 @@ def test_an_interrupted_text_goes_on_and_no_part_is_written_twice(kind: str, tmp
             assert [message.content for message in resumed.messages] == [message.content for message in whole]
             assert resumed.usage == whole.usage
             assert len(store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
+
+
+def test_a_resumed_article_still_knows_that_it_sees_a_part(manual: str) -> None:
+    def script(request: ChatRequest) -> list[ModelEvent]:
+        return answer(f"Words {'Only a part' in request.messages[0].get_text_content()}.")
+
+    def ask(store: MemoryStore) -> Agent:
+        return ArticleAgent(llm=ScriptedModel(script), store=store, files=[manual], rag_cfg=RAG)
+
+    for store in interrupted(lambda store: ask(store).run_nonstream("When does valve 33 open?")):
+        for run_id in store.kept:
+            assert ask(store).resume(run_id).text == "Words True."
 
 
 CJK = re.compile("[\u4e00-\u9fff]")

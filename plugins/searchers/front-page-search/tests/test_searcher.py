@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
-from jackfield.retrieval import Chunk, Corpus, Hit
+from jackfield.retrieval import Chunk, Corpus, Hit, Where
 from jackfield_documents import fuse
 from jackfield_front_page_search.searcher import FrontPageSearcher
 
@@ -86,6 +86,19 @@ def test_of_very_many_documents_nothing_is_found_and_the_rest_is_not_read() -> N
 
     assert search(OnDisk(Watched(chunks)), documents=5) == []
     assert len(search(corpus_of(*[[1]] * 5), documents=5)) == 5
+
+
+def test_only_documents_that_a_filter_selects_are_counted_and_share_a_request() -> None:
+    corpus = corpus_of([10, 10], [10, 10], [10, 10])
+    searcher = FrontPageSearcher(max_ref_token=80, documents=2)
+    selected = {("z",): ["z0", "z1"], ("z", "x"): ["z0", "x0", "z1", "x1"], ("z", "y", "x"): []}
+    for documents, ids in selected.items():
+        where = Where.parse({"path": list(documents)})
+        hits = asyncio.run(searcher.search("anything", corpus, limit=9, where=where))
+        assert [hit.chunk.id for hit in hits] == ids
+        assert [hit.ranks for hit in hits] == [{"front_page_search": rank} for rank in range(1, len(ids) + 1)]
+        assert all(math.isinf(hit.score) for hit in hits) == (len(documents) != 2)
+    assert asyncio.run(searcher.search("anything", corpus, limit=9)) == [], "as if there had been no filter"
 
 
 @given(

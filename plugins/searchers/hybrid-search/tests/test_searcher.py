@@ -7,17 +7,19 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, PluginNotFoundError
+from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, PluginNotFoundError, ToolServiceError
 from jackfield.plugins import PluginHost, SearcherSpec, hook
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where, make_searcher
 from jackfield.settings import Settings
-from jackfield_documents import failures_noted, fuse
+from jackfield_documents import Shelf, failures_noted, fuse
 from jackfield_hybrid_search.searcher import HybridSearcher
 from jackfield_testkit.dashscope import FakeDashScope
 
@@ -78,13 +80,21 @@ class Reranker(Searcher):
         if unknown := cfg and cfg.keys() - {"searcher", "searcher_settings", "model"}:
             raise ConfigError(f"unknown setting {unknown}")
         self.host = host
+        self.filters: list[Where | None] = []
+        self.closed = 0
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+        self.filters.append(where)
         inner = make_searcher(self.cfg["searcher"], self.cfg["searcher_settings"], host=self.host)
         found = await inner.search(query, corpus, limit=50, where=where)
         if self.cfg.get("model") == "away":
             raise ModelConnectionError("no route to the model", backend="m")
+        if self.cfg.get("model") == "down":
+            raise ToolServiceError("no route to the model")
         return [Hit(hit.chunk, float(at), {**hit.ranks, "turned": at}) for at, hit in enumerate(found, 1)][::-1][:limit]
+
+    async def aclose(self) -> None:
+        self.closed += 1
 
 
 class Plugin:
@@ -166,6 +176,21 @@ def test_equal_scores_are_in_the_order_of_the_corpus_and_not_of_names(make: Make
     assert [hit.chunk.source for hit in fuse({"fixed": hits[1:], "other": hits[:1]})] == ["a", "b"]
 
 
+def test_an_index_on_disk_is_not_read_to_order_its_documents(make: Make, tmp_path: Path) -> None:
+    class Unread(tuple[Chunk, ...]):
+        def __iter__(self) -> Iterator[Chunk]:
+            raise AssertionError("all chunks are read")
+
+    @dataclass(frozen=True)
+    class Kept(Corpus):
+        shelf: Shelf | None = None
+        content_hash = "1"
+
+    corpus = Kept(Unread(CHUNKS), Shelf(tmp_path, "1"))
+    hits = asyncio.run(make(searchers=[fixed(1), other(0)]).search("anything", corpus, limit=9))
+    assert [hit.chunk.source for hit in hits] == ["a", "b"], "in the order of their paths, as the index has them"
+
+
 def test_each_searcher_is_asked_for_as_many_whatever_the_limit(make: Make) -> None:
     made = make(searchers=[fixed(1, 2, 3), other(1)], candidates=2)
     assert len(search(made, 1)) == 1
@@ -218,8 +243,9 @@ def test_what_is_not_installed_is_an_error_although_others_are(make: Make) -> No
         search(make(searchers=[fixed(1), "no_such_searcher"]))
 
 
-def test_if_the_reranker_fails_the_order_is_that_of_the_others_and_that_is_said(make: Make) -> None:
-    made = make(searchers=[fixed(1, 2)], rerank={"name": "turned", "model": "away"})
+@pytest.mark.parametrize("model", ["away", "down"])
+def test_if_the_reranker_fails_the_order_is_that_of_the_others_and_that_is_said(make: Make, model: str) -> None:
+    made = make(searchers=[fixed(1, 2)], rerank={"name": "turned", "model": model})
     with failures_noted() as failures:
         assert [hit.chunk.id for hit in search(made)] == ["id1", "id2"]
     assert failures == ["nothing was reranked, because the reranker failed: no route to the model"]
@@ -235,6 +261,19 @@ def test_a_reranker_has_the_last_word(make: Make) -> None:
     hits = search(make(searchers=[fixed(1, 2, 3), other(2)], rerank={"name": "turned", "model": "m"}), limit=2)
     assert [hit.chunk.id for hit in hits] == ["id3", "id1"]
     assert dict(hits[0].ranks) == {"fixed": 3, "turned": 3, "hybrid_search": 1}
+
+
+def test_a_reranker_gets_the_filter_and_is_prepared_and_closed_alone(make: Make) -> None:
+    reports: list[tuple[int, int]] = []
+    made: Any = make(searchers=[fixed(1), other(2)], rerank="turned")
+    where = Where.parse({"path": "a"})
+    asyncio.run(made.search("anything", CORPUS, limit=3, where=where))
+    assert made._searchers["turned"].filters == [where]
+    asyncio.run(made.prepare(CORPUS, on_progress=lambda done, total: reports.append((done, total))))
+    assert reports == [(20, 20)]
+    assert made._searchers.keys() == {"turned"}, "what is reranked is the reranker's to prepare"
+    asyncio.run(made.aclose())
+    assert made._searchers["turned"].closed == 1
 
 
 def test_the_reranker_of_dashscope_is_such_a_searcher(make: Make) -> None:

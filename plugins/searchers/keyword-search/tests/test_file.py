@@ -6,7 +6,9 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,6 +74,14 @@ def test_an_index_that_is_changed_is_what_a_new_one_would_be(
         ).search(["tide flood"], 20)
 
 
+@pytest.mark.parametrize(("kept", "added", "is_worth_it"), [(3, 3, True), (3, 4, False), (0, 0, True), (0, 1, False)])
+def test_an_index_is_changed_if_at_most_half_of_the_chunks_are_new(kept: int, added: int, is_worth_it: bool) -> None:
+    texts = ["tide"] * 20
+    index = Index(numbered(list(range(10)), texts), ANALYZER)
+    chunks = numbered([*range(kept), *range(10, 10 + added)], texts)
+    assert (index.changed(chunks, k1=1.5, b=0.75) is not None) == is_worth_it
+
+
 def test_chunks_that_cannot_be_told_apart_or_change_places_are_indexed_anew() -> None:
     one, two, three = (Chunk(f"id{n}", "x.md", "tide", n, 1) for n in range(3))
     index = Index((one, two, three), ANALYZER)
@@ -89,10 +99,10 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_cut_short_anywhere_is_refused(written: Path) -> None:
+def test_a_file_of_another_length_is_refused(written: Path) -> None:
     whole = written.read_bytes()
-    for length in [0, 1, 100, 4095, 4096, 4097, len(whole) - 1]:
-        written.write_bytes(whole[:length])
+    for content in [*(whole[:length] for length in [0, 1, 100, 4095, 4096, 4097, len(whole) - 1]), whole + b"\0"]:
+        written.write_bytes(content)
         with pytest.raises(ValueError, match=r".*"):
             Index.from_file(written, ANALYZER)
 
@@ -149,6 +159,29 @@ class TestTheShelf:
             "neap tide",
         ]
 
+    def test_one_that_is_changed_has_the_settings_of_its_searcher(self, tmp_path: Path) -> None:
+        settings = {"k1": 2.5, "b": 0.1}
+        texts = ("tide and tide and tide", "tide", "flood tide", "low tide for many words of a long chunk")
+        self.found(self.corpus(tmp_path, *texts[:3]), **settings)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(KeywordSearcher, "build_index", None)
+            kept = self.scores(self.corpus(tmp_path, *texts), **settings)
+        assert kept == self.scores(Corpus(self.corpus(tmp_path, *texts).chunks), **settings)
+        assert kept != self.scores(Corpus(self.corpus(tmp_path, *texts).chunks))
+
+    @pytest.mark.parametrize("change", ["k1", "b", "chinese", "jackfield-keyword-search", "jackfield-documents"])
+    def test_one_of_another_setting_or_version_is_not_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    ) -> None:
+        self.found(self.corpus(tmp_path, "high tide"))
+        of_other = {"k1": 2.0, "b": 0.5, "chinese": "bigrams"}
+        if change not in of_other:
+            true = metadata.version
+            monkeypatch.setattr(metadata, "version", lambda name: "9" if name == change else true(name))
+        before = set(tmp_path.iterdir())
+        self.found(self.corpus(tmp_path, "high tide"), **({change: of_other[change]} if change in of_other else {}))
+        assert len(set(tmp_path.iterdir()) - before) == 1
+
     def test_what_a_killed_process_has_left_behind_goes_after_an_hour(self, tmp_path: Path) -> None:
         self.found(self.corpus(tmp_path, "high tide"))
         (file,) = tmp_path.iterdir()
@@ -171,6 +204,10 @@ class TestTheShelf:
         chunks = tuple(Chunk(text, "x.md", text, number, 1) for number, text in enumerate(texts))
         return OnDisk(chunks, Shelf(folder, Corpus(chunks).content_hash))
 
-    def found(self, corpus: Corpus, **settings: float) -> list[str]:
+    def scores(self, corpus: Corpus, **settings: float) -> list[tuple[str, float]]:
+        hits = asyncio.run(KeywordSearcher(settings).search("tide", corpus, limit=5))
+        return [(hit.chunk.text, hit.score) for hit in hits]
+
+    def found(self, corpus: Corpus, **settings: Any) -> list[str]:
         hits = asyncio.run(KeywordSearcher(settings).search("tide", corpus, limit=5))
         return [hit.chunk.text for hit in hits]

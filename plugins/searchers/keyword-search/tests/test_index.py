@@ -95,6 +95,25 @@ def test_the_first_hits_are_the_same_however_many_are_asked_for(
     assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
 
 
+def test_a_known_part_of_an_unknown_word_counts_as_often_as_the_word_has_it(
+    corpus_of: MakeCorpus, analyzer: Analyzer
+) -> None:
+    index = Index(corpus_of(["默认", "天气"]).chunks, analyzer)
+    once, twice = (index.scores([word]).tolist() for word in ("默认值", "默认默认"))
+    assert once[0] > 0
+    assert twice == [2 * score for score in once]
+
+
+def test_common_terms_are_cached_up_to_a_limit_of_numbers(corpus_of: MakeCorpus, analyzer: Analyzer) -> None:
+    words = ["apple", "banana", "cherry", "zebra"]
+    index = Index(corpus_of([" ".join(words)] * 10).chunks, analyzer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "_COMMON_NUMBERS", 30)
+        for _ in range(2):
+            index.search(words, 5)
+    assert len(index._common) == 3
+
+
 @given(texts, st.lists(queries, min_size=1, max_size=3), st.sampled_from([0, 12, 30]))
 def test_scores_are_the_same_to_the_last_bit_however_terms_are_added(
     corpus_of: MakeCorpus, analyzer: Analyzer, chunks: list[str], asked: list[str], kept: int

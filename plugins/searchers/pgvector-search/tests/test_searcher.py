@@ -25,6 +25,8 @@ from jackfield.errors import ConfigError, ModelResponseError, ToolServiceError
 from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, make_searcher
 from jackfield_documents import DocumentReader
 from jackfield_knowledge import KnowledgeIndex
+from jackfield_pgvector_search import searcher as searcher_module
+from jackfield_pgvector_search.filling import Ready
 from jackfield_pgvector_search.statements import query_of, term_of, words_text
 from jackfield_pgvector_search.tables import VERSION, prepare
 from jackfield_postgres import Address, Database, LostConnectionError
@@ -119,6 +121,30 @@ def test_a_corpus_that_others_have_removed_is_brought_back(make: Make) -> None:
     assert indexes_of(search(searcher, "violin", corpus)) == [1]
 
 
+@pytest.mark.parametrize("times", [0, 1, 2, 3])
+def test_a_corpus_that_others_keep_removing_is_brought_back_twice(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    made: Any = make_searcher("pgvector_search", {"dsn": "postgresql://127.0.0.1:1/db"}, host=plain_host())
+    brought: list[Corpus] = []
+
+    def ready(corpus: Corpus) -> Ready:
+        brought.append(corpus)
+        return Ready(len(brought), 3, 1.0, None, None)
+
+    monkeypatch.setattr(made, "_ready", ready)
+    monkeypatch.setattr(made, "_rows", lambda ready, *_: None if ready.number <= times else [(1, 2.5, 1, None)])
+    corpus = corpus_of(TEXTS)
+    if times == 3:
+        with pytest.raises(ToolServiceError, match=r"keep taking its place in the database: set `index`"):
+            search(made, "violin", corpus)
+        return
+    (hit,) = search(made, "violin", corpus)
+    assert (hit.chunk, hit.score) == (corpus.chunks[1], 2.5)
+    assert hit.ranks == {"pgvector_search": 1, "pgvector_search.words": 1}
+    assert brought == [corpus] * (times + 1)
+    search(made, "violin", corpus)
+    assert len(brought) == times + 1, "and then it is known to be there"
+
+
 def test_an_index_on_disk_has_its_name_and_is_not_read_again(
     server: FakeOpenAI, make: Make, rows: Rows, tmp_path: Path
 ) -> None:
@@ -155,6 +181,46 @@ def test_a_rare_word_says_more_than_a_frequent_one_and_a_short_text_more_than_a_
     texts = ["tea tea tea tea", "tea and a violin", "tea", "tea and bread and butter and more of all that", "nothing"]
     hits = search(make(search="words"), "tea violin", corpus_of(texts), limit=9)
     assert indexes_of(hits) == [1, 0, 2, 3]
+
+
+def test_words_score_as_bm25_does(make: Make) -> None:
+    texts = ["tea tea violin", "tea bread", "bread bread bread butter jam", "violin"]
+    lengths = [3, 2, 5, 1]
+    mean = sum(lengths) / 4
+
+    def weight(count: int, length: int, having: int) -> float:
+        idf = math.log(1 + (4 - having + 0.5) / (having + 0.5))
+        return idf * count * 2.5 / (count + 1.5 * (0.25 + 0.75 * length / mean))
+
+    hits = search(make(search="words"), "tea violin tea", corpus_of(texts), limit=9)
+    expected = {
+        0: 2 * weight(2, lengths[0], 2) + weight(1, lengths[0], 2),
+        1: 2 * weight(1, lengths[1], 2),
+        3: weight(1, lengths[3], 2),
+    }
+    assert {hit.chunk.index: hit.score for hit in hits} == pytest.approx(expected, rel=1e-6)
+
+
+def test_each_way_of_cutting_chinese_has_words_of_its_own(make: Make, rows: Rows) -> None:
+    corpus = corpus_of(["库存管理系统的数据", "violin"])
+    for chinese in ("words", "bigrams", "words"):
+        assert indexes_of(search(make(search="words", chinese=chinese), "库存", corpus)) == [0]
+    sides = [what for (what,) in rows("SELECT what FROM jackfield_sides ORDER BY id")]
+    assert [what.partition(" ")[2].partition(" ")[0] for what in sides] == ["words", "bigrams"]
+
+
+def test_the_settings_of_the_connection_reach_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    class NoDatabase:
+        def __init__(self, dsn: str, **settings: Any) -> None:
+            opened.append((dsn, settings.pop("settings").count("hnsw."), settings))
+
+    monkeypatch.setattr(searcher_module, "Database", NoDatabase)
+    dsn = "postgresql://127.0.0.1:1/db"
+    made: Any = make_searcher("pgvector_search", {"dsn": dsn, "timeout_s": 7, "connections": 3}, host=plain_host())
+    assert made._database is made._database
+    assert opened == [(dsn, 2, {"timeout_s": 7, "connections": 3})]
 
 
 def test_words_find_what_keyword_search_finds(make: Make) -> None:

@@ -8,6 +8,7 @@ import math
 import socket
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError, ModelResponseError, PluginNotFoundError, ToolServiceError
-from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 from jackfield_documents import Shelf
 from jackfield_qdrant_search import searcher as searcher_module
 from jackfield_testkit.embeddings import embeddings, texts_in
@@ -118,6 +119,45 @@ def test_points_that_only_older_contents_of_an_index_have_are_removed(
     before = len(asked(server))
     assert places(search(make(url=qdrant.url), "bread", other)) == [0, 1]
     assert asked(server)[before:] == [["bread"]]
+
+
+def test_the_last_eight_corpora_in_memory_of_an_index_are_kept(make: Make, qdrant: Any) -> None:
+    search(make(url=qdrant.url, index="kitchen"), "bread", corpus_of(["rye bread"]))
+    searcher = make(url=qdrant.url, index="music")
+    for number in range(9):
+        search(searcher, "violin", corpus_of([f"violin {number}"]))
+        assert qdrant.points() == 1 + min(number + 1, 8)
+    created = [
+        body["field_name"] for method, path, body in qdrant.requests if method == "PUT" and path.endswith("/index")
+    ]
+    (removed,) = (path for method, path, _ in qdrant.requests if method == "DELETE" and "/index/" in path)
+    assert len(created) == len({*created}) == 10, "a payload index for each corpus"
+    assert removed.endswith(f"/index/{created[1]}"), "that of the first violin"
+
+
+def test_a_collection_is_named_after_the_setting_and_asked_for_first(make: Make, qdrant: Any) -> None:
+    search(make(url=qdrant.url, collection="notes"), "violin")
+    method, path, _ = qdrant.requests[0]
+    assert (method, path[:19], path.rsplit("/")[-1]) == ("GET", "/collections/notes-", "exists")
+    assert {path.split("/")[2] for _, path, _ in qdrant.requests} == {path.split("/")[2]}
+    assert len(path.split("/")[2]) == len("notes-") + 12
+
+
+@pytest.mark.parametrize("most_named", [1000, 1])
+def test_a_filter_selects_the_same_whether_its_points_are_named_or_not(
+    make: Make, qdrant: Any, monkeypatch: pytest.MonkeyPatch, most_named: int
+) -> None:
+    monkeypatch.setattr(searcher_module, "_MOST_NAMED", most_named)
+    corpus = Corpus(tuple(Chunk(f"{n}", f"{n % 4}.md", f"tea {n // 8}", n // 4, 2) for n in range(40)))
+    searcher, where = make(url=qdrant.url), Where.parse({"path": ["1.md", "3.md"]})
+    everything = [hit for hit in search(searcher, "tea", corpus, 40) if hit.chunk.source in ("1.md", "3.md")]
+    assert len(everything) == 20
+    for limit in (1, 7, 40):
+        hits = asyncio.run(searcher.search("tea", corpus, limit=limit, where=where))
+        assert [(hit.chunk.id, hit.score) for hit in hits] == [(h.chunk.id, h.score) for h in everything][:limit]
+        assert [hit.ranks for hit in hits] == [{"qdrant_search": rank} for rank in range(1, len(hits) + 1)]
+    named = [body for _, path, body in qdrant.requests if path.endswith("/query") and "has_id" in json.dumps(body)]
+    assert bool(named) == (most_named == 1000)
 
 
 def test_a_corpus_whose_points_were_removed_is_uploaded_again(make: Make, qdrant: Any, tmp_path: Path) -> None:
@@ -332,3 +372,11 @@ def test_a_chunk_is_embedded_under_its_title_and_headings_and_a_query_by_its_tex
     chunk = Chunk("1", "a.md", "It opens at nine.", 0, 5, title="Mills", headings=("Mills", "Opening hours"))
     search(make(), json.dumps({"keywords_en": ["hours"], "text": "When?"}), Corpus((chunk,)))
     assert asked(server) == [["Mills\nOpening hours\nIt opens at nine."], ["When?"]]
+
+
+def test_the_local_mode_removes_old_points_without_a_warning(make: Make, tmp_path: Path) -> None:
+    searcher = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for texts in (["a", "b"], ["b", "c"], ["c", "d"], ["rye bread", "d"]):
+            assert search(searcher, "c", kept(tmp_path / "notes", texts))

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -86,13 +87,25 @@ def test_an_index_that_followed_finds_what_a_new_one_does(
             assert set(found(on_disk(folder, *texts), query, 50)) == set(found(in_memory(*texts), query, 50))
 
 
+def test_equal_chunks_come_in_document_order_although_some_came_in_later(on_disk: OnDisk, tmp_path: Path) -> None:
+    late = [f"tide {number}" for number in range(40, 80)]
+    early = [f"tide {number}" for number in range(10, 40)]
+    for texts in (late, [*early, *late]):
+        corpus = on_disk(tmp_path, *texts)
+        hits = asyncio.run(TantivySearcher().search("tide", corpus, limit=5))
+        assert [hit.chunk.text for hit in hits] == texts[:5]
+
+
 def test_an_index_of_which_half_is_gone_is_made_anew(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
     texts = [f"tide {number}" for number in range(10)]
     found(on_disk(tmp_path, *texts), "tide")
     assert len(found(unread(on_disk(tmp_path, *texts[3:]), *range(7)), "tide")) == 7
     with pytest.raises(AssertionError, match="was read"):
-        found(unread(on_disk(tmp_path, *texts[5:])), "tide")
-    assert len(found(on_disk(tmp_path, *texts[5:]), "tide")) == 5
+        found(
+            unread(on_disk(tmp_path, *texts[4:])), "zebra"
+        )  # of which there are no hits to read; three and one are more than half of six
+    assert len(found(on_disk(tmp_path, *texts[4:]), "tide")) == 6
+    assert len(found(unread(on_disk(tmp_path, *texts[6:]), *range(4)), "tide")) == 4, "made anew, it counts from 0"
 
 
 def test_settings_do_not_share_an_index(on_disk: OnDisk, found: Found, tmp_path: Path) -> None:
@@ -103,12 +116,13 @@ def test_settings_do_not_share_an_index(on_disk: OnDisk, found: Found, tmp_path:
         assert {folder.stat().st_mode & 0o777 for folder in tmp_path.iterdir()} == {0o700}
 
 
+@pytest.mark.parametrize("package", ["jackfield-tantivy-search", "jackfield-documents", "tantivy"])
 def test_an_index_of_another_version_is_made_again(
-    on_disk: OnDisk, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_disk: OnDisk, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    corpus = on_disk(tmp_path, "high tide")
+    corpus, true = on_disk(tmp_path, "high tide"), metadata.version
     with monkeypatch.context() as other:
-        other.setattr("jackfield_tantivy_search.searcher.metadata.version", lambda _: "9")
+        other.setattr(metadata, "version", lambda name: "9" if name == package else true(name))
         found(corpus, "tide")
     with pytest.raises(AssertionError, match="was read"):
         found(unread(corpus), "tide")

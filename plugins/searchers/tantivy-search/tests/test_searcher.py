@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 
 from jackfield import sync
 from jackfield.errors import ConfigError
-from jackfield.retrieval import Chunk, Corpus
+from jackfield.retrieval import Chunk, Corpus, Where
+from jackfield_documents import Shelf
 from jackfield_documents.analyzer import Analyzer
-from jackfield_tantivy_search.index import WordIndex
+from jackfield_tantivy_search import searcher as searcher_module
+from jackfield_tantivy_search.index import DamagedIndexError, WordIndex
 from jackfield_tantivy_search.searcher import TantivySearcher
 
 Found = Callable[..., list[str]]
@@ -72,6 +75,37 @@ def test_words_next_to_each_other_count_more_than_words_apart(in_memory: CorpusO
     ):
         assert found(corpus, query) == [together, apart], query
     assert found(corpus, "parental today leave") == [apart, together], "equal ones in document order"
+
+
+@pytest.mark.parametrize(
+    ("query", "decides"),
+    [
+        ("aaa bbb ccc", True),
+        ("aaa bbb ccc ddd", False),
+        ('about "aaa bbb ccc ddd" please', True),
+        ("about “aaa bbb ccc ddd” please", True),
+        ("about 「aaa bbb ccc ddd」 please", True),
+        ("about 『aaa bbb ccc ddd』 please", True),
+    ],
+)
+def test_only_a_quotation_or_a_query_of_three_terms_is_a_phrase(
+    in_memory: CorpusOf, found: Found, query: str, decides: bool
+) -> None:
+    apart, together = "ddd ccc aaa bbb", "aaa bbb ccc ddd"
+    assert found(in_memory(apart, together), query) == ([together, apart] if decides else [apart, together])
+
+
+def test_the_first_sixteen_terms_of_a_quotation_are_the_phrase(in_memory: CorpusOf, found: Found) -> None:
+    words = [f"word{number}" for number in range(18)]
+    early, late = ([*words[:place], words[place + 1], words[place], *words[place + 2 :]] for place in (14, 16))
+    corpus = in_memory(" ".join(early), " ".join(late))
+    assert found(corpus, f'"{" ".join(words)}"') == [" ".join(late), " ".join(early)]
+
+
+def test_a_word_that_a_query_repeats_counts_repeatedly(in_memory: CorpusOf, found: Found) -> None:
+    corpus = in_memory("apple fig", "zebra fig")
+    assert found(corpus, "apple zebra") == ["apple fig", "zebra fig"]
+    assert found(corpus, "zebra apple zebra zebra") == ["zebra fig", "apple fig"]
 
 
 def test_a_phrase_does_not_go_from_a_heading_into_the_text(found: Found) -> None:
@@ -136,12 +170,26 @@ def test_exactly_the_chunks_that_share_a_term_are_found(
         assert found(in_memory(*texts), query, limit=limit) == first[:limit]
 
 
-def test_a_warm_search_in_memory_needs_no_thread_and_finds_the_same(in_memory: CorpusOf) -> None:
+@pytest.mark.parametrize(
+    ("query", "limit", "where", "setting", "value", "needs_a_thread"),
+    [
+        ("stone 7", 5, None, "_QUICK_CHUNKS", 50, False),
+        ("stone 7", 5, None, "_QUICK_CHUNKS", 49, True),
+        ("stone 7", 5, None, "_QUICK_CHARS", 7, False),
+        ("stone 7", 5, None, "_QUICK_CHARS", 6, True),
+        ("stone 7", 5, None, "_QUICK_HITS", 5, False),
+        ("stone 7", 5, None, "_QUICK_HITS", 4, True),
+        ("stone 7", 5, {"path": "*"}, "_QUICK_HITS", 500, True),
+    ],
+)
+def test_only_a_small_warm_search_in_memory_needs_no_thread_and_all_find_the_same(
+    in_memory: CorpusOf, query: str, limit: int, where: Any, setting: str, value: int, needs_a_thread: bool
+) -> None:
     corpus = in_memory(*[f"river stone number {number}" for number in range(50)])
     searcher, threads = TantivySearcher(), list[str]()
 
     async def both() -> tuple[Any, Any]:
-        cold = await searcher.search("stone 7", corpus, limit=5)
+        cold = await searcher.search(query, corpus, limit=limit)
         search = WordIndex.search
 
         def noting(self: WordIndex, *arguments: Any) -> Any:
@@ -150,9 +198,33 @@ def test_a_warm_search_in_memory_needs_no_thread_and_finds_the_same(in_memory: C
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(WordIndex, "search", noting)
-            return cold, await searcher.search("stone 7", corpus, limit=5)
+            patch.setattr(searcher_module, setting, value)
+            return cold, await searcher.search(query, corpus, limit=limit, where=where and Where.parse(where))
 
     cold, warm = asyncio.run(both())
     assert cold == warm
-    assert threads == [threading.current_thread().name]
+    assert (threads == [threading.current_thread().name]) != needs_a_thread
     assert sync.run(searcher.search("stone 7", corpus, limit=-1)) == []
+
+
+def test_a_warm_search_on_disk_needs_a_thread_because_its_index_may_have_to_be_made_again(
+    in_memory: CorpusOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = in_memory("high tide", "flood")
+    vars(corpus)["shelf"] = Shelf(tmp_path, corpus.content_hash)
+    searcher, search, times = TantivySearcher(), WordIndex.search, list[str]()
+
+    def damaged_once(self: WordIndex, *arguments: Any) -> Any:
+        times.append(threading.current_thread().name)
+        if len(times) == 2:
+            raise DamagedIndexError("torn")
+        return search(self, *arguments)
+
+    monkeypatch.setattr(WordIndex, "search", damaged_once)
+
+    async def twice() -> list[str]:
+        return [hit.chunk.text for _ in range(2) for hit in await searcher.search("tide", corpus, limit=5)]
+
+    assert asyncio.run(twice()) == ["high tide"] * 2
+    assert threading.current_thread().name not in times
+    assert len(times) == 3

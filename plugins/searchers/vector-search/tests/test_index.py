@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,21 @@ def test_candidates_hold_nearly_all_of_the_nearest_with_their_exact_scores(tmp_p
     assert found >= 475
 
 
+@pytest.mark.parametrize("count", [1, 10, 200])
+def test_a_filter_is_exact_and_selects_with_a_graph_as_without(count: int) -> None:
+    pytest.importorskip("usearch")
+    rows = clustered(600)
+    exact, approximate = Index(rows, range(600)), Index(rows, range(600), approximate_from=600)
+    assert approximate._graph
+    selected = list(range(0, 600, 600 // count))
+    for query in clustered(5, seed=5):
+        everything = [hit for hit in exact.search(query, 600) if hit[0] in selected]
+        for limit in (1, 5, 600):
+            for index in (exact, approximate):
+                assert index.search(query, limit, selected) == everything[:limit]
+        assert approximate.search(query, 3, []) == []
+
+
 def test_below_that_size_and_for_many_hits_it_is_exact() -> None:
     rows = clustered(600)
     exact, small = Index(rows, range(600)), Index(rows, range(600), approximate_from=601)
@@ -159,6 +175,24 @@ def test_a_corpus_on_disk_is_embedded_and_read_once_for_all_processes(
     assert [texts_in(request)[0] for request in server.requests[3:]] == ["gre", "vio"]
 
 
+@pytest.mark.parametrize(
+    "change", ["max_chars", "approximate_from", "embedding_model", "jackfield-vector-search", "jackfield-documents"]
+)
+def test_an_index_of_another_setting_or_version_is_not_used(
+    server: FakeOpenAI, make: Callable[..., Searcher], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    chunks = corpus_of(["green tea"]).chunks
+    corpus = KeptCorpus(chunks, Shelf(tmp_path, Corpus(chunks).content_hash))
+    settings = {"max_chars": 3, "approximate_from": 7, "embedding_model": "openai:other"}
+    asyncio.run(make().prepare(corpus))
+    if change not in settings:
+        true = metadata.version
+        monkeypatch.setattr(metadata, "version", lambda name: "9" if name == change else true(name))
+    before = set(tmp_path.glob("vector_search-*"))
+    asyncio.run(make(**({change: settings[change]} if change in settings else {})).prepare(corpus))
+    assert len(set(tmp_path.glob("vector_search-*")) - before) == 1
+
+
 def test_sizes_below_zero_are_refused_even_if_they_add_up(tmp_path: Path) -> None:
     path = tmp_path / "index"
     Index(clustered(1)[:, :0], [0]).write(path)
@@ -186,15 +220,12 @@ def test_a_search_for_many_hits_does_not_use_the_graph(monkeypatch: pytest.Monke
     assert asked == [index_module._CANDIDATES * (most - 1)]
 
 
-def test_a_closed_store_keeps_no_file_open_and_can_be_used_again(tmp_path: Path) -> None:
+def test_a_store_keeps_the_last_vector_of_a_text_in_each_space(tmp_path: Path) -> None:
     store = VectorStore(tmp_path / "vectors.db")
-    vector = clustered(1)[0]
-    store.put("space", {"a": vector})
+    first, second = clustered(2)
+    for space, vector in (("space", first), ("spac", second), ("space", second)):
+        store.put(space, {"a": vector, "ea": first})
+    assert (store.get("space", ["a"])["a"] == second).all()
+    assert (store.get("spac", ["ea"])["ea"] == first).all()
+    assert store.get("other", ["a"]) == {}
     store.close()
-    assert [name for name in open_files() if name.startswith(str(tmp_path))] == []
-    assert list(store.get("space", ["a"])) == ["a"]
-    store.close()
-
-
-def open_files() -> list[str]:
-    return [str(entry.resolve()) for entry in Path("/proc/self/fd").iterdir()] if Path("/proc/self/fd").is_dir() else []

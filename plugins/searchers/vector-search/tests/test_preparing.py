@@ -30,6 +30,7 @@ from jackfield_vector_search.searcher import VectorSearcher
 
 Make = Callable[..., Searcher]
 TEXTS = [f"text {number}" for number in range(10)]
+AT_ONCE = module._AT_ONCE  # of users; the tests use less
 
 
 def vector_of(text: str) -> tuple[float, ...]:
@@ -46,8 +47,14 @@ class Flaky(Embedder):
         super().__init__()
         self.faults = list(faults)
         self.asked: list[str] = []
+        self.batches: list[int] = []
+        self.closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
+        self.batches.append(len(texts) if purpose == "document" else -len(texts))
         if purpose == "query":
             return Embedded(tuple(map(vector_of, texts)))
         fault = self.faults.pop(0) if self.faults else ""
@@ -132,6 +139,50 @@ def test_vectors_of_another_length_than_those_that_are_kept_say_what_to_do(tmp_p
     with pytest.raises(ConfigError, match=r"makes vectors of 4 numbers, and .*vectors\.db has some of 3.* delete this"):
         asyncio.run(searcher_of(other, path).prepare(corpus_of([*TEXTS, "new"])))
     assert len(_hits(searcher_of(Flaky(), path))) == len(TEXTS)
+
+
+def test_texts_are_embedded_512_at_a_time_and_a_question_by_itself_as_a_question(tmp_path: Path) -> None:
+    embedder = Flaky()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_AT_ONCE", AT_ONCE)
+        corpus = corpus_of([f"text {number}" for number in range(AT_ONCE + 1)])
+        assert len(asyncio.run(searcher_of(embedder, tmp_path / "v.db").search("text", corpus, limit=3))) == 3
+    assert (AT_ONCE, embedder.batches) == (512, [512, 1, -1])
+
+
+def test_a_chunk_without_text_needs_no_vector_and_matches_nothing() -> None:
+    embedder = Flaky()
+    corpus = corpus_of([" ", ""])
+    assert asyncio.run(searcher_of(embedder, None).search("text", corpus, limit=3)) == []
+    assert embedder.asked == []
+
+
+def test_vectors_of_two_lengths_without_any_from_before_are_the_embedders_fault(tmp_path: Path) -> None:
+    for path in (None, tmp_path / "vectors.db"):
+        with pytest.raises(ModelResponseError, match="vectors of 4 numbers came, and before them some of 3"):
+            asyncio.run(searcher_of(Flaky(["", "longer"]), path).prepare(corpus_of(TEXTS)))
+
+
+def test_closing_closes_the_embedder_and_the_file_and_both_open_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    embedder = Flaky()
+    made = VectorSearcher(embedding_model="flaky:m", index_path="~/deep/vectors.db")
+    made._embedding._embedder = embedder
+    asyncio.run(made.prepare(corpus_of(TEXTS)))
+    assert (tmp_path / "deep/vectors.db").is_file()
+    asyncio.run(made.aclose())
+    assert embedder.closed == 1
+    assert [name for name in open_files() if name.startswith(str(tmp_path))] == []
+    made._embedding._embedder = embedder
+    asyncio.run(made.prepare(corpus_of([*TEXTS, "more"])))
+    assert embedder.asked == [*TEXTS, "more"]
+
+
+def open_files() -> list[str]:
+    folder = Path("/proc/self/fd")
+    return [str(entry.resolve()) for entry in folder.iterdir()] if folder.is_dir() else []
 
 
 def test_a_corpus_on_disk_keeps_its_vectors_beside_itself(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ from jackfield_documents import RAGConfig, asks_for_whole
 RETRIEVED = "jackfield-assistant.retrieved"
 PROMPTS = Path(__file__).with_name("prompts.toml")
 NAME = "memory"
+NOTE = "note"
+"""The key in `extra` of the answer of `Memory`: that only parts are shown, or that nothing matches."""
 
 
 class Retrieved(Protocol):
@@ -81,6 +83,8 @@ class Recalled:
 
 class Memory(Agent):
     """Answers with the passages that fit the last question: a JSON list of `{"url", "text": […]}`, or ''.
+
+    If the passages are only a part of the documents, `extra["note"]` of the answer says so, for a model that gets them.
 
     A follow-up is searched for with words of the turns before it. It needs no model, unless `rag_keygen_strategy` has
     one make keywords of the question, or `question_rewriting` has one rewrite it.
@@ -136,7 +140,7 @@ class Memory(Agent):
             yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         text = json.dumps(list(recalled.passages), ensure_ascii=False, indent=4) if recalled.passages else ""
-        message = Message(ASSISTANT, text, name=self.name)
+        message = Message(ASSISTANT, text, name=self.name, extra={NOTE: recalled.note} if recalled.note else None)
         yield ResponseReplaced((message,))
         yield RunFinished("finished", (message,), parent.spent.usage)
 

@@ -187,7 +187,7 @@ class _Chat:
 
     def stop(self, reason: StopReason) -> None:
         """No more speeches."""
-        self.reason = self.reason or reason
+        self.reason = reason
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
         """Choose the next speaker, unless the chat is over; none right after a person has spoken."""

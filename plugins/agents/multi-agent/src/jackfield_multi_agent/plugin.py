@@ -13,6 +13,7 @@ def agents() -> list[AgentSpec]:
             name="router",
             target="jackfield_multi_agent.router:Router",
             summary="Hands each conversation to the agent that fits, or answers itself.",
+            effects=frozenset({"files", "network"}),  # with `rag_cfg`, the agent `memory` reads its documents
         ),
         AgentSpec(
             name="group_chat",

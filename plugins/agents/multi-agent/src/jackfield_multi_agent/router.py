@@ -75,7 +75,8 @@ class Router(MultiAgentHub, FnCallAgent):
                 yield RunFinished(run.interruption, (), parent.spent.usage)
                 return
             if answered.text:
-                text += "\n\n" + self._prompts.text("router_knowledge", run.lang, knowledge=answered.text)
+                knowledge = answered.text_with_notes
+                text += "\n\n" + self._prompts.text("router_knowledge", run.lang, knowledge=knowledge)
             run = replace(run, start=run.start.after(parent.spent))
         messages = with_system_text(run.messages, text, first=False)
         async with closing(super().events(replace(run, messages=messages))) as events:

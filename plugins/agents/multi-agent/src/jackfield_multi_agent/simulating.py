@@ -179,8 +179,7 @@ class _Dialogue:
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
-        if not self.run.later_parts:  # answers are for the calls that the run was interrupted at
-            self.run = replace(self.run, resume=False, answers={})
+        self.run = replace(self.run, resume=False, answers={})  # they are for calls that waited
         text = text_of_answer(end.messages)
         self.said += [Message(USER, text, name=agent.name)] if asks else end.messages
         self.reason = self._reason(end, text)

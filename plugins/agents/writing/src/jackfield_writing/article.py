@@ -26,6 +26,8 @@ class ArticleRunOptions(RunOptions, total=False):
 class ArticleAgent(Agent):
     """Looks up passages in its files and those of the conversation, and continues the text or writes a new one.
 
+    The model sees these passages, at most `max_ref_token` of `rag_cfg`, and the names of the files.
+
     A run takes `full_article=True` for a whole text from an outline.
 
     Args:
@@ -58,6 +60,7 @@ class ArticleAgent(Agent):
         self.memory = create_agent("memory", llm=self.llm, files=self.files, rag_cfg=rag_cfg, host=self.host)
         self._short = ContinueWriting(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
         self._long = WriteFromScratch(llm=self.llm, name=self.name, prompts=prompts, host=self.host)
+        self._short.shows_files = self._long.shows_files = False
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
         parent, answered = ParentRun(run, run.start.spent), Answered()
@@ -70,7 +73,8 @@ class ArticleAgent(Agent):
             yield RunFinished(run.interruption, (), parent.spent.usage)
             return
         writer = self._long if run.options.get("full_article") else self._short
-        part = replace(run, start=run.start.after(parent.spent), options={"knowledge": answered.text})
+        options = {"knowledge": answered.text_with_notes}
+        part = replace(run, start=run.start.after(parent.spent), options=options)
         async with closing(writer.events(part)) as events:
             async for written in events:
                 yield written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from textwrap import dedent
 
 # A Roman number needs its dot, so that "Introduction", "Data" and "Conclusion" are words.
 _TOP = re.compile(
@@ -23,7 +24,8 @@ def sections_of(outline: str) -> list[str]:
     Markdown headings below the title, else the bold lines, else the lines that are neither indented nor points below
     such a line.
     """
-    lines = [line for line in outline.splitlines() if line.strip() and not (_is_fence(line) or _is_indented(line))]
+    given = dedent(outline).splitlines()
+    lines = [line for line in given if line.strip() and not (_is_fence(line) or _is_indented(line))]
     texts = [_plain(line) for line in lines]
     numbered = list(filter(_TOP.match, texts))
     if numbered:
@@ -57,7 +59,8 @@ def _plain(line: str) -> str:
 
 
 def _is_indented(line: str) -> bool:
-    return line[:1] in (" ", "\t", "　") and len(line) - len(line.lstrip()) > 1
+    indent = line[: len(line) - len(line.lstrip())]
+    return len(indent) > 1 or indent in ("\t", "　")
 
 
 def _kind(text: str) -> str:

@@ -78,11 +78,14 @@ class _Writer(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.prompts = Prompts.read(PROMPTS, prompts)
+        # False if `knowledge` has the passages of attached files that fit: the model then gets only the files' names.
+        self.shows_files = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:
         told = self.prompts.text(self.prompt, run.lang, **self._values(run)).strip()
         messages = with_system_text(run.messages, told, first=False)
-        return self.make_loop(functions=()).events(replace(run, messages=messages))
+        loop = replace(self.make_loop(functions=()), reads_files=not self.shows_files)
+        return loop.events(replace(run, messages=messages))
 
     def _values(self, run: Run) -> dict[str, str]:
         knowledge = str(run.options.get("knowledge") or "")
@@ -166,7 +169,7 @@ class WriteFromScratch(_Writer):
 
     def _made(self, kind: type[_Writer], name: str) -> _Writer:
         made = kind(llm=self.llm, name=name, host=self.host)
-        made.prompts = self.prompts
+        made.prompts, made.shows_files = self.prompts, self.shows_files
         return made
 
 

@@ -177,7 +177,7 @@ class HybridSearcher(Searcher):
         if isinstance(getattr(corpus, "shelf", None), Shelf):
             return hits  # its documents are in the order of their paths, as `fuse` has them
         places = await sync.in_worker(self._places.get, corpus, _places_of)
-        return sorted(hits, key=lambda hit: (-hit.score, places[hit.chunk.source], hit.chunk.index))
+        return sorted(hits, key=lambda hit: (-hit.score, places[hit.chunk.source]))  # within a document, as `fuse`
 
     # --- making the searchers ---
 

@@ -15,6 +15,6 @@ def searchers() -> list[SearcherSpec]:
             config="jackfield_qdrant_search.searcher:QdrantConfig",
             summary="Finds chunks by meaning in a Qdrant server; any embedder, and only new chunks are embedded.",
             secrets=("QDRANT_API_KEY",),
-            effects=frozenset({"network"}),
+            effects=frozenset({"files", "network"}),  # files in the local mode
         )
     ]

@@ -1,0 +1,34 @@
+"""Test what is promised before a component is used: its descriptor, and the limits of its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jackfield.config import Config
+from jackfield_hybrid_search.plugin import searchers
+from jackfield_hybrid_search.searcher import HybridConfig
+from tests.support.promises import check_limit, promises_of
+
+PROMISES: dict[str, dict[str, Any]] = {
+    "SearcherSpec hybrid_search": {"required_by": {"searchers": "searcher"}},
+}
+
+
+def test_the_descriptors_promise_these_facts_and_no_others() -> None:
+    assert promises_of(searchers()) == PROMISES
+
+
+@pytest.mark.parametrize(
+    ("config", "setting", "last", "beyond"),
+    [
+        (HybridConfig, "k", 1, 0),
+        (HybridConfig, "candidates", 1, 0),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else str(value),
+)
+def test_a_setting_takes_its_last_value_and_refuses_the_next(
+    config: type[Config], setting: str, last: object, beyond: object
+) -> None:
+    check_limit(config, setting, last, beyond, {"searchers": ["a"]})
