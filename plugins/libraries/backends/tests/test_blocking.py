@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 
+import pytest
+
+from jackfield.errors import ModelRequestError
 from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.request import ChatRequest
 from jackfield_backends.blocking import BlockingChatModel
@@ -33,6 +37,7 @@ class Blocking(BlockingChatModel):
             self.let_go.wait(30)
             yield DONE
         finally:
+            time.sleep(0.05)  # as closing a connection takes
             self.closed.set()
 
 
@@ -48,10 +53,54 @@ def test_a_blocking_backend_does_not_block_the_loop_and_is_closed_when_left() ->
         events = model.astream(ASK)
         await anext(events)
         await events.aclose()  # type: ignore[attr-defined]
+        assert model.closed.is_set(), "it waits for the SDK to let go of its connection"
 
-    model = Blocking()
-    asyncio.run(leave_early(model))
+    class Kept(Blocking):
+        events: Iterator[ModelEvent]
+
+        def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+            self.events = super().stream_blocking(request)  # so that collecting garbage does not close it
+            return self.events
+
+    for model in (Blocking(), Kept()):
+        asyncio.run(leave_early(model))
+
+
+def test_the_sdk_runs_in_a_worker_thread_and_an_error_of_it_is_raised() -> None:
+    threads: set[threading.Thread] = set()
+
+    class Failing(Blocking):
+        def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+            try:
+                threads.add(threading.current_thread())
+                yield TextDelta("a")
+                threads.add(threading.current_thread())
+                raise ModelRequestError("no", backend="blocking")
+            finally:
+                threads.add(threading.current_thread())
+                self.closed.set()
+
+    model = Failing()
+
+    async def read() -> tuple[ModelEvent, str]:
+        events = model.stream(ChatRequest("m", ()))
+        first = await anext(events)
+        with pytest.raises(ModelRequestError) as caught:
+            await anext(events)
+        return first, str(caught.value)
+
+    assert asyncio.run(read()) == (TextDelta("a"), "no")
     assert model.closed.is_set()
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+def test_an_iterator_that_cannot_be_closed_is_enough() -> None:
+    class Plain(Blocking):
+        def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
+            return iter([TextDelta("a"), DONE])
+
+    assert Plain().ask("q").text == "a"
 
 
 def test_cancelling_a_blocking_backend_while_it_blocks_is_a_cancellation() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jackfield.messages import ContentItem, FunctionCall, Message
-from jackfield_backends.history import NO_RESULT, RESULT_BELOW, Answer, parts_of, repair_arguments
+from jackfield.messages import ContentItem, FunctionCall, Message, Origin
+from jackfield_backends.history import NO_RESULT, RESULT_BELOW, Answer, parts_of, repair_arguments, text_of
 
 IDS = st.sampled_from(["a", "b", "call_1", "call_2", None])
 NAMES = st.sampled_from(["f", "g"])
@@ -102,6 +103,92 @@ def test_media_of_a_result_are_told_apart_from_its_text_and_files_become_notes()
     first, second = (part.calls[0].result for part in parts_of(history) if isinstance(part, Answer))
     assert (first.text, first.media) == ("[file: b.pdf]", (content[0],))
     assert (second.text, second.media) == (RESULT_BELOW, (content[0],))
+
+
+def test_text_stands_before_notes_and_media_are_in_order() -> None:
+    picture, sound = ContentItem(image="http://h/a.png"), ContentItem(audio="http://h/a.mp3")
+    content = [picture, ContentItem(file="/private/b.pdf"), ContentItem(text=""), ContentItem(text="plot"), sound]
+    assert text_of(content) == "plot\n[image: a.png]\n[file: b.pdf]\n[audio: a.mp3]"
+    assert (text_of(None), text_of(""), text_of([])) == ("", "", "")
+    history = [Message("assistant", function_call=FunctionCall("f", "{}")), Message("function", content, name="f")]
+    [answer] = parts_of(history)
+    assert isinstance(answer, Answer)
+    [call] = answer.calls
+    assert (call.result.text, call.result.media) == ("plot\n[file: b.pdf]", (picture, sound))
+    assert call.result.label == "Result of the tool f:"
+
+
+def test_the_messages_of_an_answer_are_joined_line_by_line_without_empty_ones() -> None:
+    said = [
+        Message("assistant", "a", reasoning_content="x"),
+        Message("assistant", ""),
+        Message("assistant", "b", reasoning_content=""),
+        Message("assistant", "c", reasoning_content="y"),
+    ]
+    [answer] = parts_of(said)
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.reasoning, answer.messages) == ("a\nb\nc", "x\ny", tuple(said))
+
+
+def test_messages_of_others_stay_apart() -> None:
+    history = [
+        Message("system", "s"),
+        Message("user", "a"),
+        Message("user", "b"),
+        Message("function", "stray", name="f"),
+        Message("assistant", "c"),
+        Message("assistant", "d"),
+        Message("user", "e"),
+    ]
+    parts = parts_of(history)
+    assert [part for part in parts if isinstance(part, Message)] == [*history[:3], history[6]]
+    answers = [part for part in parts if isinstance(part, Answer)]
+    assert [(answer.text, len(answer.strays), len(answer.messages)) for answer in answers] == [
+        ("", 1, 0),
+        ("c\nd", 0, 2),
+    ]
+
+
+def test_an_id_of_the_server_is_kept_and_others_are_numbered_by_the_calls_before_them() -> None:
+    def call(call_id: str | None) -> Message:
+        extra = None if call_id is None else {"function_id": call_id}
+        return Message("assistant", function_call=FunctionCall("f", "{}"), extra=extra)
+
+    ids = ["a", None, "a", "call_5", "", None]
+    answers = [part for part in parts_of([call(one) for one in ids]) if isinstance(part, Answer)]
+    assert [call.id for call in answers[0].calls] == ["a", "call_2", "call_3", "call_5", "call_6", "call_7"]
+
+
+def test_an_answer_of_several_servers_is_split_where_its_origin_changes() -> None:
+    def said(origin: str, *, calls: bool = False) -> Message:
+        call = FunctionCall("f", "{}") if calls else None
+        return Message("assistant", origin, function_call=call, origin=Origin(backend=origin))
+
+    history = [said("x"), said("x", calls=True), said("x", calls=True), said("y"), said("y", calls=True)]
+    [answer] = parts_of(history)
+    assert isinstance(answer, Answer)
+    split = list(answer.by_origin())
+    assert [messages for messages, _ in split] == [history[:3], history[3:]]
+    assert [[call.id for call in calls] for _, calls in split] == [["call_1", "call_2"], ["call_3"]]
+
+
+def test_a_call_without_a_result_says_so() -> None:
+    [answer] = parts_of([Message("assistant", function_call=FunctionCall("f", '{"a": 1'))])
+    assert isinstance(answer, Answer)
+    [call] = answer.calls
+    assert (call.result.name, call.result.text) == ("f", "(no result: the call was not carried out)")
+    assert json.loads(call.function.arguments) == {"a": 1}
+    assert RESULT_BELOW == "(the result is in the next message)"
+
+
+@pytest.mark.parametrize("length", [1999, 2000, 2001, 5000])
+def test_arguments_of_any_length_are_repaired_alike(length: int) -> None:
+    whole = '{"a": "' + "x" * (length - 9) + '"}'
+    assert len(whole) == length
+    assert repair_arguments(whole) == whole
+    for broken in (whole[:-1], '{"a": NaN, "b": "' + "x" * length + '"}', "[" * length):
+        repaired = json.loads(repair_arguments(broken), parse_constant=pytest.fail)
+        assert isinstance(repaired, dict)
 
 
 def test_arguments_that_are_whole_stay_as_they_were_written() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -115,6 +115,53 @@ def test_an_impossible_size_is_refused(content: bytes) -> None:
     assert "impossible size" in problem_of(content)
 
 
+@pytest.mark.parametrize("make", [png, jpeg, gif])
+def test_the_largest_side_is_that_of_jpeg(make: Callable[[int, int], bytes]) -> None:
+    assert check_image(make(65_535, 1)).content == make(65_535, 1)
+    assert check_image(make(1, 65_535)).content == make(1, 65_535)
+
+
+@pytest.mark.parametrize("content", [png(65_536, 1), png(1, 65_536)])
+def test_a_side_that_no_jpeg_has_is_refused(content: bytes) -> None:
+    assert "claims an impossible size" in problem_of(content)
+
+
+def test_width_times_height_is_at_most_50_million() -> None:
+    assert check_image(png(10_000, 5_000))
+    assert "10001 x 5000 pixels, more than 50,000,000: send a smaller one" in problem_of(png(10_001, 5_000))
+    assert check_image(png(3, 2), max_pixels=6)
+
+
+def wide(kind: str) -> bytes:
+    head = b"RIFF\x24\0\0\0WEBP"
+    match kind:
+        case "VP8X":
+            return head + b"VP8X" + bytes(8) + (2999).to_bytes(3, "little") + (1999).to_bytes(3, "little")
+        case "VP8L":
+            return head + b"VP8L" + bytes(4) + b"\x2f" + (2999 | 1999 << 14 | 1 << 28).to_bytes(4, "little")
+    return head + b"VP8 " + bytes(7) + b"\x9d\x01\x2a" + struct.pack("<HH", 3000 | 1 << 14, 2000 | 3 << 14)
+
+
+@pytest.mark.parametrize("kind", ["VP8X", "VP8L", "VP8 "])
+def test_the_size_of_a_large_webp_is_read_in_each_of_its_forms(kind: str) -> None:
+    with pytest.raises(UnsupportedInputError, match="3000 x 2000 pixels, more than 5"):
+        check_image(wide(kind), max_pixels=5)
+
+
+@pytest.mark.parametrize("marker", [0xC0, 0xC1, 0xC3, 0xC5, 0xCB, 0xCD, 0xCF])
+def test_every_frame_of_a_jpeg_has_its_size(marker: int) -> None:
+    with pytest.raises(UnsupportedInputError, match="3 x 2 pixels"):
+        check_image(jpeg().replace(b"\xff\xc2", bytes([0xFF, marker])), max_pixels=5)
+
+
+@pytest.mark.parametrize("marker", [0xC4, 0xC8, 0xCC, 0xDB, 0xE1])
+def test_a_table_of_a_jpeg_is_no_frame(marker: int) -> None:
+    table = bytes([0xFF, marker]) + b"\x00\x0b\x08" + struct.pack(">HH", 9, 9) + bytes(4)
+    content = jpeg().replace(b"\xff\xff\xc2", table + b"\xff\x01\xff\xd0\xff\xd7\xff\xff\xc2")
+    with pytest.raises(UnsupportedInputError, match="3 x 2 pixels"):
+        check_image(content, max_pixels=5)
+
+
 @given(st.sampled_from(list(sizes())), st.data())
 def test_damaged_bytes_are_an_image_or_an_error_and_never_a_crash(content: bytes, data: st.DataObject) -> None:
     damaged = bytearray(content)
@@ -134,6 +181,31 @@ def test_base64_may_have_line_breaks() -> None:
 def test_what_is_not_base64_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedInputError, match="not valid base64"):
         decode_image(text)
+
+
+def test_a_text_of_the_longest_size_is_decoded_with_line_breaks_of_any_kind() -> None:
+    content = png() + bytes(3000)
+    for text in (base64.b64encode(content).decode(), base64.encodebytes(content).decode()):
+        assert decode_image(text, max_bytes=len(content)).content == content
+        with pytest.raises(UnsupportedInputError, match="larger than 3,0"):
+            decode_image(text, max_bytes=len(content) - 1)
+    with pytest.raises(UnsupportedInputError, match="3 x 2 pixels"):
+        decode_image(base64.b64encode(png()).decode(), max_pixels=5)
+
+
+@pytest.mark.parametrize(("length", "problem"), [(4101, "not valid base64"), (4102, "larger than 3,000 bytes")])
+def test_a_text_that_is_too_long_even_with_line_breaks_is_not_decoded(length: int, problem: str) -> None:
+    with pytest.raises(UnsupportedInputError, match=problem):
+        decode_image("!" * length, max_bytes=3000)
+
+
+@pytest.mark.parametrize(("length", "is_image"), [(2, True), (1, False), (0, False)])
+def test_a_segment_of_a_jpeg_is_at_least_as_long_as_its_length(length: int, is_image: bool) -> None:
+    content = jpeg().replace(b"\xff\xff\xc2", b"\xff\xe1" + struct.pack(">H", length) + b"\xff\xff\xc2")
+    if is_image:
+        assert check_image(content).content == content
+    else:
+        assert "its size cannot be read" in problem_of(content)
 
 
 @pytest.mark.parametrize("most", [1, 50, len(png()) - 1])

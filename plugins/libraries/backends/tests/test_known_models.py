@@ -75,6 +75,40 @@ def test_an_unknown_model_has_no_facts(provider: str, model: str) -> None:
     assert find_model(provider, f"my own {model}") is UNKNOWN
 
 
+def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others(write_user_file: WriteUserFile) -> None:
+    names = [["a*"], ["abc"], ["ab*"], ["a*c"], ["a?*", "*cde*"], ["AB*"]]
+    write_user_file({"acme": [{"names": each, "context_tokens": number} for number, each in enumerate(names, 1)]})
+
+    def found(model: str) -> object:
+        return find_model("acme", model).facts.get("context_tokens")
+
+    assert [found(name) for name in ("a", "ABC", "abx", "axc", "xcdex", "b")] == [1, 2, 3, 4, 5, None]
+
+
+def test_what_an_entry_states_is_read(write_user_file: WriteUserFile) -> None:
+    entry = {"names": ["A-1", "a-2*"], "as_of": "2026-01-31", "source": "s", "images": False, "tokenizer": "t", "x": 1}
+    write_user_file({"acme": [entry, {"names": ["b"]}]})
+    known = find_model("acme", "a-2-large")
+    assert known == KnownModel(("a-1", "a-2*"), date(2026, 1, 31), "s", {"images": False, "tokenizer": "t"}, {"x": 1})
+    assert find_model("acme", "B") == KnownModel(("b",))
+    assert find_model("other", "a-1") is UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["max_output_tokens", "context_tokens"])
+def test_a_number_of_tokens_is_at_least_one(write_user_file: WriteUserFile, name: str) -> None:
+    write_user_file({"acme": [{"names": ["a"], name: 1}]})
+    assert find_model("acme", "a").facts == {name: 1}
+    for value in (0, -1, "1", 1.0, None):
+        write_user_file({"acme": [{"names": ["a"], name: value, "x": str(value)}]})
+        with pytest.raises(ConfigError, match=f"'{name}' of 'a' must be a number of tokens"):
+            find_model("acme", "a")
+
+
+def test_a_price_is_no_fact_of_these_tables(write_user_file: WriteUserFile) -> None:
+    write_user_file({"acme": [{"names": ["a"], "prices": 1}]})
+    assert find_model("acme", "a").details == {"prices": 1}
+
+
 def test_an_entry_of_the_user_replaces_ours(write_user_file: WriteUserFile) -> None:
     write_user_file({"openai": [{"names": ["GPT-4o*"], "context_tokens": 7, "speed": "high"}]})
     known = find_model("openai", "gpt-4o-mini")
@@ -92,6 +126,9 @@ def test_an_entry_of_the_user_replaces_ours(write_user_file: WriteUserFile) -> N
         ({"openai": {}}, "list"),
         ({"openai": [{}]}, "names"),
         ({"openai": [{"names": "gpt"}]}, "names"),
+        ({"openai": [{"names": []}]}, "names"),
+        ({"openai": [{"names": ["gpt", 3]}]}, "names"),
+        ({"openai": ["gpt"]}, "names"),
         ({"openai": [{"names": ["gpt"], "as_of": "soon"}]}, "as_of"),
         ({"openai": [{"names": ["gpt"], "images": "yes"}]}, "images"),
         ({"openai": [{"names": ["gpt"], "context_tokens": True}]}, "context_tokens"),
@@ -105,6 +142,9 @@ def test_a_wrong_file_of_the_user_is_an_error_that_names_it(
     with pytest.raises(ConfigError, match=problem) as caught:
         find_model("openai", "gpt")
     assert "models.json" in str(caught.value)
+    assert (Path("jackfield") / "models.json").as_posix() in str(caught.value)
+    write_user_file({"openai": []})  # corrected, it is read again
+    assert find_model("acme", "gpt") is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -117,6 +157,8 @@ def test_a_wrong_file_of_the_user_is_an_error_that_names_it(
             {"images": True, "context_tokens": 9},
             {"images": True, "context_tokens": 9},
         ),
+        ({"images": False}, {"context_tokens": 3}, {"images": False, "context_tokens": 3}),
+        ({"tokenizer": "t", "audio": True}, {}, {"images": True, "tokenizer": "t", "audio": True}),
         ({"json_schema": True}, {"json_schema": None}, {"images": True, "json_schema": True}),
         ({"json_schema": True}, {"json_schema": False}, {"images": True, "json_schema": False}),
     ],

@@ -17,6 +17,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.messages import Usage
 from jackfield.prices import PriceRow, find_price
+from jackfield_backends.known_models import find_model
 from jackfield_backends.known_prices import HOSTS, find_prices, shipped_prices
 
 WriteUserFile = Callable[[object], None]
@@ -141,12 +142,60 @@ def test_rows_of_the_user_win_at_the_servers_that_they_name(write_user_file: Wri
     assert _find("gpt-9", "http://127.0.0.1:8000/v1", server="openai@127.0.0.1:8000")
 
 
+def test_a_row_of_the_user_without_servers_is_for_all_and_the_closest_rows_win(
+    write_user_file: WriteUserFile,
+) -> None:
+    row = {"currency": "EUR", "valid_from": "2026-01-01", "output": 1}
+    write_user_file(
+        [
+            {**row, "models": ["acme*"], "input": 1},
+            {**row, "models": ["acme-2*"], "input": 2},
+            {**row, "models": ["acme-2*"], "input": 3, "valid_from": "2026-06-01"},
+            {**row, "models": ["acme-2-x"], "input": 4},
+        ]
+    )
+    prices = {name: [int(row.input) for row in _find(name)] for name in ("acme-1", "acme-2-y", "acme-2-x", "other")}
+    assert prices == {"acme-1": [1], "acme-2-y": [2, 3], "acme-2-x": [4], "other": []}
+    assert [int(row.input) for row in _find("acme-1", "https://api.openai.com/v1")] == [1]
+    write_user_file([])
+    assert _find("acme-1") == ()
+
+
+def test_a_price_of_the_user_is_read_to_its_last_digit(write_user_file: WriteUserFile) -> None:
+    price = "0.1234567890123456789012345"
+    write_user_file(
+        f'[{{"models": ["acme"], "currency": "EUR", "valid_from": "2026-01-01", "input": {price}, "output": 1}}]'
+    )
+    assert [row.input for row in _find("acme")] == [Decimal(price)]
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name, find in (("prices.json", lambda: _find("acme")), ("models.json", lambda: find_model("acme", "acme"))):
+        (tmp_path / "jackfield" / name).mkdir(parents=True)
+        with pytest.raises(ConfigError, match=rf"jackfield/{name} cannot be read as JSON"):
+            find()
+
+
+def test_a_server_without_a_table_has_no_prices() -> None:
+    assert shipped_prices("elsewhere.example") == ()
+    for host in HOSTS:
+        every = shipped_prices(host)
+        name = every[0].models[0].replace("?", "1")
+        assert {row.models for row in shipped_prices(host, name)} <= {row.models for row in every}
+        assert shipped_prices(host, name)
+        assert shipped_prices(host, "no such model") == ()
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         ("{", "JSON"),
         ({"gpt": 1}, "list"),
         (["gpt"], "list"),
+        ([{"models": ["gpt"], "currency": "USD", "valid_from": "2026-01-01", "input": 1, "output": 1}, "gpt"], "list"),
         ([{"models": ["gpt"], "currency": "USD", "valid_from": "2026-01-01"}], "row 1"),
         ([{"models": ["gpt"], "price": 1}], "price"),
     ],

@@ -21,8 +21,16 @@ from jackfield.errors import (
     ModelResponseError,
     RateLimitedError,
 )
-from jackfield.events import MediaDelta, ModelEvent, ModelFinished, ReasoningDelta, TextDelta, UsageReported
-from jackfield.messages import ModelResponse
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    ReasoningDelta,
+    TextDelta,
+    UsageReported,
+)
+from jackfield.messages import ModelResponse, Usage
 from jackfield.models import fold
 from jackfield.quoting import SentSecrets
 from jackfield_chat_completions.answer import ChatReader, usage_of
@@ -210,6 +218,11 @@ def test_an_answer_in_one_object_gives_what_a_stream_gives() -> None:
     assert response.usage.total_tokens == 3
 
 
+def test_a_call_without_a_function_is_a_call_without_a_name() -> None:
+    events = read(stream_of([delta(tool_calls=[{"index": 0, "id": "c", "function": None}]), END]))
+    assert events[0] == FunctionCallDelta(0, "c", "", "")
+
+
 def test_calls_without_ids_in_one_object_are_each_a_call() -> None:
     calls = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": "{}"}}]
     reader = ChatReader(Failures("openai"))
@@ -275,6 +288,110 @@ def test_a_stream_that_just_ends_is_an_error_after_its_events() -> None:
 def test_what_is_no_stream_at_all_says_to_check_the_address(body: bytes) -> None:
     with pytest.raises(ModelResponseError, match="base_url"):
         read(body)
+
+
+@pytest.mark.parametrize(
+    ("reason", "read_as"),
+    [
+        *((word, "stop") for word in ("stop", "eos", "eos_token", "end_turn", "stop_sequence")),
+        *((word, "length") for word in ("length", "max_tokens", "model_length")),
+        *((word, "tool_calls") for word in ("tool_calls", "tool_call", "tool_use", "function_call")),
+        ("content_filter", "content_filter"),
+        ("odd", "other"),
+    ],
+)
+def test_a_reason_is_read_whatever_word_a_server_has_for_it(reason: str, read_as: str) -> None:
+    end = {"choices": [{"delta": {"content": "a"}, "finish_reason": reason}]}
+    finished = read(stream_of([end]))[-1]
+    assert isinstance(finished, ModelFinished)
+    assert (finished.reason, finished.provider_reason) == (read_as, reason)
+
+
+def test_the_id_the_model_and_the_time_are_those_of_the_first_chunk_that_has_an_id() -> None:
+    chunks = [
+        {"model": "early", "created": 0, "choices": []},
+        {"id": 7, "model": None, "created": 5, "choices": []},
+        {"id": "r", "model": "m", "created": 6, "choices": []},
+        {"id": "s", "model": "n", "created": 8, "choices": []},
+    ]
+    finished = read(stream_of([*chunks, END]))[-1]
+    assert finished == ModelFinished("stop", "m", "r", 5, provider_reason="stop")
+
+
+def test_every_count_is_read_from_its_place() -> None:
+    usage = usage_of(
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "total_tokens": 130,
+            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 5},
+            "prompt_cache_hit_tokens": 6,
+            "cached_tokens": 7,
+        }
+    )
+    assert usage == Usage(
+        prompt_tokens=100,
+        completion_tokens=20,
+        total_tokens=130,
+        cached_tokens=3,
+        cache_write_tokens=4,
+        reasoning_tokens=5,
+    )
+    assert usage_of({"prompt_cache_hit_tokens": 6, "cached_tokens": 7}).cached_tokens == 6
+
+
+def test_usage_and_sound_come_before_the_end_in_this_order() -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    events = read(stream_of([usage, *sounds("AAAA"), delta(content="a"), END]))
+    assert [type(event) for event in events] == [TextDelta, MediaDelta, UsageReported, ModelFinished]
+
+
+def test_what_a_chunk_says_at_once_comes_in_a_fixed_order() -> None:
+    said = {
+        "tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        "images": [{"image_url": {"url": "http://h/i.png"}}],
+        "refusal": "no",
+        "content": "yes",
+        "reasoning": "hm",
+    }
+    events = read(stream_of([delta(**said), END]))
+    assert [type(event) for event in events[:-1]] == [
+        ReasoningDelta,
+        TextDelta,
+        TextDelta,
+        MediaDelta,
+        FunctionCallDelta,
+    ]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text"),
+    [
+        ([{"type": "thinking", "thinking": "a"}, {"text": "b"}], "ab"),
+        ("a", "a"),
+        ([{"thinking": [{"text": "c"}]}], "c"),
+    ],
+)
+def test_reasoning_in_parts_is_text(reasoning: Any, text: str) -> None:
+    assert [event.text for event in read(stream_of([delta(reasoning=reasoning), END]))[:-1]] == [text]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("data", [5, ["AAAA"], {"a": 1}, "A", "\u00e9"], ids=str)
+def test_sound_that_is_no_base64_is_an_error_of_the_server(data: object) -> None:
+    with pytest.raises(ModelResponseError, match="sent sound that is not valid base64; try again"):
+        read(stream_of([delta(audio={"data": data}), END]))
+
+
+def test_halves_of_a_character_are_joined_in_every_text_that_continues() -> None:
+    for key in ("content", "reasoning_content", "reasoning", "refusal"):
+        pieces = [rf'{{"choices": [{{"delta": {{"{key}": "{half}"}}}}]}}' for half in (r"\ud83d", r"\ude00")]
+        body = "".join(f"data: {piece}\n\n" for piece in [*pieces, json.dumps(END)]).encode()
+        assert "\U0001f600" in [getattr(event, "text", "") for event in read(body)], key
+    calls = [rf'{{"choices": [{{"delta": {{"tool_calls": [{{"index": 0, "function": {{"name": "f", "arguments": "{half}"}}}}]}}}}]}}' for half in (r"\ud83d", r"\ude00")]  # fmt: skip # noqa: E501
+    body = "".join(f"data: {piece}\n\n" for piece in [*calls, json.dumps(END)]).encode()
+    assert calls_of(fold(read(body))) == [("f", "\U0001f600")]
 
 
 # --- errors in a stream ---
@@ -357,7 +474,9 @@ def test_raw_sound_becomes_one_wav_file_before_the_end() -> None:
     events = read(stream_of([*sounds(encoded[:10], encoded[10:]), delta(audio={"expires_at": 7}), END]))
     assert [type(event) for event in events] == [MediaDelta, ModelFinished]
     ((kind, uri),) = media_of(fold(events))
-    with wave.open(io.BytesIO(content_of(uri, "audio/wav"))) as file:
+    content = content_of(uri, "audio/wav")
+    assert int.from_bytes(content[4:8], "little") == len(content) - 8
+    with wave.open(io.BytesIO(content)) as file:
         assert kind == "audio"
         assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 24_000)
         assert file.readframes(10_000) == PCM
@@ -369,12 +488,23 @@ def test_raw_sound_becomes_one_wav_file_before_the_end() -> None:
         (b"RIFF\xff\xff\xff\xffWAVEfmt ", "wav", "audio/wav"),
         (b"OggS...", "", "audio/ogg"),
         (b"fLaC...", "flac", "audio/flac"),
+        (b"fLaC...", "", "audio/flac"),
+        (b"OggS...", "pcm16", "audio/ogg"),
         (b"ID3\x04...", "", "audio/mpeg"),
         (b"\xff\xfb\x90...", "mp3", "audio/mpeg"),
     ],
 )
 def test_sound_that_is_a_file_already_is_left_as_it_is(content: bytes, named: str, media_type: str) -> None:
     assert content_of(sound_uri([base64.b64encode(content).decode()], named=named), media_type) == content
+
+
+@pytest.mark.parametrize(
+    ("named", "media_type"),
+    [("mp3", "audio/mpeg"), ("opus", "audio/ogg"), ("flac", "audio/flac"), ("aac", "audio/aac")],
+)
+def test_sound_in_the_format_that_was_asked_for_is_left_as_it_is(named: str, media_type: str) -> None:
+    assert content_of(sound_uri(["AAAA"], named=named), media_type) == bytes(3)
+    assert content_of(sound_uri(["AAAA"], named="wav"), "audio/wav").endswith(bytes(3))
 
 
 def test_raw_sound_that_begins_like_a_file_of_frames_is_still_raw() -> None:
@@ -440,6 +570,33 @@ def test_an_answer_of_which_a_filter_left_nothing_is_an_error_that_says_what_it_
     with pytest.raises(ContentFilterError, match=r"\[violence\]") as caught:
         read(stream_of([{"choices": [], "prompt_filter_results": []}, ended_by_a_filter()]))
     assert not caught.value.retryable
+    assert (caught.value.code, caught.value.backend) == ("content_filter", "openai")
+    assert str(caught.value) == (
+        "openai: the provider's filter kept back the whole answer [violence]: change the request"
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        delta(content="a"),
+        delta(refusal="no"),
+        delta(images=[{"image_url": "http://h/i.png"}]),
+        delta(audio={"data": "AAAA"}),
+        delta(audio={"transcript": "a"}),
+        call(0, "a", "f", "{}"),
+    ],
+    ids=["text", "refusal", "image", "sound", "transcript", "call"],
+)
+def test_an_answer_of_any_kind_before_a_filter_is_kept(said: Chunk) -> None:
+    finished = read(stream_of([said, ended_by_a_filter()]))[-1]
+    assert isinstance(finished, ModelFinished)
+    assert finished.reason == "content_filter"
+
+
+def test_reasoning_alone_is_no_answer_to_keep() -> None:
+    with pytest.raises(ContentFilterError):
+        read(stream_of([delta(reasoning="hm"), ended_by_a_filter()]))
 
 
 # --- cost ---
@@ -450,8 +607,10 @@ def test_a_cost_is_read_to_its_last_digit_where_the_currency_is_known() -> None:
     usage = usage_of(wire, cost_currency="USD")
     assert (usage.cost, usage.currency) == (Decimal("0.1"), "USD")
     assert usage_of(wire).cost is None
+    assert usage_of({"cost": 0}, cost_currency="EUR").cost == 0
+    assert usage_of({"cost": 0}, cost_currency="EUR").currency == "EUR"
 
 
-@pytest.mark.parametrize("cost", [None, True, "0.1", -1, float("inf"), {}])
+@pytest.mark.parametrize("cost", [None, True, "0.1", -1, float("inf"), float("nan"), 1e9, {}])
 def test_what_is_no_cost_is_none(cost: Any) -> None:
     assert usage_of({"cost": cost}, cost_currency="USD").cost is None

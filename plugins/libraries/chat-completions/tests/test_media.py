@@ -10,7 +10,7 @@ import pytest
 from jackfield.errors import UnsupportedInputError
 from jackfield.media import is_local
 from jackfield.messages import ContentItem
-from jackfield_chat_completions.media import media_part
+from jackfield_chat_completions.media import file_part, media_part
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 WAV = b"RIFF\x24\0\0\0WAVEfmt "
@@ -47,6 +47,46 @@ def test_audio_has_its_format(tmp_path: Path) -> None:
     assert media_part(ContentItem(audio=uri))["input_audio"] == {"data": uri.partition(",")[2], "format": "mp3"}
     given = {"data": "UklG", "format": "mp3"}
     assert media_part(ContentItem(audio=given))["input_audio"] == given
+
+
+@pytest.mark.parametrize(
+    ("media_type", "named"),
+    [
+        ("audio/mpeg", "mp3"),
+        ("audio/mp4", "m4a"),
+        ("audio/x-wav", "wav"),
+        ("audio/wave", "wav"),
+        ("audio/ogg", "ogg"),
+        ("AUDIO/FLAC", "flac"),
+        ("audio/wav;rate=8000", "wav"),
+    ],
+)
+def test_the_format_of_sound_has_the_name_that_servers_know(media_type: str, named: str) -> None:
+    part = media_part(ContentItem(audio=data_uri(media_type, b"abc")))
+    assert part["input_audio"] == {"data": "YWJj", "format": named}
+
+
+def test_a_pdf_has_the_name_of_its_file_or_the_stated_one(tmp_path: Path) -> None:
+    pdf = b"%PDF-1.7"
+    (tmp_path / "my report.pdf").write_bytes(pdf)
+    uri = data_uri("application/pdf", pdf)
+
+    def name_of(address: str) -> object:
+        part = file_part(address)
+        assert part is not None
+        assert part["type"] == "file"
+        file = part["file"]
+        assert isinstance(file, dict)
+        assert str(file["file_data"]).endswith(uri.partition(",")[2])
+        return file["filename"]
+
+    assert name_of(str(tmp_path / "my report.pdf")) == "my report.pdf"
+    assert name_of(uri) == "file.pdf"
+    assert name_of(uri.replace("data:", "DATA:")) == "file.pdf"
+    assert name_of(uri.replace(";base64", ";name=a.pdf;base64")) == "a.pdf"
+    assert file_part("https://h/a.pdf") is None
+    (tmp_path / "a.txt").write_bytes(b"text")
+    assert file_part(str(tmp_path / "a.txt")) is None
 
 
 def test_sound_is_a_data_uri_where_the_server_wants_one(tmp_path: Path) -> None:

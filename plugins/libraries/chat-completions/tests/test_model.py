@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from jackfield.errors import (
     MissingSecretError,
     ModelAuthError,
     ModelConnectionError,
+    ModelNotFoundError,
     ModelOverloadedError,
     ModelRequestError,
     UnsupportedInputError,
@@ -257,6 +259,71 @@ def test_a_limit_whose_name_is_configured_keeps_it(server: FakeOpenAI, make_mode
     with pytest.raises(ModelRequestError):
         ask(make_model(max_tokens_key="max_tokens"), max_tokens=5)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "options", "config"),
+    [
+        (422, NOT_BY_THIS_NAME, {"max_tokens": 5}, {}),
+        (400, "max_tokens is too large", {"max_tokens": 5}, {}),
+        (400, "max_completion_tokens is odd", {"max_tokens": 5}, {}),
+        (400, NOT_BY_THIS_NAME, {}, {}),
+        (400, NOT_BY_THIS_NAME, {"max_tokens": 5}, {"max_tokens_key": "max_completion_tokens"}),
+    ],
+    ids=["another status", "one name", "no name of ours", "no limit", "the other name already"],
+)
+def test_a_refusal_for_another_reason_is_not_answered_by_the_other_name(
+    server: FakeOpenAI, make_model: MakeModel, status: int, said: str, options: dict[str, int], config: dict[str, str]
+) -> None:
+    server.reply(error(status, said))
+    with pytest.raises(ModelRequestError):
+        ask(make_model(**config), **options)
+    assert len(server.requests) == 1
+
+
+def test_the_models_are_listed_at_the_address_of_the_server(server: FakeOpenAI, make_model: MakeModel) -> None:
+    assert sync.run(make_model(ServerProfile(server.url)).alist_models()) == ["test-model"]
+    assert [request.path for request in server.listings] == ["/v1/models"]
+
+
+def test_a_model_that_is_not_there_is_advised_about_by_its_profile(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(error(404, "no such model"))
+    with pytest.raises(ModelNotFoundError, match="check the model's name, and acme_deployment"):
+        ask(make_model(ServerProfile(server.url, where="acme_deployment")))
+
+
+def test_a_usage_with_a_cost_is_read_in_the_currency_of_the_profile(server: FakeOpenAI, make_model: MakeModel) -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
+    lines = [{"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}], "usage": usage}]
+    server.default = raw(f"data: {json.dumps(lines[0])}\n\n".encode(), {"Content-Type": "text/event-stream"})
+    profile = ServerProfile(server.url, dialect=Dialect(cost_currency="EUR"))
+    reported = sync.run(make_model(profile).acomplete(HELLO)).usage
+    assert (reported.cost, reported.currency) == (Decimal("0.25"), "EUR")
+    assert sync.run(make_model().acomplete(HELLO)).usage.currency != "EUR"
+
+
+def test_the_prices_of_a_model_are_those_at_its_server(make_model: MakeModel) -> None:
+    profile = PROFILES["openai"]
+    assert make_model(profile, model="gpt-4.1").facts.prices
+    assert make_model(profile, model="gpt-4.1", base_url="http://127.0.0.1:1").facts.prices == ()
+
+
+def test_sound_that_a_call_asks_for_has_its_format(server: FakeOpenAI, make_model: MakeModel) -> None:
+    line = {"choices": [{"delta": {"audio": {"data": "AAAA"}}, "finish_reason": "stop"}]}
+    server.default = raw(f"data: {json.dumps(line)}\n\n".encode(), {"Content-Type": "text/event-stream"})
+    model = make_model(audio_output={"voice": "v", "format": "mp3"})
+
+    def sound_of(**config: Any) -> str:
+        async def gather() -> str:
+            events = [event async for event in model.astream(HELLO, config=config)]
+            return next(str(event.item.value) for event in events if isinstance(event, MediaDelta))
+
+        return sync.run(gather()).partition(";")[0]
+
+    assert sound_of() == "data:audio/mpeg"
+    assert sound_of(extra_body={"audio": {"format": "aac"}}) == "data:audio/aac"
+    assert sound_of(extra_body={"audio": {}}) == "data:audio/wav"
+    assert sound_of(extra_body={"audio": "odd"}) == "data:audio/wav"
 
 
 def test_the_id_of_a_request_has_three_names() -> None:

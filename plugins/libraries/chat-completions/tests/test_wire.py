@@ -336,6 +336,41 @@ def test_without_functions_there_is_nothing_about_tools() -> None:
     assert body_of({"parallel_function_calls": True}) == body_of()
 
 
+def test_later_parts_of_a_request_win() -> None:
+    config = {"temperature": 1.0, "extra_body": {"seed": 9}}
+    body = body_of(config | {"seed": 1}, body={"temperature": 0, "stream": False, "seed": 5, "top_k": 2})
+    assert (body["temperature"], body["stream"], body["seed"], body["top_k"]) == (1.0, False, 9, 2)
+
+
+def test_a_strict_schema_stays_strict() -> None:
+    schema = {"name": "f", "description": "d", "parameters": {}, "strict": True}
+    assert body_of({}, [schema])["tools"][0]["function"] == schema
+    assert body_of({}, [{"name": "f"}])["tools"][0]["function"] == {"name": "f"}
+    assert "parallel_tool_calls" not in body_of({}, [schema])
+
+
+def test_a_stray_result_with_media_is_told_by_the_user_with_its_media() -> None:
+    wire = wire_messages([user(), result("f", [{"text": "a plot"}, {"image": PIXEL}])])
+    assert wire[1] == {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "Result of the tool f:"},
+            {"type": "text", "text": "a plot"},
+            {"type": "image_url", "image_url": {"url": PIXEL}},
+        ],
+    }
+    assert wire_messages([result("f", "42")]) == [{"role": "user", "content": "Result of the tool f:\n42"}]
+
+
+def test_sound_in_a_result_is_sent_as_the_server_wants_it() -> None:
+    sound = "data:audio/wav;base64,UklG"
+    history = [called("f", "a"), result("f", [{"audio": sound}], "a")]
+    assert wire_messages(history, sound_as_uri=True)[2]["content"][1]["input_audio"]["data"] == "data:;base64,UklG"
+    assert wire_messages(history)[2]["content"][1]["input_audio"]["data"] == "UklG"
+    heard = user([{"audio": sound}])
+    assert wire_messages([heard], sound_as_uri=True)[0]["content"][0]["input_audio"]["data"] == "data:;base64,UklG"
+
+
 def test_the_dialect_names_options_and_adds_to_every_request() -> None:
     body = body_of({"repetition_penalty": 1.1}, repetition_penalty_key="repeat_penalty", body={"modalities": ["text"]})
     assert (body["repeat_penalty"], body["modalities"]) == (1.1, ["text"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, JackfieldError, ModelConnectionError, ModelServiceError
 from jackfield_http import HTTPClient, Reply, check_url, header_pairs
-from jackfield_http.addresses import is_plain
+from jackfield_http.addresses import is_plain, proxy_for
 
 # Names that are none, or end in .invalid: nobody is asked for them.
 odd = st.text(st.sampled_from("a.-_~%[]:@/\\?#\x00\n \t*ä١\ud83d1"), max_size=8)
@@ -75,14 +75,21 @@ def test_any_text_as_a_proxy_is_used_or_refused_in_our_own_words_and_not_shown(
 @pytest.mark.parametrize(
     "url",
     ["http://a..b", "http://.a", "http://[::1", "http://[::1]x", "http://h:99999", "http://h/a b", "http://h/\n",
-     "http://\x00", f"http://{'x' * 64}.invalid", f"http://{'x.' * 127}invalid", "http://h:+1"],
+     "http://\x00", f"http://{'x' * 64}.invalid", f"http://{'x.' * 127}invalid", "http://h:+1", "http://h:0",
+     "http://h:65536", f"http://{'x' * 49}.{'y' * 50}.{'z' * 51}.{'u' * 50}.{'v' * 50}", "http://h\\x", "http://h/é",
+     "http://h/#a", "http://h/?", "http://h#", "http://[::1%]", "http://[g::1]", "http://::1]", "httpx://h",
+     "https2://h", "http:h"],
 )  # fmt: skip
 def test_an_address_that_no_server_has_is_refused_where_it_is_configured(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url"):
         check_url(url)
 
 
-@pytest.mark.parametrize("url", ["http://h.", "http://my_host:1/v1", "http://[fe80::1%25eth0]:1", "http://xn--a.b"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://h.", "http://my_host:1/v1", "http://[fe80::1%25eth0]:1", "http://xn--a.b", "http://h:65535",
+     f"http://{'x' * 63}.invalid", f"http://{'x' * 50}.{'y' * 50}.{'z' * 50}.{'u' * 50}.{'v' * 49}", "http://[::1]"],
+)  # fmt: skip
 def test_an_odd_address_that_a_server_may_have_is_taken(url: str) -> None:
     assert check_url(url) == url
 
@@ -104,6 +111,57 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
     with pytest.raises(ConfigError, match=f"ALL_PROXY names a proxy that is .*{says[-5:]}") as caught:
         asked("http://127.0.0.1:1")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "proxy"),
+    [
+        ({}, "http://h", None),
+        ({"HTTP_PROXY": "http://p:1"}, "http://h", "http://p:1"),
+        ({"HTTP_PROXY": "http://p:1"}, "https://h", None),
+        ({"HTTPS_PROXY": "http://p:1"}, "https://h", "http://p:1"),
+        ({"ALL_PROXY": "http://p:1"}, "https://h", "http://p:1"),
+        ({"ALL_PROXY": "http://all:1", "HTTPS_PROXY": "https://p:1"}, "https://h", "https://p:1"),
+        ({"ALL_PROXY": "http://all:1", "HTTP_PROXY": ""}, "http://h", "http://all:1"),
+        ({"HTTP_PROXY": "p.example:3128"}, "http://h", "http://p.example:3128"),
+        ({"HTTP_PROXY": "HTTP://u:pw@p:1"}, "http://h", "HTTP://u:pw@p:1"),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h"}, "http://h:80", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "h"}, "http://me:pw@h", None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "me"}, "http://me:pw@h", "http://p:1"),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "other"}, "http://h", "http://p:1"),
+        ({"ALL_PROXY": "nonsense://", "NO_PROXY": "*"}, "http://h", None),
+    ],
+)
+def test_the_proxy_of_a_server_is_that_of_its_scheme_else_of_all(
+    no_proxies: pytest.MonkeyPatch, environment: dict[str, str], url: str, proxy: str | None
+) -> None:
+    no_proxies.delenv("REQUEST_METHOD", raising=False)
+    for name, value in environment.items():
+        no_proxies.setenv(name, value)
+    assert proxy_for(url) == proxy
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "SOCKS5"])
+def test_a_socks_proxy_needs_an_extra(no_proxies: pytest.MonkeyPatch, scheme: str, installed: bool) -> None:
+    no_proxies.setenv("ALL_PROXY", f"{scheme}://h:1")
+    no_proxies.setattr("importlib.util.find_spec", lambda name: object() if installed and name == "socksio" else None)
+    if installed:
+        assert proxy_for("https://a.example") == f"{scheme}://h:1"
+    else:
+        with pytest.raises(ConfigError) as caught:
+            proxy_for("https://a.example")
+        assert str(caught.value) == (
+            'ALL_PROXY names a proxy that speaks SOCKS: pip install "jackfield-http[socks]", or put the server\'s host '
+            "into NO_PROXY"
+        )
+
+
+def test_the_variable_of_a_scheme_is_named_for_its_proxy(no_proxies: pytest.MonkeyPatch) -> None:
+    no_proxies.setenv("HTTPS_PROXY", "ftp://h")
+    no_proxies.setenv("ALL_PROXY", "http://h:1")
+    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY names a proxy that is of an unsupported kind"):
+        proxy_for("https://a.example")
 
 
 def test_a_socks_proxy_says_what_it_needs(no_proxies: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from jackfield.errors import (
     ConfigError,
     MissingSecretError,
     ModelAuthError,
+    ModelConnectionError,
     ModelRequestError,
     ModelResponseError,
     ModelServiceError,
@@ -40,8 +42,9 @@ from jackfield_http import (
     configured_url,
     count_of,
     json_bytes,
+    transport,
 )
-from jackfield_http.backend import Exchange, HTTPBackend, reads_files
+from jackfield_http.backend import MAX_REFUSAL_BYTES, Exchange, HTTPBackend, ModelPage, reads_files, with_query
 from jackfield_http.keys import FoundKey, KeyRule
 from jackfield_testkit import replies
 from jackfield_testkit.server import FakeOpenAI
@@ -198,6 +201,19 @@ def test_what_is_not_worth_waiting_for_is_read_if_it_is_there(server: FakeOpenAI
     assert server.connections == 1
 
 
+def test_nobody_waits_for_a_server_that_holds_a_finished_answer_open(
+    server: FakeOpenAI, make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Streaming(Acme):
+        def post(self, request: ChatRequest, place: Place) -> Post:
+            return Post(json_bytes({"stream": True}))
+
+    monkeypatch.setattr(transport, "REST_S", 300)
+    server.reply(replies.chunks([{"say": "a"}, {"bye": True}]).without("usage").held_open())
+    model = make(Streaming)
+    assert sync.run(asyncio.wait_for(model.acomplete(HELLO), 10)).get_content() == "a"
+
+
 def test_a_refused_word_is_replaced_for_this_call_and_later_ones(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
     server.reply(replies.error(400, "say new"), events('{"bye": true}'), events('{"bye": true}'))
     model = make()
@@ -235,6 +251,207 @@ def test_only_what_is_on_disk_is_read_there(item: ContentItem, reads: bool) -> N
     assert reads_files(ChatRequest("m", (Message("user", "hi"), Message("user", [item])))) is reads
 
 
+def test_a_later_file_of_a_message_is_found() -> None:
+    items = [ContentItem(text="a"), ContentItem(image="http://h/a.png"), ContentItem(image="a.png")]
+    assert reads_files(ChatRequest("m", (Message("user", items), Message("user", "hi"))))
+
+
+def test_an_answer_ends_at_its_end_mark_even_if_the_server_goes_on(
+    server: FakeOpenAI, make: Callable[..., Acme]
+) -> None:
+    server.reply(events('{"say": "a"}', '{"bye": true}', "[DONE]", '{"say": "b"}').cut(at=range(1, 200, 7)))
+    assert ask(make()) == "a"
+
+
+def test_each_part_of_a_request_overrides_the_one_before(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    class Elsewhere(Acme):
+        def server(self) -> Place:
+            found = super().server()
+            return replace(found, headers={**found.headers, "User-Agent": "acme", "x-word": "server"})
+
+        def post(self, request: ChatRequest, place: Place) -> Post:
+            return Post(b"{}", f"{place.url}/more", {"X-Word": "post", "x-own": "1"})
+
+    server.default = events('{"bye": true}')
+    model = make(Elsewhere)
+    ask(model)
+    sync.run(model.acomplete(HELLO, config={"extra_headers": {"X-Own": "extra", "accept": "text/plain"}}))
+    names = ("user-agent", "x-word", "x-own", "accept", "content-type", "accept-encoding", "authorization")
+    sent = [[request.headers[name] for name in names] for request in server.requests]
+    key = "Bearer sk-do-not-show"
+    assert sent == [
+        ["acme", "post", "1", "text/event-stream", "application/json", "identity", key],
+        ["acme", "post", "extra", "text/plain", "application/json", "identity", key],
+    ]
+    assert {request.path for request in server.requests} == {"/v1/say/more"}
+
+
+def test_a_secret_in_an_extra_header_is_not_shown_either(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply(replies.error(400, "no sk-do-not-show and no tok-do-not-show"))
+    with pytest.raises(ModelRequestError, match=r"no \[key\] and no \[key\]"):
+        sync.run(make().acomplete(HELLO, config={"extra_headers": {"x-token": "tok-do-not-show"}}))
+
+
+@pytest.mark.parametrize(
+    ("config", "timeout_s", "patience_s"),
+    [
+        ({}, 120, 1200),
+        ({"request_timeout": 7}, 7, 70),
+        ({"event_timeout": 3}, 120, 3),
+        ({"request_timeout": 7, "event_timeout": 3}, 7, 3),
+    ],
+)
+def test_the_time_outs_are_those_of_the_request_and_ten_times_that_for_comments(
+    server: FakeOpenAI, make: Callable[..., Acme], config: dict[str, Any], timeout_s: float, patience_s: float
+) -> None:
+    seen: list[float] = []
+
+    class Noting(Acme):
+        def reader(self, exchange: Exchange[Place]) -> SaidReader:
+            assert exchange.request.config.request_timeout == config.get("request_timeout")
+            seen.append(exchange.patience_s)
+            return super().reader(exchange)
+
+    server.reply(events('{"bye": true}'))
+    model = make(Noting)
+
+    async def note_timeout() -> None:
+        opened = await model.access.open()
+        post = opened.client.post
+
+        def noting(*args: Any, **options: Any) -> Any:
+            seen.append(options["timeout_s"])
+            return post(*args, **options)
+
+        opened.client.post = noting  # type: ignore[method-assign]
+        await model.acomplete(HELLO, config=config)
+
+    sync.run(note_timeout())
+    assert seen == [timeout_s, patience_s]
+
+
+def test_a_long_refusal_is_read_in_part(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    read: list[int] = []
+
+    class Noting(Acme):
+        def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
+            read.append(len(body))
+            return super().refusal(failures, status, body)
+
+    server.reply(replies.raw(b"x" * 2_000_000, status=400))
+    with pytest.raises(ModelRequestError):
+        ask(make(Noting))
+    assert MAX_REFUSAL_BYTES <= read[0] < 1_000_000
+
+
+def test_a_paused_answer_is_continued_by_another_request(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    class PausedReader(SaidReader):
+        paused = False
+
+        def read_event(self, wire: Wire) -> list[ModelEvent]:
+            self.paused = "pause" in wire
+            said = super().read_event(wire)
+            self.complete = self.complete or self.paused
+            return said
+
+        def last_events(self) -> list[ModelEvent]:
+            return [] if self.paused else super().last_events()
+
+    class Pausing(Acme):
+        reader_class: ClassVar[type[SaidReader]] = PausedReader
+
+        def post(self, request: ChatRequest, place: Place) -> Post:
+            return Post(json_bytes({"n": len(request.messages)}))
+
+        def resume(self, request: ChatRequest, reader: AnswerReader) -> ChatRequest | None:
+            more = (*request.messages, Message("assistant", "so far"))
+            return replace(request, messages=more) if isinstance(reader, PausedReader) and reader.paused else None
+
+    server.reply(events('{"say": "a", "pause": 1}', "[DONE]"), events('{"say": "b"}', '{"bye": true}', "[DONE]"))
+    assert ask(make(Pausing)) == "ab"
+    assert [request.json["n"] for request in server.requests] == [1, 2]
+
+
+# --- lists of models ---
+
+
+def listed(model: Acme, read_page: Any = None) -> list[str]:
+    return sync.run(model.fetch_model_ids(lambda place: place.url.replace("/say", "/models?limit=2"), read_page))
+
+
+def page(*names: str, **more: Any) -> replies.Reply:
+    return replies.raw(json_bytes({"data": [{"id": name} for name in names], **more}))
+
+
+def test_a_key_is_missing_only_where_one_is_needed(make: Callable[..., Acme]) -> None:
+    backend = make(api_key="")
+    assert (backend.find_key(None).value, backend.find_key(None, KeyRule("OTHER")).variable) == ("", "OTHER")
+    with pytest.raises(MissingSecretError, match="ACME_API_KEY"):
+        backend.find_key(None, needed=True)
+
+
+def test_a_list_of_models_is_read_page_by_page_each_name_once(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply_to_listing(page("a", "b", has_more=True), page("b", "c", has_more=True), page("d", has_more=False))
+    assert listed(make(generate_cfg={"max_retries": 0, "extra_headers": {"x-mine": "1"}})) == ["a", "b", "c", "d"]
+    assert [request.path for request in server.listings] == [
+        "/v1/models?limit=2",
+        "/v1/models?limit=2&after_id=b",
+        "/v1/models?limit=2&after_id=c",
+    ]
+    for request in server.listings:
+        assert (request.headers["accept"], request.headers["x-mine"]) == ("application/json", "1")
+        assert request.headers["authorization"] == "Bearer sk-do-not-show"
+
+
+def test_a_server_that_repeats_a_page_is_asked_no_more(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    server.reply_to_listing(page("a", has_more=True), page("a", has_more=True))
+    assert listed(make()) == ["a"]
+    server.reply_to_listing(page("a", has_more=True), page(has_more=True))
+    assert listed(make()) == ["a"]
+
+
+def test_a_list_of_models_is_asked_for_again_if_that_may_help(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    again = replies.error(503, "later", headers={"retry-after": "0"})
+    server.reply_to_listing(again, page("a"))
+    assert listed(make(generate_cfg={"max_retries": 1})) == ["a"]
+    server.reply_to_listing(again, page("a"))
+    with pytest.raises(ModelServiceError, match="HTTP 503"):
+        listed(make())
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"<html>", b'{"data": [{"name": "a"}]}', b'{"data": 3}', b'{"data": [1]}']
+)
+def test_what_is_no_list_of_models_is_an_error_that_says_so(
+    server: FakeOpenAI, make: Callable[..., Acme], body: bytes
+) -> None:
+    server.reply_to_listing(replies.raw(body))
+    with pytest.raises(ModelResponseError, match="it has no list of models"):
+        listed(make())
+
+
+def test_a_backend_reads_pages_of_its_own(server: FakeOpenAI, make: Callable[..., Acme]) -> None:
+    def read_page(value: Any, url: str) -> ModelPage:
+        return ModelPage(value["data"], with_query(url, page=2, limit="") if "limit=2" in url else None)
+
+    server.reply_to_listing(replies.raw(b'{"data": ["x"]}'), replies.raw(b'{"data": ["y"]}'))
+    assert listed(make(), read_page) == ["x", "y"]
+    assert server.listings[1].path == "/v1/models?limit=&page=2"
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters", "expected"),
+    [
+        ("http://h/a", {"b": 1}, "http://h/a?b=1"),
+        ("http://h/a?b=1&c=", {"b": 2}, "http://h/a?b=2&c="),
+        ("http://h/a?x=%26", {"y": "ä &"}, "http://h/a?x=%26&y=%C3%A4+%26"),
+        ("http://h/a#f", {}, "http://h/a#f"),
+    ],
+)
+def test_a_query_is_extended_or_replaced(url: str, parameters: dict[str, object], expected: str) -> None:
+    assert with_query(url, **parameters) == expected
+
+
 def test_facts_are_the_settings_that_are_called_so(make: Callable[..., Acme]) -> None:
     assert make(context_tokens=7).facts == replace(ModelFacts(), images=True, context_tokens=7)
 
@@ -245,8 +462,9 @@ def test_facts_are_the_settings_that_are_called_so(make: Callable[..., Acme]) ->
 def test_the_key_of_the_environment_goes_to_the_provider_alone(
     make: Callable[..., Acme], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(MissingSecretError, match="ACME_API_KEY"):
+    with pytest.raises(MissingSecretError, match="ACME_API_KEY") as caught:
         make(api_key=None).server()
+    assert caught.value.needed_by == f"backend {Acme.backend}"
     monkeypatch.setenv("ACME_API_KEY", "sk-environment")
     assert make(api_key=None, base_url=None).server().key.value == "sk-environment"
     with pytest.raises(ConfigError, match=r"ACME_API_KEY is not sent to elsewhere\.example"):
@@ -284,6 +502,34 @@ def test_a_server_is_found_once_however_many_ask_at_once_and_again_after_closing
         assert (await access.open()).server is found[1]
 
     asyncio.run(ask_and_close())
+
+
+def test_other_parameters_of_a_server_are_kept_unless_another_server_was_found_meanwhile() -> None:
+    async def change() -> None:
+        access = Access(find_nowhere, backend="acme")
+        first = await access.open()
+        second = access.change(first, replace(first.server, url="http://127.0.0.1:1/b"))
+        assert (second.client, second.server.url) == (first.client, "http://127.0.0.1:1/b")
+        assert await access.open() is second
+        late = access.change(first, replace(first.server, url="http://127.0.0.1:1/late"))
+        assert late.server.url == "http://127.0.0.1:1/late"
+        assert await access.open() is second
+        await access.aclose()
+        access.change(second, second.server)
+        assert (await access.open()).server.url == "http://127.0.0.1:1"
+
+    asyncio.run(change())
+
+
+def test_a_server_is_found_in_a_worker_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def find() -> Server:
+        threads.append(threading.current_thread())
+        return find_nowhere()
+
+    asyncio.run(Access(find, backend="acme").open())
+    assert threads != [threading.current_thread()]
 
 
 def find_nowhere() -> Server:
@@ -352,3 +598,11 @@ def test_a_redirect_and_a_key_that_was_withheld_have_advice_of_their_own() -> No
 @pytest.mark.parametrize(("value", "count"), [(3, 3), (2.9, 2), (0, 0), (-1, 0), ("3", 0), (None, 0), (2**63, 0)])
 def test_a_count_that_is_none_is_0(value: object, count: int) -> None:
     assert count_of(value) == count
+
+
+def test_a_server_that_cannot_be_reached_is_said_with_the_name_of_the_backend(make: Callable[..., Acme]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ModelConnectionError, match=r"^acme") as caught:
+        ask(make(base_url=f"http://127.0.0.1:{port}"))
+    assert caught.value.backend == "acme"

@@ -68,6 +68,32 @@ def test_arguments_that_are_not_over_do_not_begin_anew() -> None:
     assert calls.add_piece(0, "", "f", "{}}") == FunctionCallDelta(0, "", "", "{}}")
 
 
+@pytest.mark.parametrize(
+    "arguments", ["[]", "1", "\ud83d", "[" * 100_000, "{} {}"], ids=["list", "number", "half", "deep", "two"]
+)
+def test_arguments_that_are_no_whole_object_are_continued(arguments: str) -> None:
+    calls = Calls()
+    calls.add_piece(0, "", "f", arguments)
+    assert calls.add_piece(0, "", "f", "{}").index == 0
+
+
+def test_a_name_that_comes_late_or_again_belongs_to_its_call() -> None:
+    calls = Calls()
+    assert calls.add_piece(0, "", "", "") == FunctionCallDelta(0, "", "", "")
+    assert calls.add_piece(0, "", "f", "{}") == FunctionCallDelta(0, "", "f", "{}")
+    assert calls.add_piece(0, "c", "f", "") == FunctionCallDelta(0, "c", "", "")
+    assert calls.add_piece(0, "c", "f", "") == FunctionCallDelta(0, "", "", "")
+
+
+def test_a_call_that_begins_at_an_index_takes_it_over() -> None:
+    calls = Calls()
+    calls.add_piece(0, "a", "f", "{}")
+    assert calls.add_piece(0, "b", "g", "{").index == 1
+    assert calls.add_piece(0, "", "", "}").index == 1
+    assert calls.add_piece(None, "b2", "h", "{").index == 2
+    assert calls.add_piece(None, "b2", "", "}").index == 2
+
+
 def test_whole_calls_are_never_one_call() -> None:
     calls = Calls()
     events = [calls.add_whole("", "f", ""), calls.add_whole("", "f", ""), calls.add_whole("c", "g", "{}")]

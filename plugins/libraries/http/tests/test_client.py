@@ -6,16 +6,19 @@ import asyncio
 import base64
 import contextlib
 import gc
+import logging
 import os
 import socket
 import threading
 import time
 import traceback
 import warnings
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import httpcore2
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -54,6 +57,42 @@ def test_a_body_and_headers_arrive_and_an_answer_comes_back_whole(echo: str, mak
     headers = header_pairs({"X-Mine": "1", "Content-Type": "text/plain"}, {"x-mine": "2"})
     reply = sync.run(make_client(echo).exchange("POST", f"{echo}/a", b"hello", headers, timeout_s=20))
     assert (reply.status, reply.headers["x-mine"], reply.body) == (201, "2", b"hello")
+
+
+def test_headers_are_bounded_for_each_answer_and_not_for_a_connection(echo: str, make_client: MakeClient) -> None:
+    client = make_client(echo)
+
+    async def main() -> list[int]:
+        replies = [
+            await client.exchange("GET", f"{echo}/a", b"", [(b"x-mine", b"a" * 60_000)], timeout_s=20) for _ in range(6)
+        ]
+        return [len(reply.headers["x-mine"]) for reply in replies]
+
+    assert sync.run(main()) == [60_000] * 6
+
+
+def test_no_more_of_a_rest_is_read_than_its_limit(
+    echo: str, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_REST_BYTES", 1000)
+    client = make_client(echo)
+
+    async def rest(size: int) -> int:
+        async with client.post(f"{echo}/a", b"x" * size, [], timeout_s=20) as response:
+            return len(await response.rest())
+
+    assert sync.run(rest(900)) == 900
+    assert 1000 < sync.run(rest(10_000_000)) < 9_000_000
+
+
+def test_headers_of_answers_are_not_logged(
+    echo: str, make_client: MakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        reply = sync.run(make_client(echo).exchange("GET", f"{echo}/a", b"", [(b"x-mine", b"a-key")], timeout_s=20))
+    assert reply.headers["x-mine"] == "a-key"
+    assert "receive_response_headers.complete" in [record.getMessage() for record in caplog.records]
+    assert "a-key" not in caplog.text
 
 
 class Adds:
@@ -118,6 +157,103 @@ def test_a_reply_that_is_no_json_shows_what_it_is(echo: str, make_client: MakeCl
     assert Reply("acme", 200, {}, b'{"a": [1]}').json() == {"a": [1]}
 
 
+@pytest.mark.parametrize(("limit", "fits"), [(999, False), (1000, True)])
+def test_a_body_of_exactly_the_longest_size_is_read(
+    server: FakeOpenAI, make_client: MakeClient, limit: int, fits: bool
+) -> None:
+    server.reply(raw(b"x" * 1000, {"Content-Type": "text/plain"}, status=418))
+    call = make_client(server.url).exchange("POST", f"{server.url}/a", BODY, [], timeout_s=20, max_bytes=limit)
+    if fits:
+        assert len(sync.run(call).body) == 1000
+    else:
+        with pytest.raises(ModelResponseError) as caught:
+            sync.run(call)
+        assert (caught.value.backend, caught.value.status) == ("acme", 418)
+        address = server.url.removesuffix("/v1")
+        assert str(caught.value) == f"acme: {address} sent more than 999 bytes: ask for less at once"
+
+
+def test_a_reply_that_is_no_json_is_quoted_in_part_and_without_the_key() -> None:
+    reply = Reply("acme", 203, {"x": "sk-do-not-show"}, b"sk-do-not-show " + b"x" * 5000)
+    with pytest.raises(ModelResponseError) as caught:
+        reply.json("sk-do-not-show")
+    assert (caught.value.backend, caught.value.status) == ("acme", 203)
+    quoted = f"[key] {'x' * 74} …"
+    assert str(caught.value) == f"acme: the server sent '{quoted}', which is not JSON: check its address"
+    assert "sk-do-not-show" not in repr(reply)
+    assert "xxx" not in repr(reply)
+
+
+def test_the_frames_of_an_error_hold_no_key(server: FakeOpenAI, make_client: MakeClient) -> None:
+    headers = header_pairs({"authorization": "Bearer sk-do-not-show"})
+
+    async def ask_gone() -> None:
+        async with make_client("http://127.0.0.1:1").post("http://127.0.0.1:1/a", BODY, headers, timeout_s=20):
+            raise AssertionError("nobody listens there")
+
+    async def fail_inside() -> None:
+        async with make_client(server.url).post(f"{server.url}/a", BODY, headers, timeout_s=20) as response:
+            await response.read()
+
+    async def fail_on_ones_own() -> None:
+        async with make_client(server.url).post(f"{server.url}/a", BODY, headers, timeout_s=20):
+            fail("sk-do-not-show")
+
+    server.reply(text(["a", "b"]).reset_after(1), text("a"))
+    for call, error_class in [
+        (ask_gone, ModelConnectionError),
+        (fail_inside, ModelConnectionError),
+        (fail_on_ones_own, KeyError),
+    ]:
+        with pytest.raises(error_class) as caught:
+            sync.run(call())
+        assert "sk-do-not-show" not in "".join(locals_of(caught.value))
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["later", "sending"])
+def test_an_error_that_was_being_handled_keeps_its_local_variables(
+    server: FakeOpenAI, make_client: MakeClient, inside: bool
+) -> None:
+    url = server.url if inside else "http://127.0.0.1:1"
+    server.reply(text("a"))
+    client = make_client(url)
+
+    async def ask_while_handling() -> None:
+        try:
+            fail("a note for debugging")
+        except KeyError as error:
+            async with client.post(f"{url}/a", BODY, header_pairs(), timeout_s=20):
+                raise ValueError("another") from error
+
+    async def handled() -> BaseException | None:
+        try:
+            await ask_while_handling()
+        except (ValueError, ModelConnectionError) as error:
+            while error.__context__ is not None and not isinstance(error, KeyError):
+                error = error.__context__  # type: ignore[assignment]
+            return error
+        return None
+
+    error = sync.run(handled())
+    assert isinstance(error, KeyError)
+    assert "a note for debugging" in "".join(locals_of(error))
+
+
+def fail(secret: str) -> None:
+    raise KeyError("own")
+
+
+def locals_of(error: BaseException) -> Iterator[str]:
+    """The local variables of this package's frames, and of `fail`, in an error and its causes."""
+    seen: BaseException | None = error
+    while seen is not None:
+        for frame, _ in traceback.walk_tb(seen.__traceback__):
+            if "jackfield_http" in frame.f_code.co_filename or frame.f_code is fail.__code__:
+                for value in frame.f_locals.values():
+                    yield repr(list(value)) if isinstance(value, list) else repr(value)
+        seen = seen.__cause__ or seen.__context__
+
+
 def test_a_large_answer_arrives_whole_however_slowly_it_is_read(server: FakeOpenAI, make_client: MakeClient) -> None:
     # Several times what is read ahead, so that the socket must be paused and resumed.
     sent = b"".join(b"%06d" % number + b"x" * 994 for number in range(5000))
@@ -159,6 +295,14 @@ def test_a_reused_connection_waits_as_long_as_the_later_request_allows(
 def test_a_server_that_writes_slowly_is_not_silent(server: FakeOpenAI, make_client: MakeClient) -> None:
     server.reply(text([str(number) for number in range(8)]).paced(0.1))
     assert b"7" in ask(make_client(server.url), server.url, timeout_s=0.5).body
+
+
+def test_a_stream_may_take_longer_than_any_other_answer(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "PATIENCE", 0.05)
+    server.reply(text([str(number) for number in range(6)]).paced(0.25))
+    assert b"5" in ask(make_client(server.url), server.url, timeout_s=20).body
 
 
 def test_a_closed_port_says_which_address_without_what_lets_one_in(make_client: MakeClient) -> None:
@@ -205,6 +349,22 @@ def test_an_answer_that_breaks_off_is_an_error_of_the_connection(server: FakeOpe
     with pytest.raises(ModelServiceError) as caught:
         ask(make_client(server.url), server.url)
     assert isinstance(caught.value, ModelConnectionError)
+
+
+@pytest.mark.parametrize(("timeout_s", "connect_s"), [(120, 15), (15.5, 15), (4, 4)])
+def test_connecting_takes_at_most_15_seconds_and_no_longer_than_any_silence(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, timeout_s: float, connect_s: float
+) -> None:
+    waited: list[float | None] = []
+
+    async def connect_tcp(self: object, host: str, port: int, timeout: float | None = None, **options: object) -> None:
+        waited.append(timeout)
+        raise httpcore2.ConnectTimeout
+
+    monkeypatch.setattr(transport._AsyncioBackend, "connect_tcp", connect_tcp)
+    with pytest.raises(ModelConnectionError, match="cannot be reached"):
+        ask(make_client("http://model.invalid"), "http://model.invalid", timeout_s=timeout_s)
+    assert waited == [connect_s]
 
 
 # --- connections ---
@@ -261,8 +421,9 @@ def test_a_server_that_never_ends_its_answer_is_left(server: FakeOpenAI, make_cl
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
-def test_leaving_an_answer_closes_its_connection(server: FakeOpenAI, make_client: MakeClient) -> None:
-    server.default = text(["a", "b"]).stall_after(1)
+@pytest.mark.parametrize("stalls", [True, False], ids=["and the server stalls", "and the rest comes at once"])
+def test_leaving_an_answer_closes_its_connection(server: FakeOpenAI, make_client: MakeClient, stalls: bool) -> None:
+    server.default = text(["a", "b" * 100_000]).stall_after(1) if stalls else text(["a", "b" * 100_000])
     client = make_client(server.url)
 
     async def leave() -> None:
@@ -270,6 +431,37 @@ def test_leaving_an_answer_closes_its_connection(server: FakeOpenAI, make_client
             await anext(response.pieces)
 
     sync.run(leave())
+    assert server.wait_until(lambda s: s.open_connections == 0)
+
+
+def test_a_closed_connection_is_not_kept_until_it_would_have_been_silent_for_too_long(
+    server: FakeOpenAI, make_client: MakeClient
+) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+
+    async def main() -> None:
+        await exchange(client, server.url, timeout_s=600)
+        sockets = [
+            weakref.ref(one)
+            for one in gc.get_objects()
+            if isinstance(one, transport._Socket) and one._loop is asyncio.get_running_loop()
+        ]
+        assert sockets
+        await client.aclose()
+        while not all(one() is None for one in sockets):
+            await asyncio.sleep(0.01)
+            gc.collect()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_client_keeps_nothing_of_loops_that_have_ended(server: FakeOpenAI, make_client: MakeClient) -> None:
+    server.default = text("hello")
+    client = make_client(server.url)
+    for _ in range(3):
+        asyncio.run(exchange(client, server.url))
+    assert len(client._connections) == 1
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
@@ -369,6 +561,18 @@ def test_a_forgotten_client_leaves_no_connection_open(server: FakeOpenAI) -> Non
     assert server.wait_until(lambda s: s.open_connections == 0)
 
 
+def test_idle_connections_that_have_expired_are_closed(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "KEEPALIVE_S", 0.0)
+    server.default = text("hello")
+    client = make_client(server.url)
+    for _ in range(3):
+        assert ask(client, server.url).status == 200
+    assert server.connections == 3
+    assert server.wait_until(lambda s: s.open_connections == 1)
+
+
 def test_closing_in_the_middle_of_an_answer_lets_it_end(server: FakeOpenAI, make_client: MakeClient) -> None:
     server.default = text(["a", "b", "c"]).paced(0.05)
     client = make_client(server.url)
@@ -393,6 +597,75 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(
         assert ask(client, url).body == BODY
         time.sleep(0.4)  # the server closes a connection that is idle for 0.1 s
         assert ask(client, url).body == BODY
+
+
+def test_a_connection_that_is_idle_for_too_long_is_closed_while_others_are_used(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert transport.KEEPALIVE_S == 4, "many servers close an idle connection after five seconds"
+    monkeypatch.setattr(transport, "KEEPALIVE_S", 0.3)
+    server.default = text("hello")
+    client = make_client(server.url)
+
+    async def use_one_of_two() -> None:
+        await asyncio.gather(exchange(client, server.url), exchange(client, server.url))
+        for _ in range(200):
+            await exchange(client, server.url)
+            if server.wait_until(lambda s: s.open_connections == 1, timeout_s=0.02):
+                return
+            await asyncio.sleep(0.02)
+        pytest.fail("the idle connection stays open")
+
+    sync.run(use_one_of_two())
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "length"), [("GET", b"", None), ("POST", b"", "0"), ("GET", b"x", "1"), ("POST", b"ab", "2")]
+)
+def test_the_length_of_a_body_is_sent_unless_there_is_none(
+    server: FakeOpenAI, make_client: MakeClient, method: str, body: bytes, length: str | None
+) -> None:
+    with _packets(CHUNKED_HEAD + b"0\r\n\r\n", until=b"\r\n\r\n" + body) as url:
+        sent = _seen
+        sent.clear()
+        sync.run(make_client(url).exchange(method, f"{url}/a", body, header_pairs({"X-A": "1"}), timeout_s=20))
+    head = sent[0].decode().lower()
+    assert head.startswith(f"{method.lower()} /a http/1.1\r\nhost: 127.0.0.1:")
+    assert ("content-length" in head) == (length is not None)
+    if length is not None:
+        assert f"content-length: {length}\r\n" in head
+
+
+def test_only_a_request_on_a_kept_connection_is_sent_again_when_no_answer_comes(make_client: MakeClient) -> None:
+    answers = [b"", CHUNKED_HEAD + b"0\r\n\r\n", b"", b""]
+    asked: list[int] = []
+
+    def serve() -> None:
+        number = 0
+        while number < len(answers):
+            connection, _ = listener.accept()
+            with connection:
+                asked.append(number)
+                while number < len(answers) and connection.recv(65_536):
+                    number += 1
+                    if not answers[number - 1]:
+                        break
+                    connection.sendall(answers[number - 1])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client = make_client(url)
+        with pytest.raises(ModelConnectionError):
+            ask(client, url)  # the first connection: an error at once
+        assert asked == [0]
+        assert ask(client, url).status == 200  # the second one is kept
+        with pytest.raises(ModelConnectionError):
+            ask(client, url)  # it ends, and so does the third one
+        assert asked == [0, 1, 3]
+        thread.join()
 
 
 def test_a_server_that_closes_after_each_answer_is_understood(answering: Answering, make_client: MakeClient) -> None:
@@ -442,6 +715,20 @@ def test_tls_is_spoken_and_the_certificate_is_checked(
     no_proxies.setenv("SSL_CERT_FILE", str(certificate))
     client = make_client(url)
     assert [ask(client, url).body for _ in range(2)] == [BODY, BODY]
+
+
+def test_a_tls_handshake_that_does_not_end_closes_its_connection(make_client: MakeClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        client = make_client(url)
+        with pytest.raises(ModelConnectionError, match="TLS handshake did not finish"):
+            ask(client, url, timeout_s=1)
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(20)
+            while connection.recv(65_536):
+                pass
 
 
 def test_a_tls_connection_that_ended_while_the_loop_was_busy_is_not_used_again(
@@ -606,17 +893,24 @@ def test_no_more_of_a_body_is_read_than_its_limit_needs() -> None:
     assert (len(body), taken) == (30, 3)
 
 
+_seen: list[bytes] = []
+"""The requests that a server of `_packets` has read."""
+
+
 @contextlib.contextmanager
-def _packets(*packets: bytes) -> Iterator[str]:
-    """The URL of a server that sends these for each request."""
+def _packets(*packets: bytes, until: bytes = BODY) -> Iterator[str]:
+    """The URL of a server that sends these for each request, which ends so."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while await reader.readuntil(BODY):
-                for packet in packets:
-                    writer.write(packet)
-                    await asyncio.sleep(0)
-        writer.close()
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while request := await reader.readuntil(until):
+                    _seen.append(request)
+                    for packet in packets:
+                        writer.write(packet)
+                        await asyncio.sleep(0)
+        finally:  # the end of this server may cancel it
+            writer.close()
 
     async def run(started: threading.Event) -> None:
         async with await asyncio.start_server(serve, sock=listener):

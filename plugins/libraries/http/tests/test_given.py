@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import traceback
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,16 @@ from hypothesis import strategies as st
 
 import jackfield_http
 from jackfield.errors import ConfigError, ContextLengthError, ModelServiceError
-from jackfield_http import check_url, class_of_status, header_pairs, json_bytes, json_value, key_for_header
+from jackfield_http import (
+    HTTPClient,
+    check_url,
+    class_of_status,
+    header_pairs,
+    json_bytes,
+    json_piece,
+    json_value,
+    key_for_header,
+)
 
 
 def test_the_public_names_are_these() -> None:
@@ -64,6 +75,32 @@ def test_what_http_cannot_reach_is_refused(url: str) -> None:
         check_url(url, setting="azure_endpoint")
 
 
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("ftp://u:secret@h", "must begin with http:// or https://, not 'ftp'"),
+        ("h:secret", "must begin with http:// or https://, not 'h'"),
+        ("http://u:secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
+        ("http://secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
+        ("http://a..b/secret", "is not the address of a server: it needs a host, and no query"),
+        ("http://h?key=secret", "is not the address of a server: it needs a host, and no query"),
+        ("http://h#secret", "is not the address of a server: it needs a host, and no query"),
+    ],
+)
+def test_a_refused_address_is_not_shown(url: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_url(url)
+    assert str(caught.value).startswith(f"base_url {says}")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_client_needs_the_address_of_a_server() -> None:
+    with pytest.raises(ConfigError, match=r"^acme: its URL is not the address of a server") as caught:
+        HTTPClient("http://u:secret@a..b", backend="acme")
+    assert "secret" not in str(caught.value)
+    assert HTTPClient("https://u:secret@h:1/v1", backend="acme").address == "https://h:1"
+
+
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126)), st.sampled_from(["", " ", "\n", "\r\n"]))
 def test_a_key_loses_only_the_space_around_it(key: str, space: str) -> None:
     assert key_for_header(space + key + space) == key
@@ -110,6 +147,18 @@ def test_an_extra_header_is_none_of_the_connection(name: str) -> None:
         header_pairs(extra={name: "1"})
 
 
+def test_headers_show_their_names_alone() -> None:
+    headers = header_pairs({"Authorization": "Bearer sk-mine"}, {"X-A": "1"})
+    assert repr(headers) == "<headers authorization, x-a>"
+
+
+def test_a_header_in_which_the_key_is_conventional_can_be_replaced() -> None:
+    own = {"Authorization": "Bearer EMPTY"}
+    assert header_pairs(own, extra={"authorization": "Basic x"}, key="EMPTY") == [(b"authorization", b"Basic x")]
+    with pytest.raises(ConfigError, match="which carries the API key: set api_key instead"):
+        header_pairs({"Authorization": "Bearer EMPTY2"}, extra={"authorization": "x"})
+
+
 @given(st.integers(300, 599))
 def test_every_status_that_is_no_success_is_some_error(status: int) -> None:
     error_class = class_of_status(status)
@@ -137,6 +186,25 @@ def test_json_comes_back_as_it_was(value: object) -> None:
 def test_half_a_surrogate_pair_is_replaced_and_nothing_else() -> None:
     assert json_bytes({"a": "b\ud83d"}) == b'{"a": "b\xef\xbf\xbd"}'
     assert json_value(rb'{"a": "b\ud83d"}') == {"a": "b\ufffd"}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b'{"key": sk-secret}', "Expecting value, at character 8"),
+        (b'"sk-secret\xff"', "the text is not utf-8, at byte 10"),
+        (b"[" * 200_000, "the JSON is nested too deeply"),
+    ],
+    ids=["syntax", "encoding", "depth"],
+)
+@pytest.mark.parametrize("read", [json_value, lambda data: json_piece(data, ())], ids=["value", "piece"])
+def test_an_error_about_json_has_the_place_and_not_the_text(
+    read: Callable[[bytes], object], data: bytes, says: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{says}$") as caught:
+        read(data)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "sk-secret" not in shown
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 200_000, b"plain"])

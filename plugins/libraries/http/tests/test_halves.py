@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,10 +59,19 @@ def test_texts_thoughts_and_calls_do_not_mix() -> None:
     ]
 
 
-def test_only_the_texts_that_go_on_keep_a_half() -> None:
-    sent = rb'{"id": "\ud83d", "delta": {"content": "a\ud83d", "parts": [{"text": "\ude00"}]}, "\ud83d": "\ud83db"}'
-    assert json_piece(sent, ("content", "text")) == {
-        "id": "\ufffd",
-        "delta": {"content": "a\ud83d", "parts": [{"text": "\ude00"}]},
-        "\ufffd": "\ufffdb",
-    }
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (r'{"id": "\ud83d", "text": "a\ud83d"}', {"id": "\ufffd", "text": "a\ud83d"}),
+        (r'{"delta": {"parts": [{"text": "\ude00"}]}}', {"delta": {"parts": [{"text": "\ude00"}]}}),
+        (r'{"text": ["\ude00", {"id": "\ude00"}]}', {"text": ["\ude00", {"id": "\ufffd"}]}),
+        (r'{"text": "\ude00\ude00-\ud83d\ud83d"}', {"text": "\ude00\ufffd-\ufffd\ud83d"}),
+        (r'{"text": "\ude00\ud83d"}', {"text": "\ude00\ud83d"}),
+        (r'{"text": "\ud83d-\ude00"}', {"text": "\ufffd-\ufffd"}),
+        (r'{"\ud83d": "\ud83db"}', {"\ufffd": "\ufffdb"}),
+        (r'["\ud83d"]', ["\ufffd"]),
+        (r'"\ud83d"', "\ufffd"),
+    ],
+)
+def test_only_the_edges_of_texts_that_go_on_keep_a_half(sent: str, read: object) -> None:
+    assert json_piece(sent.encode(), ("content", "text")) == read

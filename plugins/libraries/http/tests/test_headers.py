@@ -24,6 +24,8 @@ NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
         ({"retry-after-ms": "0", "retry-after": "9"}, 0),
         ({"retry-after": "Thu, 01 Jan 2026 12:01:00 GMT"}, 60),
         ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0),
+        ({"retry-after": "Thu, 01 Jan 2026 13:01:00 +0100"}, 60),
+        ({"retry-after": "Thu, 01 Jan 2026 12:01:00 -0000"}, 60),
         ({"retry-after": ""}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "inf"}, None),

@@ -13,7 +13,7 @@ import pytest
 from jackfield.errors import ConfigError, MissingSecretError, ToolServiceError
 from jackfield.plugins import default_host
 from jackfield_http import KeyRule
-from jackfield_http.service import JSONService, Place, RefusalInAnswerError, ServiceConfig
+from jackfield_http.service import MAX_BYTES, JSONService, Place, RefusalInAnswerError, ServiceConfig
 from jackfield_testkit.web import WebAnswer, WebServer
 
 KEY = "sk-1234567890abcdef"
@@ -65,8 +65,9 @@ def test_a_service_without_a_key_is_sent_none(web: WebServer) -> None:
 
 
 def test_a_key_is_needed_and_one_of_the_environment_goes_to_its_provider_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MissingSecretError, match="needs an API key: set the environment variable ACME_KEY"):
+    with pytest.raises(MissingSecretError, match="needs an API key: set the environment variable ACME_KEY") as caught:
         ask(None, key=None)
+    assert caught.value.needed_by == "search (acme)"
     monkeypatch.setenv("ACME_KEY", KEY)
     with pytest.raises(ConfigError, match=r"ACME_KEY is not sent to other\.example"):
         ask("https://other.example/search", key=None)
@@ -99,6 +100,16 @@ def test_a_service_of_ones_own_needs_its_address() -> None:
         (403, b"<html>" + b"x" * 9000, "HTTP 403: no reason given (check the API key"),
         (404, b"", "(check the setting url)"),
         (302, b"", "the server redirects: check the setting url"),
+        (399, b"", "HTTP 399: the server redirects: check the setting url"),
+        (204, b"", "HTTP 204: the server sent no answer: check the setting url"),
+        (300, b"", "HTTP 300: the server redirects"),
+        (404, b'{"error": "gone"}', "HTTP 404: gone (check the setting url)"),
+        (400, b'{"info": "odd", "detail": "x", "message": 3}', "HTTP 400: x (change the request)"),
+        (400, b'{"error": {"error": "e", "message": "m"}, "message": "outer"}', "HTTP 400: m (change"),
+        (400, b'{"error": "e", "message": "m"}', "HTTP 400: m (change"),
+        (400, b'{"other": 1}', 'HTTP 400: {"other": 1} (change the request)'),
+        (400, b"\xef\xbb\xbf <p>", "HTTP 400: no reason given (change"),
+        (400, b"a < b", "HTTP 400: a < b (change"),
         (500, b"Oops", "HTTP 500: Oops (the server failed: try again)"),
         (400, b"[1]", "HTTP 400: [1] (change the request)"),
     ],
@@ -109,6 +120,8 @@ def test_a_refusal_says_what_to_do_and_never_the_key(web: WebServer, status: int
     with pytest.raises(ToolServiceError) as caught:
         ask(f"{web.url}/search")
     assert said in str(caught.value).replace(" [key]", "")
+    assert str(caught.value).startswith("search (acme): ")
+    assert caught.value.code == (str(status) if status >= 400 else None)
     assert KEY not in str(caught.value)
     assert len(str(caught.value)) < 700
 
@@ -125,6 +138,57 @@ def test_a_rate_limit_says_how_long_to_wait(web: WebServer) -> None:
         ask(f"{web.url}/search", config={"max_retries": 5})
     assert caught.value.code == "429"
     assert len(web.requests) == 1  # nobody waits that long for a tool
+
+
+@pytest.mark.parametrize(("wait_s", "attempts"), [("0", 3), ("5.5", 1)])
+def test_a_service_is_asked_again_as_often_as_configured_unless_it_asks_for_a_long_pause(
+    web: WebServer, wait_s: str, attempts: int
+) -> None:
+    web.put("/search", WebAnswer(b"busy", {"retry-after": wait_s}, 503))
+    with pytest.raises(ToolServiceError, match="HTTP 503: busy"):
+        ask(f"{web.url}/search", config={"max_retries": 2})
+    assert len(web.requests) == attempts
+
+
+def test_a_refusal_for_another_reason_is_not_explained_by_the_key_rule(web: WebServer) -> None:
+    place = Place(open=True, refusing="allow json")
+    for status, said in [(401, "allow json"), (429, "wait, or send less at once"), (404, "check the setting url")]:
+        web.put("/search", WebAnswer(status=status))
+        with pytest.raises(ToolServiceError, match=rf"HTTP {status}: no reason given \({said}\)"):
+            ask(f"{web.url}/search", place=place, key=None)
+
+
+def test_a_service_has_these_settings_by_default() -> None:
+    config = ServiceConfig()
+    assert (config.url, config.api_key, config.request_timeout, config.max_retries) == (None, None, 20, 2)
+    for odd in ({"request_timeout": 0}, {"max_retries": -1}, {"max_retries": 101}):
+        with pytest.raises((ConfigError, ValueError)):
+            ServiceConfig.model_validate(odd)
+
+
+def test_the_longest_answer_is_read(web: WebServer) -> None:
+    body = b'{"said": "hello"}'
+    web.put("/search", WebAnswer(body + b" " * (MAX_BYTES - len(body))))
+    assert ask(f"{web.url}/search") == "hello"
+    web.put("/search", WebAnswer(body + b" " * (MAX_BYTES - len(body) + 1)))
+    with pytest.raises(ToolServiceError, match="sent more than 5,000,000 bytes"):
+        ask(f"{web.url}/search")
+
+
+def test_a_closed_service_looks_up_its_key_again(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_URL", f"{web.url}/search")
+    service = JSONService("search (acme)", PLACE, ServiceConfig(), settings=lambda: default_host().settings)
+
+    async def ask_twice() -> None:
+        for key in ("old", "new"):
+            monkeypatch.setenv("ACME_KEY", key)
+            await service.ask(lambda wire: wire)
+            await service.ask(lambda wire: wire)
+            await service.aclose()
+
+    asyncio.run(ask_twice())
+    assert [request.headers["x-acme"] for request in web.requests] == ["old", "old", "new", "new"]
+    assert {request.headers["accept"] for request in web.requests} == {"application/json"}
 
 
 def test_what_may_help_is_tried_again(web: WebServer) -> None:

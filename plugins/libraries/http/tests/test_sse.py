@@ -136,6 +136,73 @@ def test_an_event_of_many_lines_has_a_longest_size(monkeypatch: pytest.MonkeyPat
         _feed_for_ever(SSEDecoder(), b"data: 1\n")
 
 
+@pytest.mark.parametrize("size", [1000, 1001])
+def test_an_event_and_a_stream_of_exactly_the_longest_size_are_read(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(sse, "MAX_STREAM_BYTES", 1000)
+    pieces = [b"x" * 600, b"y" * (size - 600)]
+    for make in (SSEDecoder, DataLineDecoder):
+        decoder = make()
+        if size > 1000:
+            with pytest.raises(StreamTooLongError):
+                [decoder.feed(piece) for piece in pieces]
+        else:
+            assert [decoder.feed(piece) for piece in pieces] == [[], []]
+
+
+def test_the_size_of_lines_and_events_begins_again_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 100)
+    decoder = SSEDecoder()
+    for _ in range(9):
+        assert decoder.feed(b"data: " + b"x" * 50) == []
+        assert decoder.feed(b"\ndata: " + b"y" * 60 + b"\n\n") == [b"x" * 50 + b"\n" + b"y" * 60]
+
+
+def test_the_limits_are_these() -> None:
+    assert (sse.MAX_EVENT_BYTES, sse.MAX_STREAM_BYTES, sse.PATIENCE, sse.PATIENCE_S) == (32e6, 300e6, 10, 1200)
+
+
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [
+        (b"data:  a \n\n", [b"a"]),
+        (b"data: a\r\n\r\n", [b"a"]),
+        (b"xdata: a\n\n", []),
+        (b"data\n\n", []),
+        (b"data:\n\n", [b""]),
+        (b"data: a\ndata: b\n\n", [b"a\nb"]),
+        (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+        (b"data: a\nid: 1\n\n", [b"a"]),
+        (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
+        (b"\xef\xbbdata: a\n\n", []),
+    ],
+)
+def test_an_event_is_read_alike_as_the_first_and_as_a_later_one(body: bytes, data: list[bytes]) -> None:
+    assert decoded([body]) == data
+    later = SSEDecoder()
+    assert later.feed(b"data: 1\n\n") == [b"1"]
+    if not body.startswith(b"\xef"):  # a byte order mark begins a stream only
+        assert later.feed(body) == data
+
+
+@pytest.mark.parametrize(
+    ("before", "data"),
+    [(b"data: 1", b"1data: 2"), (b"data: 1\n", b"1\n2"), (b"data: 1\r", b"1\n2"), (b"id: 1\n", b"2")],
+)
+def test_a_piece_that_is_an_event_by_itself_continues_what_was_begun(before: bytes, data: bytes) -> None:
+    decoder = SSEDecoder()
+    assert decoder.feed(b"data: 0\n\n") == [b"0"]
+    assert decoder.feed(before) == []
+    assert decoder.feed(b"data: 2\n\n") == [data]
+
+
+def test_a_byte_order_mark_in_the_middle_of_a_stream_is_part_of_its_line() -> None:
+    decoder = SSEDecoder()
+    assert decoder.feed(b"data: 1\n\n") == [b"1"]
+    assert decoder.feed(b"\xef\xbb\xbfdata: 2\n\n") == []
+
+
 def _feed_for_ever(decoder: SSEDecoder, piece: bytes) -> None:
     for _ in range(100_000):
         decoder.feed(piece)
@@ -164,3 +231,9 @@ def test_the_status_of_an_event_is_the_one_in_its_comment() -> None:
     assert decoder.status == 429
     assert decoder.feed(b"ta:{}\n") == [b"{}"]
     assert decoder.status == 429
+    decoder.feed(b"data: :HTTP_STATUS/500\n\n")
+    assert decoder.status == 429
+    decoder.feed(b":HTTP_STATUS/400\n")
+    assert decoder.status == 400
+    decoder.feed(b":HTTP_STATUS/x\n")
+    assert decoder.status is None

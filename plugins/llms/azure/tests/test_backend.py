@@ -238,3 +238,58 @@ def test_no_sdk_is_imported_before_the_first_call() -> None:
         "print([name for name in ('openai', 'httpx2', 'httpcore2', 'anyio') if name in sys.modules])"
     )
     assert output_of(code) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://name.openai.azure.com", True),
+        ("https://name.services.ai.azure.com", True),
+        ("https://name.cognitiveservices.azure.com", True),
+        ("https://name.openai.azure.us", True),
+        ("https://openai.azure.com", False),
+        ("https://name.azure.com", False),
+        ("http://name.openai.azure.com", False),
+        ("https://name.openai.azure.com.evil.example", False),
+    ],
+)
+def test_keys_of_the_environment_go_to_azure_alone(url: str, allowed: bool) -> None:
+    assert AzureChat.key_rule.allows(url) is allowed
+
+
+@pytest.mark.parametrize(
+    ("config", "version", "usage"),
+    [
+        ({}, "2024-06-01", False),
+        ({"api_version": "2024-08-31"}, "2024-08-31", False),
+        ({"api_version": "2024-09-01"}, "2024-09-01", True),
+        ({"api_version": "2024-09-01-preview"}, "2024-09-01-preview", True),
+        ({"api_version": "2025-01-01"}, "2025-01-01", True),
+        ({"stream_usage": True}, "2024-06-01", True),
+        ({"api_version": "2025-01-01", "stream_usage": False}, "2025-01-01", False),
+    ],
+)
+def test_each_version_is_asked_for_what_it_knows(
+    server: FakeOpenAI, make_model: MakeModel, config: dict[str, Any], version: str, usage: bool
+) -> None:
+    server.reply(text("hello"))
+    ask(make_model(azure_deployment="my deployment/1", **config))
+    assert server.requests[0].path == (
+        f"/openai/deployments/my%20deployment%2F1/chat/completions?api-version={version}"
+    )
+    assert server.requests[0].wants_usage is usage
+
+
+def test_a_deployment_has_the_models_name_unless_it_has_its_own(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.default = text("hello")
+    ask(make_model(model="gpt-x"))
+    ask(make_model(model="gpt-x", azure_deployment="mine"))
+    assert [request.path.split("/")[3] for request in server.requests] == ["gpt-x", "mine"]
+
+
+def test_a_model_that_is_not_there_is_advised_about_by_the_settings_of_azure(
+    server: FakeOpenAI, make_model: MakeModel
+) -> None:
+    server.reply(error(404, "no"))
+    with pytest.raises(ModelNotFoundError, match="check the model's name, and azure_deployment, azure_endpoint and"):
+        ask(make_model())

@@ -430,3 +430,58 @@ def _native(chunk: dict[str, Any], status: int = 200) -> Reply:
 
 def _whole(value: dict[str, Any]) -> Reply:
     return replies.raw(json.dumps(value).encode())
+
+
+# --- lists of models ---
+
+
+def page(names: list[str], number: int, total: int, size: int = 2) -> Any:
+    models = [{"model": name} for name in names]
+    output = {"models": models, "page_no": number, "page_size": size, "total": total}
+    return replies.raw(json.dumps({"output": output}).encode())
+
+
+def test_models_are_listed_page_by_page_up_to_the_last(server: FakeDashScope, make_model: MakeModel) -> None:
+    server.reply_to_listing(page(["a", "b"], 1, 5), page(["c", "d"], 2, 5), page(["e"], 3, 5))
+    assert sync.run(make_model().alist_models()) == ["a", "b", "c", "d", "e"]
+    queries = [request.path.partition("?")[2] for request in server.listings]
+    assert queries == [f"page_no={number}&page_size=100" for number in (1, 2, 3)]
+    server.reply_to_listing(page(["a", "b"], 1, 2))
+    assert sync.run(make_model().alist_models()) == ["a", "b"]
+    assert len(server.listings) == 4, "a full page may be the last"
+
+
+@pytest.mark.parametrize(
+    ("backend", "expected"),
+    [
+        ("qwen_dashscope", ["qwen3-max", "qwen-vl-max", "qwen-audio-turbo", "unknown"]),
+        ("qwenvl_dashscope", ["qwen-vl-max", "unknown"]),
+        ("qwenaudio_dashscope", ["qwen-audio-turbo", "unknown"]),
+    ],
+)
+def test_models_that_are_known_not_to_fit_are_left_out(
+    server: FakeDashScope, make_model: MakeModel, backend: str, expected: list[str]
+) -> None:
+    names = ["qwen3-max", "qwen-vl-max", "qwen-audio-turbo", "unknown"]
+    server.reply_to_listing(page(names, 1, 4, 100))
+    listed = sync.run(make_model(backend).alist_models())
+    assert listed == expected
+
+
+@pytest.mark.parametrize(
+    ("backend", "images", "audio", "endpoint"),
+    [
+        ("qwen_dashscope", False, False, "text-generation"),
+        ("qwenvl_dashscope", True, False, "multimodal-generation"),
+        ("qwenaudio_dashscope", False, True, "multimodal-generation"),
+    ],
+)
+def test_an_unknown_model_is_what_its_backend_is_for(
+    server: FakeDashScope, make_model: MakeModel, backend: str, images: bool, audio: bool, endpoint: str
+) -> None:
+    model = make_model(backend, model="never-heard-of")
+    assert (model.facts.images, model.facts.video, model.facts.audio) == (images, images, audio)
+    assert model.facts.reasoning
+    server.reply(replies.text("a"))
+    sync.run(model.acomplete(HELLO))
+    assert f"/{endpoint}/" in last(server).native_path

@@ -125,7 +125,7 @@ def test_an_empty_text_is_refused_by_its_number_before_anything_is_sent(
 
 
 def test_without_a_key_the_variable_is_named(make_embedder: MakeEmbedder) -> None:
-    with pytest.raises(MissingSecretError, match="DASHSCOPE_API_KEY"):
+    with pytest.raises(MissingSecretError, match=r"^embedder dashscope needs .*DASHSCOPE_API_KEY"):
         embed(make_embedder(api_key=None), "a")
 
 

@@ -68,6 +68,104 @@ def test_inside_an_answer_the_code_says_the_same(
     assert text.strip() in str(error)
 
 
+@pytest.mark.parametrize(
+    ("expected", "codes"),
+    [
+        (ModelRequestError, ["InvalidParameter.DataInspection"]),
+        (ContentFilterError, ["DataInspectionFailed", "data.inspection"]),
+        (
+            ModelAuthError,
+            ["InvalidApiKey", "AccessDenied", "access_denied.x", "Model.AccessDenied", "Workspace.AccessDenied",
+             "Arrearage", "AllocationQuota.FreeTierOnly"],
+        ),
+        (ModelNotFoundError, ["ModelNotFound", "model_not_found", "Model.NotExist"]),
+        (RateLimitedError, ["Throttling.User", "LimitRequests"]),
+        (ContextLengthError, ["BadRequest.TooLarge"]),
+        (
+            ModelOverloadedError,
+            ["RequestTimeOut", "InternalError", "Internal_Error.Timeout", "ServiceUnavailable", "ModelUnavailable",
+             "ModelServiceFailed", "SystemError"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_code_says_more_than_the_status_however_it_is_spelt(
+    expected: type[ModelServiceError], codes: list[str]
+) -> None:
+    for code in codes:
+        for spelt in (code, code.upper(), code.replace(".", "_")):
+            assert class_of(418, spelt, "") is expected, spelt
+            assert class_of(500, spelt, "") is expected, spelt
+        assert class_of(418, f"My{code}", "") is ModelRequestError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Range of input length should be [1, 9]", ContextLengthError),
+        ("the maximum context length is 9", ContextLengthError),
+        ("tokens exceed model limit", ContextLengthError),
+        ("it exceeds the maximum length", ContextLengthError),
+        ("Inappropriate Content", ContentFilterError),
+        ("Model not exist.", ModelNotFoundError),
+    ],
+)
+def test_a_text_says_more_than_a_request_that_is_just_wrong(text: str, expected: type[ModelServiceError]) -> None:
+    for status in (400, 422, 302):
+        assert class_of(status, "InvalidParameter", text) is expected
+    assert class_of(401, "InvalidParameter", text) is ModelAuthError
+    assert class_of(503, "InvalidParameter", text) is ModelOverloadedError
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "advice"),
+    [
+        ("DataInspectionFailed", "x", "the provider's content inspection refused the content: change it"),
+        (
+            "InvalidApiKey",
+            "x",
+            "check the API key (api_key, DASHSCOPE_API_KEY), its region, its rights and the account",
+        ),
+        ("ModelNotFound", "x", "check the model's name, and that the API key's region has it"),
+        (
+            "InvalidParameter",
+            "URL error, please check url",
+            "the model uses the other endpoint: set endpoint to 'multimodal', or to 'text'",
+        ),
+        ("Throttling", "x", "wait, or send less at once"),
+        ("InvalidParameter", "x", "change the request"),
+    ],
+)
+def test_an_error_says_what_to_do_at_this_provider(code: str, text: str, advice: str) -> None:
+    problem = {"code": code, "message": text, "request_id": "r"}
+    error = error_of_response(Failures("b"), 418, json.dumps(problem).encode())
+    assert str(error) == f"b: HTTP 418: {text} ({advice})"
+    inside = error_in_answer(Failures("b"), problem, status=418)
+    assert str(inside) == f"b: error in the answer: {text} ({advice})"
+    assert (error.request_id, inside.request_id) == ("r", "r")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "text"),
+    [
+        (b'id:1\n:HTTP_STATUS/400\ndata:{"code": "E", "message": "m"}\n\n', "E", "m"),
+        (b'data:[1]\ndata:{x\ndata:{"code": "E", "message": "m"}\ndata:{"code": "F"}', "E", "m"),
+        (b'{"request_id": "r", "error": {"code": "E", "message": "m"}}', "E", "m"),
+        (b'{"error": "text", "message": "m"}', None, "m"),
+        (b'{"message": {"a": ["\xc3\xa9"]}, "code": 7}', "7", '{"a": ["\u00e9"]}'),
+        (b"", None, "no reason given"),
+        (b"\xff gone", None, "\ufffd gone"),
+    ],
+)
+def test_a_problem_is_found_in_any_form(body: bytes, code: str | None, text: str) -> None:
+    error = error_of_response(Failures("b"), 400, body)
+    assert (error.code, str(error)) == (code, f"b: HTTP 400: {text} (change the request)")
+
+
+def test_an_error_in_an_answer_without_a_status_is_a_failure_of_the_server() -> None:
+    assert type(error_in_answer(Failures("b"), {"code": "New", "message": "x"}, status=None)) is ModelOverloadedError
+    assert type(error_in_answer(Failures("b"), {"code": "New", "message": "x"}, status=400)) is ModelRequestError
+
+
 def test_a_model_at_the_other_endpoint_is_told_how_to_get_there() -> None:
     body = json.dumps({"code": "InvalidParameter", "message": "url error, please check url!"}).encode()
     assert "endpoint" in str(error_of_response(Failures("b"), 400, body))

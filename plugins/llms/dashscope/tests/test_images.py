@@ -19,7 +19,9 @@ from jackfield.errors import (
 )
 from jackfield.messages import ModelResponse
 from jackfield.plugins import PluginHost
+from jackfield.processors import Processor
 from jackfield.settings import Settings
+from jackfield_dashscope import images
 from jackfield_dashscope.images import DashScopeImages, TaskLostError
 from jackfield_testkit.web import WebAnswer, WebRequest, WebServer
 
@@ -58,7 +60,7 @@ def test_a_task_is_given_and_asked_about_until_it_is_done(web: WebServer) -> Non
     states = [of_task("PENDING"), of_task("RUNNING"), of_task("SUCCEEDED", results=[{"url": IMAGE}])]
     web.put("/api/v1/tasks/t-1", lambda _: states.pop(0))
     answer = ask(
-        web, size="1024x768", negative_prompt="people", options={"seed": 7, "extra_body": {"watermark": False}}
+        web, size="1024X768", negative_prompt="people", options={"seed": 7, "extra_body": {"watermark": False}}
     )
     assert [item.image for item in answer.messages[0].items] == [IMAGE]
     assert (answer.finish_reason, answer.response_id) == ("stop", "r2")
@@ -79,15 +81,15 @@ def test_some_models_answer_at_once(web: WebServer, config: dict[str, Any]) -> N
     content = [{"image": IMAGE}, {"text": "a flower shop"}]
     wire = {"request_id": "r1", "output": {"choices": [{"message": {"content": content}}]}, "usage": {"image_count": 1}}
     web.put(AT_ONCE, WebAnswer.json(wire))
-    answer = ask(
-        web, [{"role": "system", "content": "Pastel."}, {"role": "user", "content": "花店"}], count=2, **config
-    )
+    asked = [{"role": "system", "content": "Pastel."}, {"role": "user", "content": "花店"}]
+    extra = {"extra_body": {"negative_prompt": "cars"}}
+    answer = ask(web, asked, count=2, negative_prompt="people", options=extra, **config)
     assert [item.image for item in answer.messages[0].items] == [IMAGE]
     (request,) = web.requests
     assert request.json == {
         "model": config["model"],
         "input": {"messages": [{"role": "user", "content": [{"text": "Pastel.\n\n花店"}]}]},
-        "parameters": {"n": 2},
+        "parameters": {"n": 2, "negative_prompt": "cars"},
     }
 
 
@@ -109,7 +111,9 @@ def test_of_several_images_those_that_were_made_are_given(web: WebServer) -> Non
         (of_task("CANCELED"), ModelServiceError, "the task is CANCELED"),
         (WebAnswer.json({"code": "Throttling", "message": "Slow."}, status=429), TaskLostError, "Slow"),
         (of_task("SUCCEEDED"), ModelResponseError, "does not follow"),
+        (WebAnswer.json({"code": "InvalidApiKey", "message": "No."}, status=401), ModelAuthError, "No"),
         (of_task("SUCCEEDED", results=[{"url": "file:///etc/passwd"}]), ModelResponseError, "does not follow"),
+        (of_task("SUCCEEDED", results=[{"url": IMAGE}, {"url": "httpx:a"}]), ModelResponseError, "does not follow"),
         (WebAnswer.json([]), ModelResponseError, "does not follow"),
         (WebAnswer(b"<html>"), TaskLostError, "not JSON"),
     ],
@@ -145,6 +149,21 @@ def test_an_answer_without_an_image_is_an_error(web: WebServer, output: object) 
     web.put(AT_ONCE, WebAnswer.json({"output": output}))
     with pytest.raises(ModelResponseError, match=r"no image|does not follow"):
         ask(web, endpoint="multimodal")
+
+
+def test_a_task_is_asked_about_less_and_less_often(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    states = [*[of_task("RUNNING")] * 4, of_task("SUCCEEDED", results=[{"url": IMAGE}])]
+    web.put("/api/v1/tasks/t-1", lambda _: states.pop(0))
+    sleep = asyncio.sleep
+
+    async def note(pause_s: float) -> None:
+        pauses.append(pause_s)
+        await sleep(0)
+
+    monkeypatch.setattr(images.asyncio, "sleep", note)
+    ask(web, poll_interval=1.5)
+    assert [pause_s for pause_s in pauses if pause_s] == [1.5, 3, 6, 8, 8]
 
 
 def test_a_task_without_end_is_left(web: WebServer) -> None:
@@ -193,6 +212,35 @@ def test_an_option_of_texts_is_refused_before_anybody_is_asked(web: WebServer, o
     with pytest.raises(UnsupportedInputError, match="makes images and does not support"):
         ask(web, options=option)
     assert web.requests == []
+
+
+def test_a_closed_model_has_no_connection_and_closes_its_processors(web: WebServer) -> None:
+    closed: list[str] = []
+
+    class Noted(Processor):
+        name = "noted"
+
+        def around(self, request: Any, call_next: Any) -> Any:
+            return call_next(request)
+
+        async def aclose(self) -> None:
+            closed.append("processor")
+
+    async def ask_and_close() -> None:
+        settings = {"model": "m", "base_url": f"{web.url}/api/v1", "api_key": "sk-images-1234", "poll_interval": 0.001}
+        model = DashScopeImages(settings, processors=[Noted()], host=PluginHost(Settings()))
+        await model.acomplete("花店")
+        close = model._access.aclose
+
+        async def note() -> None:
+            closed.append("connections")
+            await close()
+
+        model._access.aclose = note  # type: ignore[method-assign]
+        await model.aclose()
+
+    sync.run(ask_and_close())
+    assert closed == ["processor", "connections"]
 
 
 def test_a_key_is_needed(web: WebServer) -> None:

@@ -82,3 +82,23 @@ def test_what_is_missing_wrong_or_too_large_is_told_without_its_folder(tmp_path:
 def test_audio_without_data_is_refused() -> None:
     with pytest.raises(UnsupportedInputError, match="data"):
         media_part(ContentItem(audio={"format": "wav"}))
+
+
+@pytest.mark.parametrize(
+    ("audio", "address"),
+    [
+        ({"data": "UklG", "format": "mp3"}, "data:audio/mp3;base64,UklG"),
+        ({"data": "UklG"}, "data:audio/wav;base64,UklG"),
+        ({"data": "data:audio/ogg;base64,T2dn"}, "data:audio/ogg;base64,T2dn"),
+        ({"data": "https://h/a"}, "https://h/a"),
+        ({"url": "oss://b/a"}, "oss://b/a"),
+    ],
+)
+def test_audio_in_the_form_of_openai_is_data_unless_it_is_an_address(audio: dict[str, str], address: str) -> None:
+    assert media_part(ContentItem(audio=audio)) == {"audio": address}
+
+
+def test_a_file_may_have_as_many_bytes_as_ten_million_in_base64(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(HEADS["image/png"].ljust(7_500_000, b"x"))
+    assert len(media_part(ContentItem(image=str(path)))["image"]) == 10_000_000 + len("data:image/png;base64,")

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from jackfield import sync
-from jackfield.errors import ConfigError, ModelConnectionError, ModelResponseError, PluginNotFoundError
+from jackfield.errors import (
+    ConfigError,
+    MissingSecretError,
+    ModelConnectionError,
+    ModelResponseError,
+    PluginNotFoundError,
+)
 from jackfield.plugins import PluginHost
-from jackfield.retrieval import Chunk, Corpus, Hit
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 from jackfield.settings import Settings
 from jackfield_dashscope.rerank import DashScopeRerank
 from jackfield_testkit import replies
@@ -53,6 +59,11 @@ def test_the_model_is_sent_the_query_and_what_was_found(server: FakeDashScope, m
     assert body["parameters"] == {"return_documents": False, "top_n": 4, "instruct": "Find the tea"}
 
 
+def test_a_missing_key_is_told_with_what_needs_it(make_searcher: MakeSearcher) -> None:
+    with pytest.raises(MissingSecretError, match=r"searcher dashscope_rerank needs .*DASHSCOPE_API_KEY"):
+        search(make_searcher(api_key=None, base_url="https://dashscope.aliyuncs.com/api/v1"))
+
+
 def test_hits_are_in_the_models_order_and_equal_ones_in_that_of_the_documents(make_searcher: MakeSearcher) -> None:
     hits = search(make_searcher())
     assert [(hit.chunk.text, hit.score) for hit in hits] == [
@@ -72,6 +83,31 @@ def test_a_limit_cuts_the_models_order_and_not_the_candidates(
     assert search(searcher, limit=2) == search(searcher)[:2]
     sent = [request.native["input"]["documents"] for request in server.requests]  # type: ignore[attr-defined]
     assert sent[0] == sent[1]
+
+
+def test_the_other_searcher_gets_the_filter_keeps_its_ranks_and_is_closed(make_searcher: MakeSearcher) -> None:
+    asked: list[Any] = []
+
+    class Finds(Searcher):
+        name = "finds"
+
+        async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
+            asked.append((query, limit, where))
+            return [Hit(chunk, 1.0, {"finds": 7, "dashscope_rerank": 9}) for chunk in corpus.chunks[:2]]
+
+        async def prepare(self, corpus: Corpus, *, on_progress: Any = None) -> None:
+            on_progress(1, 2)
+
+        async def aclose(self) -> None:
+            asked.append("closed")
+
+    searcher, where = make_searcher(), Where.parse({"path": "a*"})
+    searcher._searcher = Finds()
+    hits = sync.run(searcher.search("green tea", corpus(), limit=1, where=where))
+    assert [hit.ranks for hit in hits] == [{"finds": 7, "dashscope_rerank": 1}]
+    sync.run(searcher.prepare(corpus(), on_progress=lambda done, total: asked.append((done, total))))
+    sync.run(searcher.aclose())
+    assert asked == [("green tea", 50, where), (1, 2), "closed"]
 
 
 def test_no_more_is_sent_and_given_than_the_candidates(server: FakeDashScope, make_searcher: MakeSearcher) -> None:

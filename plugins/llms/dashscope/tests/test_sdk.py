@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jackfield_dashscope import server
 from jackfield_testkit.forks import CORE, output_of
 
 USUAL: list[dict[str, str]] = [
@@ -84,3 +85,23 @@ def test_the_sdks_own_file_and_its_settings_in_the_process_count(tmp_path: Path)
     file.parent.mkdir()
     file.write_text('base_url = "http://127.0.0.1:3/api/v1"')
     assert found(tmp_path, {})["servers"][0][0] == "http://127.0.0.1:3/api/v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_outside"),
+    [
+        ("DASHSCOPE_API_KEY", False),
+        ("DASHSCOPE_HTTP_URL", False),
+        ("DASHSCOPE_WORKSPACE", True),
+        ("DASHSCOPE_REGION", True),
+        ("OTHER_KEY", False),
+    ],
+)
+def test_the_sdk_is_asked_only_if_more_than_a_key_and_an_address_is_set(
+    name: str, is_outside: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in [one for one in os.environ if one.startswith("DASHSCOPE_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(name, "x")
+    assert server._sdk_is_configured_outside() is is_outside

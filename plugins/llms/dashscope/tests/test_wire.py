@@ -15,7 +15,15 @@ from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.request import ChatRequest
 from jackfield_backends.history import NO_RESULT
 from jackfield_dashscope.config import DashScopeConfig
-from jackfield_dashscope.wire import Dialect, dialect_of, request_body, request_bytes, wire_messages
+from jackfield_dashscope.wire import (
+    Dialect,
+    _mark_for_the_cache,
+    _tool_options,
+    dialect_of,
+    request_body,
+    request_bytes,
+    wire_messages,
+)
 
 TEXT = Dialect()
 PARTS = Dialect(in_parts=True)
@@ -202,6 +210,25 @@ def test_options_stand_among_the_parameters_and_those_that_nobody_set_do_not() -
     }
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("temperature", 0.5),
+        ("top_p", 0.25),
+        ("top_k", 7),
+        ("presence_penalty", 0.5),
+        ("frequency_penalty", -0.5),
+        ("repetition_penalty", 1.25),
+        ("max_tokens", 9),
+        ("seed", 0),
+        ("response_format", {"type": "json_object"}),
+        ("reasoning_effort", "low"),
+    ],
+)
+def test_each_option_is_sent_by_its_name(option: str, value: object) -> None:
+    assert body(**{option: value})["parameters"] == {option: value}
+
+
 def test_tools_are_sent_with_the_choice_and_whether_several_may_be_called() -> None:
     schema = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}, "private": 1}
     sent = body(functions=[schema], function_choice="f", parallel_function_calls=True)["parameters"]
@@ -225,3 +252,16 @@ def test_a_call_wins_over_the_model_and_extra_body_over_all() -> None:
 def test_half_a_character_costs_no_request() -> None:
     request = ChatRequest("m", (Message("user", "a\ud83d"),))
     assert json.loads(request_bytes(request, TEXT))["input"]["messages"][0]["content"] == "a\ufffd"
+
+
+def test_a_schema_keeps_its_fields_that_the_server_knows_and_no_others() -> None:
+    schema: Any = {"name": "f", "description": "F.", "parameters": {}, "strict": True, "returns": {}}
+    [shown] = _tool_options([schema], GenerateConfig())["tools"]
+    assert shown == {"type": "function", "function": {key: schema[key] for key in list(schema)[:4]}}
+
+
+def test_a_message_without_a_part_is_not_marked_for_the_cache() -> None:
+    wire: list[Any] = [{"role": "system", "content": []}, {"role": "user", "content": "Hi"}]
+    _mark_for_the_cache(wire, everything=True)
+    assert wire[0]["content"] == []
+    assert wire[1]["content"] == [{"text": "Hi", "cache_control": {"type": "ephemeral"}}]

@@ -171,6 +171,17 @@ def test_a_call_may_wait_for_what_an_earlier_one_finds(ask: Any, made: Any) -> N
     assert made(ask(question, *history)) == [("code_interpreter", {"code": "print(2 * 90)"})]
 
 
+def test_the_values_of_all_earlier_calls_are_explained(ask: Any, made: Any) -> None:
+    slots = ("{number: francs for the desk}", "{number: sockets on one panel}")
+    question = "\n".join(f"call code_interpreter: print({slot})" for slot in slots)
+    ready = made(ask(question))
+    assert ready == [("code_interpreter", {"code": f"print({number})"}) for number in ("60000", "48")]
+    history = _answered(*((name, json.dumps(arguments), "printed") for name, arguments in ready))
+    text = ask(question, *history).get_content()
+    assert "60000 for “francs for the desk”" in text
+    assert "48 for “sockets on one panel”" in text
+
+
 def test_ids_of_calls_go_on_through_a_conversation(ask: Any) -> None:
     history = _answered(("web_search", '{"query": "one"}', "found"))
     answer = ask("call web_search: one", *history, "call web_search: two")

@@ -69,6 +69,12 @@ def test_results_are_documents_if_they_list_some_and_text_otherwise() -> None:
         assert passages_in_result(Message("function", other, name="f")) == [Passage(other, "f", from_tool=True)]
 
 
+def test_pieces_that_are_no_texts_are_shown_as_they_are_written() -> None:
+    listed = json.dumps([{"url": 7, "text": [48, "two", None]}])
+    found = passages_in_result(Message("function", listed, name="retrieval"))
+    assert found == [Passage("48", "7"), Passage("two", "7"), Passage("None", "7")]
+
+
 def test_no_passage_is_read_twice() -> None:
     result = Message("function", "x", name="f")
     assert len(read_passages([result, Message("user", "y"), result])) == 1

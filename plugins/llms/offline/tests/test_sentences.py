@@ -54,6 +54,7 @@ def test_sentences_are_pieces_of_their_passage_in_its_order_and_no_word_is_in_tw
         ("turn_limit", "turn limits"),
         ("我们的超时", "超时"),
         ("ＡＢＣ", "abc"),
+        ("die Straße", "DIE STRASSE"),
     ],
 )
 def test_words_are_the_same_in_every_form(one: str, other: str) -> None:

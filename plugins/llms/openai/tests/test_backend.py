@@ -205,6 +205,15 @@ def test_the_models_of_openai_are_known_there_only(
     assert make_model(model="gpt-4.1", **config).facts.context_tokens == context
 
 
+@pytest.mark.parametrize(("url", "is_known"), [("https://api.openai.com/v1", True), ("http://else.example/v1", False)])
+def test_the_models_of_the_server_that_the_environment_names_are_known_only_if_it_is_openai(
+    url: str, is_known: bool, clean_environment: pytest.MonkeyPatch
+) -> None:
+    clean_environment.setenv("OPENAI_BASE_URL", url)
+    facts = OpenAIChat({"model": "gpt-4.1", "api_key": "k"}).facts
+    assert (facts.context_tokens is not None, bool(facts.prices)) == (is_known, is_known)
+
+
 def test_facts_are_as_configured(make_model: MakeModel) -> None:
     facts = make_model(native_tools=False, images=False, audio=True, context_tokens=4096).facts
     assert (facts.native_tools, facts.images, facts.audio, facts.context_tokens) == (False, False, True, 4096)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from jackfield import sync
-from jackfield.errors import ConfigError, MissingSecretError, ModelResponseError, RateLimitedError
+from jackfield.errors import ConfigError, MissingSecretError, ModelResponseError, ModelServiceError, RateLimitedError
 from jackfield.plugins import PluginHost
 from jackfield.retrieval import Embedded
 from jackfield.settings import Settings
@@ -242,3 +242,45 @@ def test_after_its_last_attempt_it_says_how_long_to_wait(server: FakeOpenAI, mak
     with pytest.raises(RateLimitedError) as caught:
         asyncio.run(make().embed(["tea"]))
     assert caught.value.retry_after_s == 7
+
+
+def test_a_space_is_the_model_with_what_changes_its_vectors(make: MakeEmbedder) -> None:
+    plain = make()
+    assert plain.space == f"openai:{plain.config.model}"
+    assert make(dimension=8).space == f"{plain.space}:8"
+    assert make(document_prefix="passage: ").space == f"{plain.space}::passage: "
+    assert make(dimension=8, document_prefix="d").space == f"{plain.space}:8:d"
+    assert make(query_prefix="query: ").space == plain.space
+    assert (plain.dimension, make(dimension=8).dimension) == (None, 8)
+    assert repr(plain) == f"<OpenAIEmbedder {plain.space}>"
+
+
+@pytest.mark.parametrize("indexes", [[0, 0], [1, 2], [0], [0, 1, 2], [-1, 0]])
+def test_vectors_that_are_numbered_wrongly_are_an_error(
+    server: FakeOpenAI, make: MakeEmbedder, indexes: list[int]
+) -> None:
+    data = [{"index": index, "embedding": [1.0, 2.0]} for index in indexes]
+    server.reply(replies.raw(json.dumps({"data": data}).encode()))
+    with pytest.raises(ModelResponseError, match=rf"sent {len(indexes)} vectors for 2 texts, or numbered them wrongly"):
+        embedded(make(), "a", "b")
+
+
+def test_vectors_are_in_the_order_of_their_numbers(server: FakeOpenAI, make: MakeEmbedder) -> None:
+    data = [{"index": index, "embedding": [float(index), 1.0]} for index in (2, 0, 1)]
+    server.reply(replies.raw(json.dumps({"data": data, "usage": {"prompt_tokens": 7}}).encode()))
+    answer = embedded(make(), "a", "b", "c")
+    assert [vector[0] for vector in answer.vectors] == [0, 1, 2]
+    assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 7)
+
+
+def test_only_a_refusal_about_base64_is_answered_by_asking_for_numbers(server: FakeOpenAI, make: MakeEmbedder) -> None:
+    server.reply(replies.error(400, "no such model"))
+    with pytest.raises(ModelServiceError, match="no such model"):
+        embedded(make(max_retries=0), "a")
+    server.reply(replies.error(503, "encoding_format is broken"))
+    with pytest.raises(ModelServiceError, match="HTTP 503"):
+        embedded(make(max_retries=0), "a")
+    server.reply(replies.error(400, "encoding_format is unknown"))
+    with pytest.raises(ModelServiceError, match="encoding_format"):
+        embedded(make(max_retries=0, encoding_format="float"), "a")
+    assert len(server.requests) == 3

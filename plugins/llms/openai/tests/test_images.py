@@ -189,3 +189,33 @@ def test_a_refusal_is_the_error_that_says_what_to_do(
 def test_openai_itself_needs_a_key(web: WebServer) -> None:
     with pytest.raises(MissingSecretError, match="OPENAI_API_KEY"):
         ask(web, base_url=None, api_key=None)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {"url": "file:///etc/passwd"},
+        {"url": "ftp://h/a.png"},
+        {"url": None},
+        {},
+        {"b64_json": "!" + PNG},
+        {"b64_json": base64.b64encode(b"<html><script>" * 9).decode()},
+        {"b64_json": base64.b64encode(b"%PDF-1.7" * 9).decode()},
+    ],
+    ids=["file", "ftp", "none", "empty", "not base64", "HTML", "PDF"],
+)
+def test_what_is_no_image_is_an_error_that_says_so(web: WebServer, image: dict[str, Any]) -> None:
+    web.put("/v1/images/generations", WebAnswer.json({"data": [{"b64_json": PNG}, image]}))
+    with pytest.raises(ModelResponseError, match="not part of an answer"):
+        ask(web)
+
+
+def test_an_image_at_an_address_without_encryption_is_given_and_content_wins_over_an_address(web: WebServer) -> None:
+    both = {"url": "https://cdn.example/1.png", "b64_json": PNG}
+    web.put("/v1/images/generations", WebAnswer.json({"data": [{"url": "http://cdn.example/1.png"}, both]}))
+    answer = ask(web)
+    assert [item.image for item in answer.messages[0].items] == [
+        "http://cdn.example/1.png",
+        f"data:image/png;base64,{PNG}",
+    ]
+    assert (answer.created, answer.usage.total_tokens) == (None, 0)

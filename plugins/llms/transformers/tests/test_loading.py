@@ -20,7 +20,12 @@ from jackfield.errors import (
     ModelServiceError,
 )
 from jackfield.models import BaseChatModel
-from jackfield_transformers.errors import error_of_answering, error_of_loading
+from jackfield_transformers.errors import (
+    error_of_answering,
+    error_of_loading,
+    translate_answering,
+    translate_loading,
+)
 from jackfield_transformers.loading import context_of
 
 Make = Callable[..., BaseChatModel]
@@ -139,6 +144,8 @@ def hub_error(name: str) -> Exception:
         ("GatedRepoError", ModelAuthError, "accept its terms"),
         ("RepositoryNotFoundError", ModelNotFoundError, "check the name"),
         ("RevisionNotFoundError", ModelNotFoundError, "check `revision`"),
+        ("HFValidationError", ModelNotFoundError, "at the hub names look like org/name"),
+        ("LocalEntryNotFoundError", ModelNotFoundError, "download it first"),
         ("OfflineModeIsEnabled", ModelNotFoundError, "HF_HUB_OFFLINE"),
     ],
 )
@@ -188,3 +195,59 @@ def test_an_unknown_failure_names_its_kind_and_keeps_no_key() -> None:
 )
 def test_the_context_is_read_from_the_models_configuration(config: dict[str, Any], wanted: int | None) -> None:
     assert context_of(config) == wanted
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "error_class"),
+    [
+        (ImportError("no PIL"), "needs a package that is not installed: no PIL", ModelServiceError),
+        (ValueError("set trust_remote_code=True"), "contains Python code of its own", ModelRequestError),
+        (ValueError("Unrecognized configuration class X"), "set images to true", ModelRequestError),
+        (ValueError("odd"), "the repository 'org/name' has no model that can be loaded: odd", ModelNotFoundError),
+        (RuntimeError("CUDA Out Of Memory"), "take a smaller one, or another dtype or device", ModelRequestError),
+        (RuntimeError("can't allocate memory"), "does not fit", ModelRequestError),
+        (RuntimeError("not enough memory: x"), "does not fit", ModelRequestError),
+        (MemoryError(), "does not fit", ModelRequestError),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_be_loaded_says_why(
+    error: Exception, text: str, error_class: type[ModelServiceError]
+) -> None:
+    failure = error_of_loading(error, "org/name")
+    assert type(failure) is error_class
+    assert text in str(failure)
+    assert (failure.code == "out_of_memory") == ("memory" in str(error).lower() or isinstance(error, MemoryError))
+    assert failure.backend == "transformers"
+
+
+@pytest.mark.parametrize("cause", ["ConnectError", "ConnectionError", "ReadTimeout"])
+def test_every_failure_of_the_network_is_one_whatever_library_raises_it(cause: str) -> None:
+    wrapped = OSError("We could not connect")
+    wrapped.__context__ = type(cause, (Exception,), {})("x")
+    assert isinstance(error_of_loading(wrapped, "org/name"), ModelConnectionError)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "error_class"),
+    [
+        (
+            RuntimeError("out of memory"),
+            "'m' ran out of memory: shorten the history, or lower max_tokens",
+            ModelRequestError,
+        ),
+        (ValueError("odd"), "'m' failed: ValueError: odd", ModelServiceError),
+        (ValueError(), "'m' failed: ValueError: ValueError", ModelServiceError),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_answer_says_why(error: Exception, text: str, error_class: type[ModelServiceError]) -> None:
+    failure = error_of_answering(error, "m")
+    assert (type(failure), str(failure)) == (error_class, f"transformers: {text}")
+
+
+def test_errors_of_jackfield_are_left_as_they_are() -> None:
+    for translate in (translate_loading, translate_answering):
+        with pytest.raises(ModelAuthError, match="mine"), translate("m"):
+            raise ModelAuthError("mine")
+        with pytest.raises(ModelServiceError, match="odd") as caught, translate("m"):
+            raise ValueError("odd")
+        assert isinstance(caught.value.__cause__, ValueError)

@@ -65,3 +65,8 @@ def test_for_models_that_see_every_content_is_a_list_of_parts() -> None:
 def test_a_tool_is_what_its_schema_says() -> None:
     schema = {"name": "weather", "description": "d", "parameters": {"type": "object", "properties": {}}}
     assert template_tools([schema]) == [{"type": "function", "function": schema}]
+
+
+def test_a_message_without_a_text_has_an_empty_one_which_templates_read() -> None:
+    history = [Message(USER, ""), Message(ASSISTANT, "", function_call=CALL), Message(FUNCTION, "", name="weather")]
+    assert [message["content"] for message in template_messages(history)] == ["", "", ""]

@@ -51,9 +51,16 @@ async def embed_in_batches(
             return await ask(batch)
 
     async def work() -> None:
-        for start in starts:  # shared by all workers, so each takes the next batch
-            batch = texts[start : start + size]
-            parts[start] = await retry_request(partial(ask_in_turn, batch), max_retries=max_retries)
+        try:
+            for start in starts:  # shared by all workers, so each takes the next batch
+                batch = texts[start : start + size]
+                parts[start] = await retry_request(partial(ask_in_turn, batch), max_retries=max_retries)
+        except BaseException:
+            # At once: until `gather` wakes up, a worker that waits for its turn would send one more request.
+            for worker in workers:
+                if worker is not asyncio.current_task():
+                    worker.cancel()
+            raise
 
     # More workers than requests in flight, because some may wait for a retry.
     count = min(_WORKERS_PER_REQUEST * concurrency, -(-len(texts) // size))
@@ -61,8 +68,6 @@ async def embed_in_batches(
     try:
         await asyncio.gather(*workers)
     finally:
-        for worker in workers:
-            worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     vectors = tuple(vector for start in sorted(parts) for vector in parts[start].vectors)
     _check_lengths(sorted({len(vector) for vector in vectors}), dimension, backend)

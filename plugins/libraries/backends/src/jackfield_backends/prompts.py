@@ -37,7 +37,7 @@ def image_prompt(request: ChatRequest, *, takes: Collection[str] = ()) -> str:
     if request.functions:
         raise UnsupportedInputError(f"{request.model} makes images and cannot call tools: ask it without them")
     for option in _TEXT_OPTIONS:
-        if option not in takes and getattr(request.config, option) not in (None, ()):
+        if option not in takes and getattr(request.config, option) is not None:
             raise UnsupportedInputError(f"{request.model} makes images and does not support {option}: leave it out")
     last = "".join(_texts_of(request, USER)[-1:])
     if not last.strip():

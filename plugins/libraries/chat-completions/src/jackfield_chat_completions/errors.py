@@ -115,7 +115,7 @@ def _said(answer: Any) -> tuple[str, Codes]:
 
 def _text_of(error: Mapping[str, object]) -> str:
     text = error.get("message") or error.get("detail") or error
-    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
 
 
 def _codes(error: Mapping[str, object], inner: Mapping[str, object]) -> Codes:

@@ -162,4 +162,6 @@ def arguments_of(value: object) -> str:
 
 def count_of(value: object) -> int:
     """Return a count as servers write it; 0 for anything else."""
+    if isinstance(value, bool):  # a number for Python, not for JSON
+        return 0
     return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0

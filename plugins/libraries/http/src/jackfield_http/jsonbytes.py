@@ -32,7 +32,7 @@ def json_value(data: bytes) -> Any:
 
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return _odd_value(data, ())
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error

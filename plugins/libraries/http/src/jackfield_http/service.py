@@ -163,7 +163,8 @@ class JSONService:
 
     def _refusal(self, reply: Reply, failures: Failures) -> ModelServiceError:
         if reply.status < 400:
-            return _final(failures, f"HTTP {reply.status}: the server redirects: {_CHECK_URL}")
+            what = "the server redirects" if reply.status >= 300 else "the server sent no answer"
+            return _final(failures, f"HTTP {reply.status}: {what}: {_CHECK_URL}")
         error_class = class_of_status(reply.status)
         refused = partial(failures.refused, error_class, _reason(reply.body), status=reply.status)
         error = refused()

@@ -34,7 +34,7 @@ MAX_REST_BYTES = 1_000_000
 MAX_KNOWN_URLS = 64
 MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
 MAX_HEAD_BYTES = 256 * 1024  # of headers, with all interim answers (`100 Continue`) before them
-MAX_PARTS = 256
+MAX_PARTS = 1024
 """Chunks, header lines and events that are read before others have their turn: each costs far more than its bytes."""
 _MARKS = (b"\r\n", b"data:")  # each part has one of them
 
@@ -443,9 +443,10 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._is_crowded = False
         if size > MAX_PARTS:
             for mark in _MARKS:
-                if data.count(mark) > MAX_PARTS:
+                parts = data.split(mark, MAX_PARTS)
+                if len(parts) > MAX_PARTS:
                     self._is_crowded = True
-                    data = _first_parts(data, mark, MAX_PARTS)
+                    data = data[: len(data) - len(parts[-1])]
             size = len(data)
         if not self._has_head:
             self._count_head(size)
@@ -600,14 +601,6 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         if self._transport is None:
             raise httpcore2.ConnectError("the connection was closed while it was being made")
         return self._transport
-
-
-def _first_parts(data: bytes, mark: bytes, most: int) -> bytes:
-    """Return the beginning of data, up to the end of a mark."""
-    end = 0
-    for _ in range(most):
-        end = data.index(mark, end) + len(mark)
-    return data[:end]
 
 
 class _Watch:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from jackfield.plugins import EmbedderSpec, LLMSpec, SearcherSpec, TokenizerSpec, hook
 
 _CONFIG = "jackfield_dashscope.config:DashScopeConfig"
-_HOSTS = ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "*.maas.aliyuncs.com")
+_HOSTS = (
+    "dashscope.aliyuncs.com",
+    "dashscope-intl.aliyuncs.com",
+    "dashscope-us.aliyuncs.com",
+    "*.dashscope.aliyuncs.com",
+    "*.maas.aliyuncs.com",
+)
 
 
 @hook.llms

@@ -28,6 +28,7 @@ from jackfield.models import fold
 from jackfield.quoting import SentSecrets
 from jackfield_http import Failures
 from jackfield_openai.responses.answer import ResponsesReader
+from jackfield_openai.responses.growing import Items
 from jackfield_openai.responses.items import content_of_items, content_of_messages
 
 Wire = dict[str, Any]
@@ -485,3 +486,13 @@ def test_the_stream_of_another_protocol_is_named() -> None:
     error, _ = failure(b'data: {"choices": [{"delta": {"content": "hi"}}]}\n\n')
     assert isinstance(error, ModelResponseError)
     assert "Responses API" in str(error)
+
+
+def test_an_item_of_the_whole_answer_is_the_announced_one_of_its_id_wherever_it_is() -> None:
+    items = Items()
+    begun = items.begin("m1", 5)
+    whole = [{"id": "m1", "type": "message"}, {"id": "m2", "type": "message"}]
+    (first, _), (second, _) = items.missing(whole)
+    assert first is begun
+    assert (second is begun, second.index) == (False, 1)
+    assert items.missing([]) == []

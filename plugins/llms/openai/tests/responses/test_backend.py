@@ -88,6 +88,12 @@ def test_a_key_that_the_server_repeats_is_not_shown_and_its_variable_is_named(
 # --- what it can do ---
 
 
+def test_a_model_of_openai_has_its_price_and_one_of_another_server_none() -> None:
+    config = {"model": "gpt-4.1-mini", "api_key": "k"}
+    assert OpenAIResponses(config).facts.prices
+    assert OpenAIResponses({**config, "model_server": "http://else.example/v1"}).facts.prices == ()
+
+
 def test_facts_are_as_configured(make_model: MakeModel) -> None:
     facts = make_model(context_tokens=8000, images=False, tokenizer="t", reasoning=False).facts
     assert (facts.context_tokens, facts.images, facts.tokenizer, facts.reasoning) == (8000, False, "t", False)

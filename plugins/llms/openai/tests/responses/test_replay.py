@@ -223,6 +223,8 @@ def test_two_calls_of_one_id_get_different_ones(told: Told) -> None:
         {"server": HERE, "output": [{}]},
         {"server": HERE, "output": [{"type": "message", "content": 1}]},
         {"server": HERE, "output": [{"type": "function_call"}]},
+        {"server": HERE, "output": [{"type": "message", "content": [5]}]},
+        {"server": HERE, "output": [{"type": "reasoning", "summary": ["thought"]}]},
     ],
 )
 def test_an_origin_that_was_edited_costs_nothing_but_the_items(data: Wire) -> None:

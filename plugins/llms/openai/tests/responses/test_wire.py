@@ -217,6 +217,24 @@ def test_a_file_is_a_note_unless_files_are_wanted(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("address", "sent"),
+    [
+        ("data:application/pdf;base64,AA==", {"filename": "file", "file_data": "data:application/pdf;base64,AA=="}),
+        ("DATA:application/pdf;base64,AA==", {"filename": "file", "file_data": "data:application/pdf;base64,AA=="}),
+        (
+            "data:application/pdf;name=a%20b.pdf;base64,AA==",
+            {"filename": "a b.pdf", "file_data": "data:application/pdf;base64,AA=="},
+        ),
+        ("data:text/plain,hello", {"filename": "file", "file_data": "data:text/plain,hello"}),
+        ("https://h/a.pdf?x=1", {"file_url": "https://h/a.pdf?x=1"}),
+    ],
+)
+def test_a_file_without_a_path_is_sent_by_its_content_or_its_address(address: str, sent: Wire) -> None:
+    (message,) = items(Message("user", [ContentItem(file=address)]), files=True)
+    assert message["content"] == [{"type": "input_file", **sent}]
+
+
 def test_a_file_that_is_not_there_is_named_without_its_folder(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedInputError, match=r"the file 'no\.pdf' cannot be read") as caught:
         items(Message("user", [ContentItem(file=str(tmp_path / "no.pdf"))]), files=True)
