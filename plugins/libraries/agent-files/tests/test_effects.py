@@ -285,12 +285,6 @@ def test_the_waiting_calls_of_a_saved_run_count_and_those_that_were_made_do_not(
     assert request_of(folder / "run.json").effects == (MakesCall("shell", '{"command": "2"}'),)
 
 
-def test_a_picture_in_a_saved_run_is_a_file_that_is_read(folder: Path) -> None:
-    messages = [{"role": "user", "content": [{"image": "file:///etc/passwd"}, {"image": "data:image/png;base64,AA"}]}]
-    (folder / "run.json").write_text(json.dumps({"format": "jackfield-run/1", "messages": messages}))
-    assert request_of(folder / "run.json").effects == (ReachesOutside("image", "/etc/passwd"),)
-
-
 @pytest.mark.parametrize("shape", [{"cases": []}, {"format": "jackfield-run/1", "messages": []}], ids=["cases", "run"])
 def test_consent_to_a_file_that_is_read_in_one_way_is_none_for_another(folder: Path, shape: dict[str, Any]) -> None:
     evil = {"function_list": [{"mcpServers": {"x": {"command": "id"}}}]}
@@ -331,3 +325,255 @@ def test_a_store_whose_runs_are_resumed_unasked_needs_consent(tmp_path: Path, re
     table = {"store": {"name": "sqlite", "recover": recover}}
     effects = request_for(tmp_path / "a.json", "", table, read_as="agent").effects
     assert any(isinstance(one, Loosens) for one in effects) == loosens
+
+
+def effects_of(folder: Path, table: object, **options: Any) -> tuple[Effect, ...]:
+    return request_for(folder / "agent.json", "", table, **options).effects
+
+
+@pytest.mark.parametrize("key", ["command", "python", "soffice", "tesseract", "program", "executable"])
+def test_every_setting_that_names_a_program_starts_one(folder: Path, key: str) -> None:
+    assert effects_of(folder, {key: "evil"}) == (StartsProcess("evil"),)
+    assert effects_of(folder, {key: ""}) == ()
+    assert effects_of(folder, {key: "scorers:exact"}) == ()
+
+
+@pytest.mark.parametrize("key", ["turns", "memory_mb", "cpu_s", "processes", "file_mb", "brought_files", "brought_mb"])
+def test_every_limit_that_is_taken_away_loosens(folder: Path, key: str) -> None:
+    assert effects_of(folder, {key: None}) == (Loosens(key, "no limit"),)
+    assert effects_of(folder, {key: 3}) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "strict", "loose"),
+    [
+        ("approval", ["ask", "always", True, None], ["never", False, "read_only"]),
+        ("approve", ["ask", "read_only", "marked", None, "", []], ["always", {"allow": ["x"]}, ["x"]]),
+        ("sandbox", ["auto", None], ["none", "other", False]),
+        ("sandbox_cfg", [{}, None], [{"x": 1}]),
+        ("sampling", [None], [{}, True, False]),
+        ("network", [False, None], [True, "on"]),
+        ("allow", [[], "", None], [["10.0.0.0/8"], "x"]),
+        ("recover", [False, None], [True]),
+        ("trust_remote_code", [False, None], []),
+    ],
+)
+def test_every_protection_has_values_that_keep_it(
+    folder: Path, key: str, strict: list[object], loose: list[object]
+) -> None:
+    for value in strict:
+        assert effects_of(folder, {key: value}) == (), value
+    for value in loose:
+        assert {type(one) for one in effects_of(folder, {key: value})} == {Loosens}, value
+
+
+@pytest.mark.parametrize("key", ["host", "endpoint", "dsn"])
+def test_every_setting_that_names_a_server_contacts_it(folder: Path, key: str) -> None:
+    assert effects_of(folder, {key: "evil.example"}) == (
+        Contacts("a database (dsn)" if key == "dsn" else "evil.example"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "is_providers"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://api.anthropic.com", True),
+        ("https://api.deepseek.com/beta", True),
+        ("https://openrouter.ai/api/v1", True),
+        ("https://dashscope.aliyuncs.com/x", True),
+        ("https://aliyuncs.com", True),
+        ("https://huggingface.co", True),
+        ("HTTPS://API.OPENAI.COM", True),
+        ("https://evilaliyuncs.com", False),
+        ("https://eu.huggingface.co", False),
+        ("https://api.openai.com@evil.example", False),
+        ("http://huggingface.co", False),
+        ("https://[", False),
+    ],
+)
+def test_only_the_hosts_of_providers_over_https_need_no_consent(folder: Path, url: str, is_providers: bool) -> None:
+    assert [type(one) for one in effects_of(folder, {"base_url": url})] == ([] if is_providers else [Contacts])
+
+
+@pytest.mark.parametrize(
+    ("url", "is_public"),
+    [
+        ("https://example.org/a", True),
+        ("http://8.8.8.8/a", True),
+        ("http://[2606:4700::1111]/a", True),
+        ("http://localhost/a", False),
+        ("http://LOCALHOST./a", False),
+        ("http://a.localhost/a", False),
+        ("http://printer.local/a", False),
+        ("http://x.internal/a", False),
+        ("http://x.home.arpa/a", False),
+        ("http://intranet/a", False),
+        ("http://10.0.0.1/a", False),
+        ("http://127.1/a", False),
+        ("http://2130706433.1/a", False),
+        ("http://[::1]/a", False),
+        ("http:///a", False),
+    ],
+)
+def test_documents_come_from_public_addresses_without_consent(folder: Path, url: str, is_public: bool) -> None:
+    for key in ("files", "knowledge_files"):
+        assert [type(one) for one in effects_of(folder, {key: [url]})] == ([] if is_public else [Contacts])
+    assert effects_of(folder, {"address": url}) == (Contacts(url),)  # not a document
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["system_message", "description", "prompt", "content", "instruction", "name", "query", "suggestions", "adjustable",
+     "expect", "exact", "contains", "equals", "regex", "pattern", "judge"],
+)  # fmt: skip
+def test_a_text_for_readers_has_no_effect(folder: Path, key: str) -> None:
+    assert effects_of(folder, {key: "/etc/passwd http://127.0.0.1 ${HOME} ../x"}) == ()
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["path", "my_path", "paths", "folder", "folders", "dir", "file", "root", "cwd", "workspace", "readable", "envFile",
+     "prices"],
+)  # fmt: skip
+def test_a_setting_with_the_name_of_a_path_is_one_even_if_it_does_not_look_like_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert effects_of(folder, {key: "elsewhere"}) == (ReachesOutside(key, "elsewhere"),)
+    assert effects_of(folder, {f"{key}x": "elsewhere"}) == ()
+
+
+@pytest.mark.parametrize("text", ["/x", "~/x", "../x", "a/../../x", "..", "C:\\x", "\\\\server\\x"])
+def test_a_text_that_looks_like_a_path_is_one_whatever_its_setting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert effects_of(folder, {"other": text}) == (ReachesOutside("other", text),)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["sh", "-c", "a b"], "sh -c 'a b'"),
+        (["x", ""], "x ''"),
+        (["x", "$HOME", "`id`", 'a"b', "a'b", "a\\b"], "x '$HOME' '`id`' 'a\"b' \"a'b\" 'a\\\\b'"),
+        (["x", 3, "y"], "x y"),
+    ],
+)
+def test_a_command_is_shown_as_it_is_run(folder: Path, command: list[Any], shown: str) -> None:
+    effects = effects_of(folder, mcp(command=command[0], args=command[1:]))
+    assert StartsProcess(shown) in effects
+
+
+def test_every_spelling_of_a_servers_address_counts_and_secrets_in_it_are_not_shown(folder: Path) -> None:
+    for key in ("url", "httpUrl", "serverUrl"):
+        assert effects_of(folder, mcp(**{key: "https://u:pw@evil.example/mcp?key=pw#pw"})) == (Contacts(EVIL),)
+
+
+@pytest.mark.parametrize("disabled", ["true", 1, "yes", {}, None, False])
+def test_only_true_switches_a_server_off(folder: Path, disabled: object) -> None:
+    assert effects_of(folder, mcp(command="id", disabled=disabled)) == (StartsProcess("id"),)
+    assert effects_of(folder, mcp(command="id", disabled=True)) == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "table"),
+    [
+        ("tool.py", {"python": "tool.py"}),
+        ("sub/tool.py", {"command": "tool.py"}),  # beside the working folder
+        ("skills/plugin.json", {"function_list": [{"name": "skills", "folders": ["../skills"]}]}),
+        ("skills/mcp.json", {"function_list": [{"name": "skills", "folders": ["../skills"]}]}),
+    ],
+)
+def test_consent_is_bound_to_the_content_of_each_file_that_is_run_or_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, file: str, table: dict[str, Any]
+) -> None:
+    for name, content in {
+        "sub/tool.py": "",
+        "tool.py": "",
+        "skills/plugin.json": "{}",
+        "skills/mcp.json": "{}",
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+    monkeypatch.chdir(folder / "sub")
+    before = request_for(folder / "agent.json", "", table).content
+    (folder / file).write_text(" {}" if file.endswith("json") else "changed")
+    assert request_for(folder / "agent.json", "", table).content != before
+
+
+def test_a_list_of_servers_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "one"}}}), encoding="utf-8-sig")
+    assert effects_of(folder, tool("mcp", file="mcp.json")) == (StartsProcess("one"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        ({"role": "user", "content": [{"text": "/etc/passwd"}]}, None),
+        ({"role": "user", "content": [{"file": "/etc/passwd"}]}, "/etc/passwd"),
+        ({"role": "system", "content": [{"image": "file:///etc/passwd"}]}, "/etc/passwd"),
+        ({"role": "user", "content": [{"video": ["a.png", "/etc/passwd"]}]}, "/etc/passwd"),
+        ({"role": "user", "content": [{"image": "https://example.org/a.png"}, {"image": "data:,"}]}, None),
+        ({"role": "user", "content": "/etc/passwd"}, None),
+    ],
+    ids=["text", "file", "system", "list", "address", "plain"],
+)
+def test_a_saved_run_reaches_outside_by_the_files_that_it_sends(
+    folder: Path, message: dict[str, Any], path: str | None
+) -> None:
+    effects = effects_of(folder, {"format": "jackfield-run/1", "messages": [message]})
+    assert [one.path for one in effects if isinstance(one, ReachesOutside)] == ([] if path is None else [path])
+
+
+def test_variables_of_the_editor_are_not_sent(folder: Path) -> None:
+    values = ["${input:key}", "${workspaceFolder}", "${/}", "${pathSeparator}", "${env:A:-x}", "${B:-y}"]
+    effects = effects_of(folder, mcp(command="x", env=dict(zip("abcdef", values, strict=True))))
+    assert [one for one in effects if isinstance(one, SendsVariable)] == [
+        SendsVariable("A", PROGRAM),
+        SendsVariable("B", PROGRAM),
+    ]
+
+
+def test_a_file_that_is_run_counts_only_inside_of_the_folder_and_an_unreadable_name_is_none(folder: Path) -> None:
+    (folder.parent / "outside.py").write_text("x")
+    (folder / "inside.py").write_text("x")
+    for name in ("outside.py", "../outside.py", "inside.py\0", "docs", "inside.py"):
+        (folder / "docs").mkdir(exist_ok=True)
+        request = request_for(folder / "agent.json", "", mcp(command="python", args=[name]))
+        plain = request_for(folder / "agent.json", "", mcp(command="python"))
+        assert (request.content != plain.content) == (name == "inside.py")
+
+
+def test_consent_is_by_command_but_for_an_index(folder: Path) -> None:
+    for kind in ("agent", "cases", "index"):
+        request = request_for(folder / "x.json", "", {"cases": []}, read_as=kind)  # type: ignore[arg-type]
+        assert request.by_command == (kind != "index")
+
+
+def test_a_folder_with_too_many_files_is_not_walked_to_its_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_agent_files.effects._MAX_WALKED", 3)
+    docs = folder / "docs"
+    docs.mkdir()
+    for number in range(3):
+        (docs / f"{number}").touch()
+    assert effects_of(folder, {"files": ["docs"]}) == ()
+    (docs / "4").touch()
+    assert effects_of(folder, {"files": ["docs"]}) == (
+        ReachesOutside("files", "docs and more: the folder has too many files to check"),
+    )
+
+
+def test_a_list_of_servers_that_is_too_large_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_agent_files.effects.MAX_BYTES", 1 << 20)
+    (folder / "mcp.json").write_text(" " * ((1 << 20) + 1))
+    with pytest.raises(ConfigError, match="larger than 1 MiB, too large for a list of MCP servers"):
+        effects_of(folder, tool("mcp", file="mcp.json"))
+
+
+def test_a_folder_beside_the_folder_of_the_file_is_outside(folder: Path) -> None:
+    (folder.parent / "project-2").mkdir()
+    assert effects_of(folder, {"path": "../project-2/x"}) == (ReachesOutside("path", "../project-2/x"),)
+    assert effects_of(folder, {"path": "../project/x"}) == ()
+    assert effects_of(folder, {"path": "../project"}) == ()

@@ -128,3 +128,43 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert len(read_text(path, max_bytes=2 << 20)) == 2 << 20
     with pytest.raises(ConfigError, match="larger than 1 MiB"):
         read_text(path, max_bytes=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: x\nb: x\n", {"a": "x", "b": "x"}),
+        ("a: {x: 1}\nb: {x: 2}\n", {"a": {"x": 1}, "b": {"x": 2}}),
+        ("a: [x, x]\nx: a\n", {"a": ["x", "x"], "x": "a"}),
+        ("a: a\n", {"a": "a"}),
+        ("- {a: 1}\n- {a: 2}\n", [{"a": 1}, {"a": 2}]),
+        ("? [k]\n: 1\n", None),
+    ],
+)
+def test_only_keys_of_one_table_must_differ(text: str, value: object) -> None:
+    if value is None:
+        with pytest.raises(ValueError, match=r"."):
+            parse_table(text, "yaml")
+    else:
+        assert parse_table(text, "yaml") == value
+
+
+def test_an_error_names_the_line_and_the_beginning_of_the_key() -> None:
+    assert MAX_DEPTH == 64
+    with pytest.raises(ValueError, match=r"^it has the key 'b' twice, line 4$"):
+        parse_table("a: 1\nb: 1\nc: 1\nb: 2\n", "yaml")
+    key = "k" * 99
+    for text, form in ((f"{key}: 1\n{key}: 2", "yaml"), (f'{{"{key}": 1, "{key}": 2}}', "json")):
+        with pytest.raises(ValueError, match=f"the key '{'k' * 40}' twice"):
+            parse_table(text, form)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^it is nested more than 3 levels deep, line 2$"):
+        parse_table("a:\n - [[1]]\n", "yaml", max_depth=3)
+    assert parse_table("a:\n - [1]\n", "yaml", max_depth=3) == {"a": [[1]]}
+
+
+@pytest.mark.parametrize(
+    ("value", "place"), [({"a": {"b": ["x\0"]}}, "a.b.0"), (["\0"], "0"), ("\0", "the text"), ({"\0": 1}, "a key")]
+)
+def test_an_error_about_a_text_names_its_place(value: Any, place: str) -> None:
+    with pytest.raises(ValueError, match=f"^{place} contains a NUL character: remove it$"):
+        parse_table(json.dumps(value), "json")

@@ -53,7 +53,11 @@ def test_missing_and_unknown_variables_are_named(template: Path, params: dict[st
 
 
 def test_a_default_without_a_variable_and_one_that_is_a_table_are_errors(tmp_path: Path) -> None:
-    for params, message in (({"topic": "x"}, "has no variable 'topic'"), ({"a": {}}, "must be a table of texts")):
+    for params, message in (
+        ({"topic": "x"}, "has no variable 'topic'"),
+        ({"a": {}}, "must be a table of texts"),
+        (["a"], "must be a table of texts"),
+    ):
         (tmp_path / "a.json").write_text(json.dumps({"llm": "openai:m", "params": params}))
         with pytest.raises(ConfigError, match=message):
             load_agent_config(tmp_path / "a.json")
@@ -84,3 +88,36 @@ def test_no_value_changes_anything_but_its_text(settings: Any, value: str) -> No
 )
 def test_what_is_typed_goes_into_the_prompt_or_follows_it(prompt: str, text: str, asked: str) -> None:
     assert fill_input(prompt, text) == asked
+
+
+def test_texts_of_agents_in_options_and_lists_are_filled_and_other_tables_are_not() -> None:
+    inner = {"agent": "acme", "prompt": "{{ a }}", "description": "{{a}}", "other": "{{ a }}"}
+    table = {
+        "options": {"agents": [inner, {"system_message": "{{ a }}"}], "group": {"prompt": "{{ b }}"}},
+        "llm": {"description": "{{ c }}"},
+        "function_list": [inner, {"name": "x", "description": "{{ d }}"}],
+    }
+    filled = fill_variables(table, {"a": "1"}, file="f")
+    done = {**inner, "prompt": "1", "description": "1"}
+    assert filled == {
+        "options": {"agents": [done, {"system_message": "1"}], "group": {"prompt": "{{ b }}"}},
+        "llm": {"description": "{{ c }}"},
+        "function_list": [done, {"name": "x", "description": "{{ d }}"}],
+    }
+
+
+@pytest.mark.parametrize("text", ["{{a}}", "{{ a }}", "{{\ta }}"])
+def test_a_variable_may_have_blanks_around_it(text: str) -> None:
+    assert fill_variables({"prompt": text}, {"a": "1"}, file="f") == {"prompt": "1"}
+
+
+@pytest.mark.parametrize("text", ["{a}", "{{ 1a }}", "{{ a.b }}", "{{ a b }}", "{{\na }}", "{{}}"])
+def test_anything_else_in_braces_is_text(text: str) -> None:
+    assert fill_variables({"prompt": text}, {}, file="f") == {"prompt": text}
+
+
+def test_a_value_wins_over_a_default_and_defaults_may_be_numbers() -> None:
+    table = {"prompt": "{{ a }} {{ b }} {{ input }}", "params": {"a": 1, "b": 2.5}}
+    assert fill_variables(table, {"a": "x"}, file="f") == {"prompt": "x 2.5 {{ input }}"}
+    assert fill_variables({"description": "{{ input }}"}, {"input": "y"}, file="f") == {"description": "y"}
+    assert fill_input("{{ other }} {{ input }}", "x") == "{{ other }} x"

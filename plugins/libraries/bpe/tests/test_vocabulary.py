@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import tiktoken.load
 
 from jackfield.errors import ConfigError
-from jackfield_bpe import read_vocabulary
+from jackfield_bpe import read_vocabulary, vocabulary_of
 
 BYTES = [bytes([byte]) for byte in range(256)]
 
@@ -37,6 +38,7 @@ def test_a_file_is_read_as_tiktoken_reads_it(vocabulary_file: Path, ranks: dict[
         patch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
         assert read.ranks == ranks == tiktoken.load.load_tiktoken_bpe(str(vocabulary_file))
     assert read_vocabulary(vocabulary_file, sha256=read.sha256) == read
+    assert read_vocabulary(vocabulary_file, sha256=read.sha256.upper()) == read
 
 
 def test_empty_lines_say_nothing(write: Callable[[bytes], Path]) -> None:
@@ -70,5 +72,12 @@ def test_a_file_that_is_no_vocabulary_is_refused(write: Callable[[bytes], Path],
 
 
 def test_another_vocabulary_than_the_one_that_is_meant_is_refused(write: Callable[[bytes], Path]) -> None:
-    with pytest.raises(ConfigError, match="is not the one that is meant"):
-        read_vocabulary(write(lines(BYTES)), sha256="0" * 64)
+    data = lines(BYTES)
+    with pytest.raises(ConfigError) as caught:
+        vocabulary_of(data, "some.tiktoken", sha256="0123456789abcdef" * 4)
+    assert str(caught.value) == (
+        "the vocabulary 'some.tiktoken' is not the one that is meant: its SHA-256 is "
+        f"{hashlib.sha256(data).hexdigest()[:12]}…, not 0123456789ab…; it may be damaged: delete it and get it again"
+    )
+    with pytest.raises(ConfigError, match=r"some\.tiktoken' is not the one that is meant"):
+        read_vocabulary(write(data), sha256="0" * 64)

@@ -136,6 +136,27 @@ def test_a_version_1_group_is_below_ours(tmp_path: Path, monkeypatch: pytest.Mon
     assert find_parents() == [(MEMORY, 1, str(own))]
 
 
+def test_each_controller_of_version_1_is_where_its_own_hierarchy_has_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("memory/a", "memory/b", "pids/a", "pids/b"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "cgroup.procs").touch()
+    lines = "5:pids:/b\n4:cpu,memory:/a"
+    mounts = f"{tmp_path}/memory rw - cgroup cgroup rw,memory,cpu\n"
+    mounts += f"31 25 0:27 / {tmp_path}/pids rw - cgroup cgroup rw,pids"
+    _fake_proc(monkeypatch, tmp_path, own_line=lines, mount=mounts)
+    assert find_parents() == [(MEMORY, 1, f"{tmp_path}/memory/a"), (PIDS, 1, f"{tmp_path}/pids/b")]
+
+
+def test_in_the_root_of_version_2_the_group_is_below_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in a container, whose own group is the root that it sees.
+    for name, text in (("cgroup.procs", ""), ("cgroup.subtree_control", "memory\n")):
+        (tmp_path / name).write_text(text)
+    _fake_proc(monkeypatch, tmp_path, own_line="0::/", mount=f"{tmp_path} rw - cgroup2 cgroup rw")
+    assert find_parents() == [(MEMORY, 2, str(tmp_path))]
+
+
 def test_a_group_that_a_container_does_not_see_is_its_mount(tmp_path: Path) -> None:
     assert cgroups._below("/sys/fs/cgroup", "/docker/1", "/docker/1/job") == "/sys/fs/cgroup/job"
     assert cgroups._below("/sys/fs/cgroup", "/docker/1", "/") == "/sys/fs/cgroup"
@@ -161,3 +182,74 @@ def _fake_proc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, own_line: str
         return real(path, *arguments, **more)  # type: ignore[call-overload]
 
     monkeypatch.setattr(cgroups, "open", opened, raising=False)
+
+
+def test_only_empty_groups_of_guards_that_are_gone_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    stays = (f"jackfield-{os.getpid()}-a", f"other-{gone.pid}-a", "jackfield-x-a", f"jackfield-{gone.pid}-full")
+    for name in (*stays, f"jackfield-{gone.pid}-a"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f"jackfield-{gone.pid}-full" / "inner").mkdir()
+    cgroups._remove_abandoned(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {*stays}
+
+
+def test_a_process_joins_the_group_in_each_hierarchy(tmp_path: Path) -> None:
+    group = ControlGroup(memory_bytes=None, processes=None)
+    paths = [tmp_path / "memory", tmp_path / "pids"]
+    group._doors = [os.open(path, os.O_WRONLY | os.O_CREAT) for path in paths]
+    group.join()
+    group.remove()
+    assert [path.read_text() for path in paths] == ["0", "0"]
+
+
+def test_a_group_that_cannot_be_removed_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "_REMOVE_S", 0.01)
+    group = ControlGroup(memory_bytes=None, processes=None)
+    (tmp_path / "full" / "inner").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    group._folders = [str(tmp_path / "full")]
+    group.remove()
+    group._folders = [str(tmp_path / "gone"), str(tmp_path / "empty")]
+    group.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+@pytest.mark.parametrize("closed", ["", "cgroup.procs"])
+def test_a_group_is_made_only_where_both_it_and_its_processes_may_be_written(
+    closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _: path != f"{tmp_path}/{closed}".rstrip("/"))
+    _fake_proc(monkeypatch, tmp_path, own_line="4:memory:/", mount=f"{tmp_path} rw - cgroup cgroup rw,memory")
+    assert find_parents() == []
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert find_parents() == [(MEMORY, 1, str(tmp_path))]
+
+
+@pytest.mark.parametrize(
+    ("parent", "written"),
+    [
+        ((MEMORY, 1), {"memory.limit_in_bytes": "7", "memory.memsw.limit_in_bytes": "7"}),
+        ((MEMORY, 2), {"memory.max": "7", "memory.swap.max": "0"}),
+        ((PIDS, 1), {"pids.max": "7"}),
+        ((PIDS, 2), {"pids.max": "7"}),
+    ],
+    ids=str,
+)
+def test_a_limit_is_written_to_each_file_that_takes_it(
+    parent: tuple[str, int], written: dict[str, str], tmp_path: Path
+) -> None:
+    for name in written:
+        (tmp_path / name).touch()
+    (tmp_path / "memory.other").touch()
+    cgroups._set_limit(cgroups.Parent(*parent, ""), str(tmp_path), 7)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.stat().st_size} == written
+    # Only one of them must be there.
+    for needed in (name for name in written if name in ("memory.limit_in_bytes", "memory.max", "pids.max")):
+        for other in {*written} - {needed}:
+            (tmp_path / other).unlink()
+        cgroups._set_limit(cgroups.Parent(*parent, ""), str(tmp_path), 7)
+        (tmp_path / needed).unlink()
+        with pytest.raises(FileNotFoundError):
+            cgroups._set_limit(cgroups.Parent(*parent, ""), str(tmp_path), 7)

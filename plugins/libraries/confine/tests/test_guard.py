@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,32 @@ def test_an_ordinary_user_cannot_fork_beyond_the_limit() -> None:
         [sys.executable, "-c", FORK_UNTIL_STOPPED, str(GUARD)], capture_output=True, text=True, timeout=60, check=True
     ).stdout
     assert int(said) <= 20
+
+
+def test_only_threads_of_this_user_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over = threading.Event()
+    threads = [threading.Thread(target=is_over.wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert guard.running_threads() >= 4
+        monkeypatch.setattr(os, "getuid", lambda: 1_900_000_000)  # nobody's number
+        assert guard.running_threads() == 0
+    finally:
+        is_over.set()
+
+
+def test_a_socket_holds_its_largest_buffer_and_one_more_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**31 - 1)
+        largest = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    assert guard.most_bytes_of_socket() == 2 * largest
+
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert guard.most_bytes_of_socket() == 4 * 212_992
 
 
 def run(argv: list[str], **more: object) -> subprocess.CompletedProcess[str]:
@@ -204,3 +232,17 @@ def test_a_restricted_process_signals_only_those_restricted_with_it(how: str) ->
 def test_every_right_that_the_kernel_knows_is_restricted(abi: int, rights: int) -> None:
     # https://docs.kernel.org/userspace-api/landlock.html: refer since 2, truncate since 3, ioctl_dev since 5.
     assert barriers.rights_of(abi) == 2**rights - 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_root_gives_away_the_files_of_a_huge_folder_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_MOST_GIVEN", 2)
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    guard.give_away(str(tmp_path), 12345)
+    given = [path.name for path in (tmp_path, *tmp_path.rglob("*")) if path.stat().st_uid == 12345]
+    assert given == [tmp_path.name, "a", "b", "c"]
+    (tmp_path / "a/b/c/d/e").mkdir(parents=True)
+    monkeypatch.setattr(guard, "_MOST_GIVEN", 3)
+    guard.give_away(str(tmp_path), 12345)
+    assert (tmp_path / "a/b/c/d").stat().st_uid == 12345
+    assert (tmp_path / "a/b/c/d/e").stat().st_uid == 0

@@ -28,6 +28,8 @@ def test_a_relative_path_is_absolute_and_stays_that_of_its_environment(
     interpreter = find_python("../venv/bin/python")
     assert interpreter.path == str(venv / "bin" / "python")
     assert str(venv) in interpreter.readable
+    assert interpreter.path not in interpreter.readable, "it is below its environment"
+    assert len({*interpreter.readable}) == len(interpreter.readable)
 
 
 def test_a_name_is_looked_up_on_the_path(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +96,21 @@ def test_what_is_no_interpreter_is_named_with_what_it_says(tmp_path: Path, scrip
     program.chmod(0o755)
     with pytest.raises(SandboxError, match=f"program is not a Python interpreter: {words}"):
         find_python(str(program))
+
+
+def test_a_python_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_confine.interpreters._ANSWERS_S", 0.05)
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    with pytest.raises(SandboxError, match=r"program did not answer in 0.05 s"):
+        find_python(str(program))
+
+
+def test_an_environment_is_found_though_its_packages_would_fail(venv: Path) -> None:
+    packages = next((venv / "lib").glob("python*/site-packages"))
+    (packages / "broken.pth").write_text("import sys; sys.exit('a package runs here')\n")
+    try:
+        assert str(venv) in find_python(str(venv / "bin/../bin/python")).readable
+    finally:
+        (packages / "broken.pth").unlink()

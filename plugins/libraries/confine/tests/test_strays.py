@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from jackfield_confine import strays
 from jackfield_confine.strays import end_marked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux has process descriptors")
@@ -44,3 +45,42 @@ def test_looking_at_processes_leaves_no_descriptor_open(processes: list[subproce
     end_marked(MARK, "one")
     end_marked(MARK, "no such mark")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    ("rounds", "marked", "looked_at"),
+    [
+        ([[1, 2], [3], [4]], {1}, [1, 2, 3]),
+        ([[1, 2], [3], [4]], {2, 3}, [1, 2, 3, 4]),
+        ([[1, 2], [3]], set(), [1, 2]),
+    ],
+)
+def test_processes_are_looked_at_again_until_none_is_marked(
+    rounds: list[list[int]], marked: set[int], looked_at: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter(rounds)
+    seen: list[int] = []
+
+    def end_if_marked(pid: int, mark: bytes) -> bool:
+        assert mark == f"{MARK}=one".encode()
+        seen.append(pid)
+        return pid in marked
+
+    monkeypatch.setattr(strays, "_processes", lambda: next(found))
+    monkeypatch.setattr(strays, "_end_if_marked", end_if_marked)
+    end_marked(MARK, "one")
+    assert seen == looked_at
+
+
+def test_processes_that_start_others_for_ever_are_looked_at_a_hundred_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(strays, "_processes", lambda: [1])
+    monkeypatch.setattr(strays, "_end_if_marked", lambda pid, _: seen.append(pid) is None)
+    end_marked(MARK, "one")
+    assert len(seen) == 100
+
+
+def test_where_there_are_no_process_descriptors_none_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strays, "_processes", lambda: pytest.fail("processes are looked at"))
+    monkeypatch.delattr(os, "pidfd_open")
+    end_marked(MARK, "one")

@@ -243,6 +243,22 @@ def test_limits_of_others_can_be_changed_only_where_others_are_its_own(own: Filt
     assert own("prlimit64", 77) == ALLOWED
 
 
+@pytest.mark.parametrize(
+    ("platform", "machine", "byteorder", "filters"),
+    [
+        ("linux", "x86_64", "little", True), ("linux", "aarch64", "little", True), ("linux", "aarch64", "big", False),
+        ("linux", "riscv64", "little", False), ("darwin", "x86_64", "little", False),
+    ],
+)  # fmt: skip
+def test_there_is_a_filter_for_two_machines(
+    platform: str, machine: str, byteorder: str, filters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(sys, "byteorder", byteorder)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("", "", "", "", machine)))
+    assert syscalls.filters_this_machine() is filters
+
+
 TRIED = """
 import ctypes, errno, os, sys, threading
 sys.path.insert(0, sys.argv[1])

@@ -57,6 +57,13 @@ def test_one_count_moves_the_estimate_a_tenth_of_the_way() -> None:
     assert estimate.factor == pytest.approx(2.1)
 
 
+@pytest.mark.parametrize(("counted", "factor"), [(499, 1.0), (500, 0.95), (1000, 1.0), (3000, 1.2), (3001, 1.0)])
+def test_a_count_is_believed_from_half_to_three_times_of_the_estimate(counted: int, factor: float) -> None:
+    estimate = EstimatingTokenizer()
+    estimate.learn(1000, counted)
+    assert estimate.factor == pytest.approx(factor)
+
+
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

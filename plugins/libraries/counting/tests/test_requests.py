@@ -73,7 +73,9 @@ def test_nothing_is_counted_to_find_out_that_a_small_request_fits() -> None:
 
 def test_texts_of_the_same_length_are_told_apart() -> None:
     counts = Counts(lambda text: len(text.split()))
-    assert (counts.of("one two"), counts.of("onetwo!"), counts.of("one two")) == (2, 1, 2)
+    for start in ("", "word " * 2000):
+        texts = [start + end for end in ("one two", "onetwo!", "one two")]
+        assert [counts.of(text) - start.count(" ") for text in texts] == [2, 1, 2]
 
 
 def test_no_more_than_two_generations_of_counts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,3 +111,67 @@ def test_a_request_that_surely_fits_does_so_with_any_tokenizer(said: str, though
 @given(st.integers(0, 1000), st.floats(0.5, 3))
 def test_a_factor_rounds_up(tokens: int, factor: float) -> None:
     assert RequestCounter(lambda _: tokens, 0, factor=factor).text("text") == math.ceil(tokens * factor)
+
+
+def test_each_part_of_a_message_is_counted_once() -> None:
+    counter = RequestCounter(len, media_tokens=100)
+    pictures = [ContentItem(image="1.png"), ContentItem(text="abc"), ContentItem(text=""), ContentItem(file="/a/b.pdf")]
+    for message, tokens in (
+        (Message("user", "abcd"), 4),
+        (Message("user", pictures), 100 + 3 + 8),
+        (Message("assistant", "ab", reasoning_content="abc"), 5),
+        (Message("assistant", "ab", reasoning_content=pictures), 2 + 100 + 3 + 8),
+        (Message("assistant", "", function_call=FunctionCall("name", "{}")), 6),
+        (Message("function", "ab", name="tool"), 6),
+        (Message("user", [ContentItem(video=["1.png", "2.png"]), ContentItem(video="v.mp4")]), 300),
+        (Message("user", [ContentItem(audio="a.mp3")]), 100),
+    ):
+        assert counter.message(message) == MESSAGE_TOKENS + tokens
+        assert RequestCounter(len, 100, factor=2.0).message(message) == MESSAGE_TOKENS + tokens + (
+            tokens - counter.media(message)
+        )
+    assert MESSAGE_TOKENS == 4
+
+
+@pytest.mark.parametrize(("text", "most"), [("abc", 3), ("äbc", 12), ("", 0)])
+def test_a_bound_is_the_bytes_of_ascii_and_four_for_any_other_character(text: str, most: int) -> None:
+    counter = RequestCounter(len, 0)
+    assert counter.at_most(Message("user", text)) == MESSAGE_TOKENS + most
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_request_of_exactly_the_limit_surely_fits(factor: float) -> None:
+    counter = RequestCounter(len, 0, factor=factor)
+    assert counter.factor == factor
+    asked = request(Message("user", "x" * 96), Message("user", "y" * 96))
+    limit = int(200 * max(1.0, factor))
+    assert counter.surely_fits(asked, limit)
+    assert not counter.surely_fits(asked, limit - 1)
+    schema = len(Counts(len).schema_text(TOOL))
+    with_tool = request(Message("user", "x" * 96), functions=(TOOL,))
+    assert counter.surely_fits(with_tool, int((100 + schema) * max(1.0, factor)))
+    assert not counter.surely_fits(with_tool, int((100 + schema) * max(1.0, factor)) - 1)
+
+
+def test_texts_with_the_hash_of_another_are_told_apart_by_their_length() -> None:
+    class Text(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __eq__(self, other: object) -> bool:
+            return str.__eq__(self, str(other))
+
+    counts = Counts(len)
+    assert (counts.of(Text("ab")), counts.of(Text("abc")), counts.remembered) == (2, 3, 2)
+
+
+def test_the_remembered_counts_are_those_of_both_generations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MAX_CACHED", 2)
+    counts = Counts(len)
+    seen = []
+    for number in range(5):
+        counts.of("x" * (number + 1))
+        seen.append(counts.remembered)
+    assert seen == [1, 2, 3, 4, 3]

@@ -6,11 +6,15 @@ import asyncio
 import contextlib
 import gzip
 import itertools
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import httpcore2
@@ -19,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError, ToolServiceError
-from jackfield_fetch import Fetched, Fetcher, FetchError, fetcher, is_public, shown
+from jackfield_fetch import FetchConfig, Fetched, Fetcher, FetchError, fetcher, is_public, shown
 from jackfield_fetch.fetcher import UNPACKED_AT_ONCE, _Gzip
 
 Answer = Callable[[str], bytes | Iterator[bytes]]
@@ -29,10 +33,14 @@ LOCAL = ("127.0.0.1",)
 class Server:
     """Answers each request with bytes that a test chooses by the request's text; counts the requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
         self.answer: Answer = lambda _: written("hello")
         self.requests: list[str] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.keeps_open = False
+        """Leave it to the client to close a connection; `left` is set once it has."""
+        self.left = threading.Event()
+        self._tls = tls
+        self._listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -47,6 +55,11 @@ class Server:
             threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def _talk(self, connection: socket.socket) -> None:
+        if self._tls is not None:
+            try:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            except OSError:
+                return  # the client did not trust it
         with connection:
             request = b""
             while not request.endswith(b"\r\n\r\n"):
@@ -64,6 +77,8 @@ class Server:
                     connection.sendall(piece)
             except OSError:
                 return  # it was left
+            if self.keeps_open and connection.recv(1) == b"":
+                self.left.set()
 
     def close(self) -> None:
         self._listener.close()
@@ -445,65 +460,65 @@ def test_members_without_content_do_not_go_on_for_ever(server: Server) -> None:
 # --- others have their turn -------------------------------------------------------------------------------------------
 
 
-def _turns(fetcher: Fetcher, url: str) -> tuple[int, BaseException | None]:
-    """How often another task had its turn during a fetch, and how that ended."""
-
-    async def count() -> tuple[int, BaseException | None]:
-        task = asyncio.ensure_future(fetcher.fetch(url))
-        turns = 0
-        while not task.done():
-            await asyncio.sleep(0)
-            turns += 1
-        return turns, task.exception()
-
-    return asyncio.run(count())
-
-
-class _Reads:
-    """How many lines of HTTP are read between two turns of other tasks."""
+class _Between:
+    """The most that a fetch does between two turns of another task: lines that are read, bytes that are unpacked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from jackfield_fetch import fetcher
+        self.lines = self.most_lines = self.unpacked = self.most_unpacked = 0
+        end_of_lines, feed = fetcher._end_of_lines, _Gzip.feed
 
-        self.most = 0
-        end_of_lines = fetcher._end_of_lines
-
-        def noted(data: bytes, most: int) -> int:
+        def read(data: bytes, most: int) -> int:
             end = end_of_lines(data, most)
-            self.most = max(self.most, data[:end].count(b"\r\n"))
+            self.lines += data[:end].count(b"\r\n")
+            self.most_lines = max(self.most_lines, self.lines)
             return end
 
-        monkeypatch.setattr(fetcher, "_end_of_lines", noted)
+        def unpack(unpacking: _Gzip, piece: bytes) -> Iterator[bytes]:
+            for part in feed(unpacking, piece):
+                self.unpacked += len(part)
+                self.most_unpacked = max(self.most_unpacked, self.unpacked)
+                yield part
+
+        monkeypatch.setattr(fetcher, "_end_of_lines", read)
+        monkeypatch.setattr(_Gzip, "feed", unpack)
+
+    def fetch(self, fetcher: Fetcher, url: str) -> BaseException | None:
+        """Fetch while another task has its turns; how it ended."""
+
+        async def beside() -> BaseException | None:
+            task = asyncio.ensure_future(fetcher.fetch(url))
+            while not task.done():
+                await asyncio.sleep(0)
+                self.lines = self.unpacked = 0
+            return task.exception()
+
+        return asyncio.run(beside())
 
 
 def test_a_body_of_tiny_chunks_gives_others_their_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    chunks = 20_000
     server.answer = lambda _: (
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * chunks + b"0\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n"
     )
-    reads = _Reads(monkeypatch)
-    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
-    assert error is None
-    assert turns > 2 * chunks / 128
-    assert 0 < reads.most <= 128
+    between = _Between(monkeypatch)
+    assert between.fetch(Fetcher(allow=LOCAL), server.url) is None
+    assert 0 < between.most_lines <= 128
 
 
 def test_interim_answers_without_end_are_an_error_and_give_others_their_turn(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answer = lambda _: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 2000)
-    reads = _Reads(monkeypatch)
-    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
-    assert "does not speak HTTP" in str(error)
-    assert turns > 256 * 1024 / len(b"HTTP/1.1 100 Continue\r\n\r\n") / 64
-    assert reads.most <= 128
+    between = _Between(monkeypatch)
+    assert "does not speak HTTP" in str(between.fetch(Fetcher(allow=LOCAL), server.url))
+    assert 0 < between.most_lines <= 128
 
 
-def test_a_bomb_gives_others_their_turn_while_it_is_unpacked(server: Server) -> None:
+def test_a_bomb_gives_others_their_turn_while_it_is_unpacked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.answer = lambda _: written(gzip.compress(b"\0" * 15_000_000), content_encoding="gzip")
-    turns, error = _turns(Fetcher(allow=LOCAL), server.url)
-    assert error is None
-    assert turns > 15
+    between = _Between(monkeypatch)
+    assert between.fetch(Fetcher(allow=LOCAL), server.url) is None
+    assert UNPACKED_AT_ONCE == 2**20, "some milliseconds of unpacking"
+    assert 0 < between.most_unpacked <= UNPACKED_AT_ONCE + 1  # the last part of a piece may have nothing in it
 
 
 @pytest.mark.parametrize("at_once", [1, 100, 10_000_000])
@@ -520,3 +535,312 @@ def test_a_packed_body_is_unpacked_in_parts_of_bounded_size(at_once: int) -> Non
 def test_headers_of_a_usual_size_are_read(server: Server) -> None:
     server.answer = lambda _: b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + written("hello", x_long="a" * 50_000)
     assert fetch(server.url).content == b"hello"
+
+
+@pytest.mark.parametrize(("interim", "is_read"), [(10_400, True), (10_500, False)])
+def test_interim_answers_and_headers_have_256_kib_altogether(server: Server, interim: int, is_read: bool) -> None:
+    server.answer = lambda _: b"HTTP/1.1 100 Continue\r\n\r\n" * interim + written("hello")
+    if is_read:
+        assert fetch(server.url).content == b"hello"
+    else:
+        with pytest.raises(FetchError, match="does not speak HTTP"):
+            fetch(server.url)
+
+
+def test_a_body_that_is_longer_than_all_headers_may_be_is_fetched_whole(server: Server) -> None:
+    server.answer = lambda _: written(b"x" * 1_000_000)
+    assert len(fetch(server.url).content) == 1_000_000
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def test_a_request_has_these_headers_and_no_others(server: Server) -> None:
+    fetch(server.url, user_agent="tides/2")
+    fetch(f"{server.url}/", Fetched(f"{server.url}/", "", "", '"1"', "Mon, 1 Jan 2026", b""))
+    fetch(f"{server.url}/", Fetched(f"{server.url}/", "", "", "", "", b""))
+    sent = [sorted(line.lower() for line in asked.rstrip().split("\r\n")[1:]) for asked in server.requests]
+    plain = [f"host: 127.0.0.1:{server.port}", "accept: */*", "accept-encoding: gzip"]
+    ours = "user-agent: jackfield-fetch/0.1"
+    assert sent == [
+        sorted([*plain, "user-agent: tides/2"]),
+        sorted([*plain, ours, 'if-none-match: "1"', "if-modified-since: mon, 1 jan 2026"]),
+        sorted([*plain, ours]),
+    ]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", " GZIP "])
+def test_each_name_of_gzip_is_known(server: Server, coding: str) -> None:
+    server.answer = lambda _: written(gzip.compress(b"hello"), content_encoding=coding)
+    assert fetch(server.url).content == b"hello"
+
+
+@pytest.mark.parametrize("coding", ["identity", ""])
+def test_a_body_that_is_not_said_to_be_packed_is_taken_as_it_is(server: Server, coding: str) -> None:
+    server.answer = lambda _: written(gzip.compress(b"hello", mtime=0), content_encoding=coding)
+    assert fetch(server.url).content == gzip.compress(b"hello", mtime=0)
+
+
+def test_an_error_has_the_status_of_an_answer_and_none_without_one(server: Server) -> None:
+    for answer, code in ((written("no", "404 Not Found"), "404"), (written("no", "503 Busy"), "503"), (b"what?", None)):
+        server.answer = lambda _, answer=answer: answer
+        with pytest.raises(FetchError) as caught:
+            fetch(server.url)
+        assert caught.value.code == code
+
+
+# --- limits, to the byte ----------------------------------------------------------------------------------------------
+
+
+def test_a_body_whose_stated_length_is_just_the_limit_is_fetched(server: Server) -> None:
+    server.answer = lambda _: written("x" * 1000)
+    assert len(fetch(server.url, max_bytes=1000).content) == 1000
+    with pytest.raises(FetchError, match="larger than"):
+        fetch(server.url, max_bytes=999)
+
+
+def test_an_address_of_just_the_limit_is_fetched(server: Server) -> None:
+    longest = f"{server.url}/".ljust(8192, "x")
+    assert fetch(longest).content == b"hello"
+    with pytest.raises(FetchError, match="more than 8,192 characters"):
+        fetch(f"{longest}x")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_just_as_many_redirects_as_the_limit_are_followed(server: Server, most: int) -> None:
+    def answer(asked: str) -> bytes:
+        left = int(asked[5])
+        return written("there") if left == 0 else written("", "302 Found", location=f"/{left - 1}")
+
+    server.answer = answer
+    assert fetch(f"{server.url}/{most}", max_redirects=most).content == b"there"
+    with pytest.raises(FetchError, match=f"more than {most} times"):
+        fetch(f"{server.url}/{most + 1}", max_redirects=most)
+
+
+def test_the_limits_without_settings_are_those_of_the_readme() -> None:
+    config = Fetcher().config
+    assert (config.allow, config.max_bytes, config.timeout_s) == ((), 20 * 2**20, 30)
+    assert (config.max_redirects, config.user_agent) == (5, "jackfield-fetch/0.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_bytes", 0), ("timeout_s", 0), ("max_redirects", -1)),
+        *(("user_agent", ""), ("user_agent", "a\nb: c"), ("user_agent", "dünn")),
+    ],
+)
+def test_a_limit_that_forbids_everything_is_an_error_of_the_settings(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        Fetcher({name: value})
+
+
+def test_a_setting_by_name_goes_before_the_same_one_of_a_config() -> None:
+    config = Fetcher(FetchConfig(max_bytes=10, timeout_s=2), max_bytes=20).config
+    assert (config.max_bytes, config.timeout_s, config.max_redirects) == (20, 2, 5)
+
+
+# --- the addresses of a server ----------------------------------------------------------------------------------------
+
+
+def resolve(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> list[tuple[str, int, Any]]:
+    """Have every name stand for these addresses; return the list of lookups."""
+    lookups: list[tuple[str, int, Any]] = []
+
+    async def look_up(_: Any, host: str, port: int, **more: Any) -> list[Any]:
+        lookups.append((host, port, more.get("type")))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in hosts]
+
+    # Not `socket.getaddrinfo`, which the connection to an address calls as well.
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", look_up)
+    return lookups
+
+
+def connect_to(monkeypatch: pytest.MonkeyPatch, *answering: str) -> list[str]:
+    """Have only these addresses take connections, and break them at once; return the addresses that were tried."""
+    tried: list[str] = []
+
+    async def connect(_: Any, host: str, *__: Any) -> Any:
+        tried.append(host)
+        raise OSError("broken") if host in answering else httpcore2.ConnectTimeout("no answer")
+
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
+    return tried
+
+
+def test_the_addresses_of_a_server_are_tried_in_order_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups = resolve(monkeypatch, "93.184.216.34", "93.184.216.34", "1.1.1.1")
+    tried = connect_to(monkeypatch)
+    with pytest.raises(FetchError, match="its server does not answer"):
+        asyncio.run(Fetcher().fetch("http://many.example/"))
+    assert tried == ["93.184.216.34", "1.1.1.1"]
+    assert lookups == [("many.example", 80, socket.SOCK_STREAM)]
+
+
+def test_the_first_address_that_answers_is_taken(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, tried = httpcore2.AnyIOBackend.connect_tcp, []
+
+    async def noted(backend: Any, host: str, port: int, *more: Any) -> Any:
+        tried.append((host, port))
+        if host == "1.1.1.1":
+            raise httpcore2.ConnectError("nothing there")
+        return await connect(backend, "127.0.0.1", server.port, *more)
+
+    resolve(monkeypatch, "1.1.1.1", "8.8.8.8", "9.9.9.9")
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", noted)
+    assert asyncio.run(Fetcher().fetch("http://many.example/")).content == b"hello"
+    assert tried == [("1.1.1.1", 80), ("8.8.8.8", 80)]
+
+
+def test_a_name_without_any_address_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch)
+    with pytest.raises(FetchError, match="the connection broke"):
+        asyncio.run(Fetcher().fetch("http://none.example/"))
+
+
+def test_a_host_that_is_allowed_allows_no_other_host_of_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch, "10.1.2.3")
+    tried = connect_to(monkeypatch, "10.1.2.3")
+    for host, is_asked in (("intranet.example", True), ("other.example", False), ("not-intranet.example", False)):
+        with pytest.raises(FetchError, match="the connection broke" if is_asked else "in a private network"):
+            asyncio.run(Fetcher(allow=["intranet.example"]).fetch(f"http://{host}/"))
+    assert tried == ["10.1.2.3"]
+
+
+@pytest.mark.parametrize(
+    ("host", "looked_up"), [("BÜCHER.example", "xn--bcher-kva.example"), ("[2606:4700::1111]", "2606:4700::1111")]
+)
+def test_a_host_is_looked_up_as_the_internet_writes_it(
+    monkeypatch: pytest.MonkeyPatch, host: str, looked_up: str
+) -> None:
+    lookups = resolve(monkeypatch, "93.184.216.34")
+    connect_to(monkeypatch)
+    with pytest.raises(FetchError, match="does not answer"):
+        asyncio.run(Fetcher().fetch(f"http://{host}:81/"))
+    assert lookups == [(looked_up, 81, socket.SOCK_STREAM)]
+
+
+def test_a_server_of_ipv6_is_asked_if_it_is_allowed() -> None:
+    try:
+        server = Server("::1")
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    try:
+        assert asyncio.run(Fetcher(allow=["::1"]).fetch(f"http://[::1]:{server.port}/")).content == b"hello"
+        assert f"\r\nhost: [::1]:{server.port}\r\n" in server.requests[0].lower()
+    finally:
+        server.close()
+
+
+def test_an_address_that_cannot_be_fetched_is_not_checked(server: Server) -> None:
+    server.answer = lambda _: written("", "302 Found", location="http://user:secret@127.0.0.1/")
+    checked: list[str] = []
+
+    async def check(url: str) -> None:
+        checked.append(url)
+
+    for url in ("file:///etc/passwd", f"{server.url}/a"):
+        with pytest.raises(FetchError, match="cannot be fetched") as caught:
+            asyncio.run(Fetcher(allow=LOCAL).fetch(url, check=check))
+        assert "secret" not in str(caught.value)
+    assert checked == [f"{server.url}/a"]
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("https://user:secret@a.example:8080/b?key=secret#part", "https://a.example:8080/b"),
+        ("http://a.example", "http://a.example"),
+        ("a.pdf?key=secret", "a.pdf"),
+        ("http://[", "a URL that cannot be read"),
+        ("http://a.example/\x00\u202e", "http://a.example/??"),
+        ("http://a.example/" + "x" * 300, "http://a.example/" + "x" * 183),
+    ],
+)
+def test_a_url_is_shown_without_what_may_be_secret(url: str, text: str) -> None:
+    assert shown(url) == text
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of its own making for `localhost`, with its key in the same file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl command to make a certificate with")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    options = ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    command = [openssl, "req", "-x509", *kind, *options, "-keyout", str(path), "-out", str(path.with_name("c.pem"))]
+    subprocess.run(command, check=True, capture_output=True)
+    path.write_text(path.read_text() + path.with_name("c.pem").read_text())
+    return path
+
+
+@pytest.fixture
+def tls_server(certificate: Path) -> Iterator[Server]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    made = Server(tls=context)
+    yield made
+    made.close()
+
+
+def test_a_server_whose_certificate_is_not_trusted_is_asked_nothing(tls_server: Server) -> None:
+    with pytest.raises(FetchError, match="the certificate of its server is not valid"):
+        fetch(f"https://localhost:{tls_server.port}/?key=secret", allow=["localhost"])
+    assert tls_server.requests == []
+
+
+def test_a_certificate_is_good_for_the_hosts_that_it_names(
+    tls_server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert fetch(f"https://localhost:{tls_server.port}/", allow=["localhost"]).content == b"hello"
+    with pytest.raises(FetchError, match="the certificate of its server is not valid"):
+        fetch(f"https://127.0.0.1:{tls_server.port}/")
+    assert len(tls_server.requests) == 1
+
+
+def test_a_server_with_tls_does_not_lead_to_one_without(
+    tls_server: Server, server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    both = ["localhost", "127.0.0.1"]
+    tls_server.answer = lambda _: written("", "302 Found", location=f"{server.url}/?key=secret")
+    with pytest.raises(FetchError, match=f"from https to http: fetch {server.url}/ itself, if you trust it"):
+        fetch(f"https://localhost:{tls_server.port}/", allow=both)
+    assert server.requests == []
+    server.answer = lambda _: written("", "302 Found", location=f"https://localhost:{tls_server.port}/")
+    with pytest.raises(FetchError, match="from https to http"):  # though it began with http
+        fetch(server.url, allow=both)
+    assert len(server.requests) == 1
+    tls_server.answer = lambda _: written("there")
+    assert fetch(server.url, allow=both).content == b"there"
+
+
+def test_interim_answers_and_tiny_chunks_are_bounded_behind_tls_as_well(
+    tls_server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    between, url = _Between(monkeypatch), f"https://localhost:{tls_server.port}/"
+    fetcher = Fetcher(allow=["localhost"])
+    tls_server.answer = lambda _: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 2000)
+    assert "does not speak HTTP" in str(between.fetch(fetcher, url))
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 2000 + b"0\r\n\r\n"
+    tls_server.answer = lambda _: chunked
+    assert between.fetch(fetcher, url) is None
+    assert 0 < between.most_lines <= 128
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_no_connection_is_kept(server: Server) -> None:
+    server.keeps_open = True
+    assert fetch(server.url).content == b"hello"
+    assert server.left.wait(60)

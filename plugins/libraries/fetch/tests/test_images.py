@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -34,9 +36,11 @@ def test_images_stand_in_the_order_in_which_they_came_each_once() -> None:
         Message("assistant", [{"image": "file:///etc/secret.png"}, {"image": "https://x.example/dog"}]),
         Message("user", "text"),
     ]
-    files = ["/a/cat.png", "/a/plan.pdf", "/b/Tree.JPEG", "https://x.example/bird.webp?w=1"]
+    more = [f"/c/x{ending}" for ending in (".jpg", ".gif", ".bmp", ".tif", ".tiff")]
+    files = ["/a/cat.png", "/a/plan.pdf", "/b/Tree.JPEG", "https://x.example/bird.webp?w=1", "/c/x.svg", *more]
     assert images_in(conversation, files) == [
-        "/logo.png", "/a/cat.png", "https://x.example/dog", URI, "/b/Tree.JPEG", "https://x.example/bird.webp?w=1"
+        "/logo.png", "/a/cat.png", "https://x.example/dog", URI, "/b/Tree.JPEG", "https://x.example/bird.webp?w=1",
+        *more,
     ]  # fmt: skip
 
 
@@ -63,6 +67,7 @@ def test_an_image_is_read_from_a_file_a_url_and_a_data_uri(tmp_path: Path) -> No
         ("data:,", "is not an image"),
         ("data:image/png;base64,aGVsbG8=", "is not an image of a known format"),
         ("data:image/svg+xml,<svg/>", "is not an image of a known format"),
+        ("data:image/png,%25PDF-1.7", "is not an image of a known format"),
         ("/no/such.png", "the image 'such.png' cannot be read"),
         ("https://127.0.0.2/x.png", "in a private network"),
         ("http://0x7f000002/x.png", "in a private network"),
@@ -74,6 +79,34 @@ def test_what_is_not_an_image_or_may_not_be_read_is_named(address: str, said: st
     with pytest.raises(ToolServiceError, match=said) as caught:
         read(address)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("size", [1000, 1001])
+@pytest.mark.parametrize("form", ["base64", "percent"])
+def test_an_image_inside_a_conversation_may_have_just_the_limit(form: str, size: int) -> None:
+    content = PNG.ljust(size, b"x")
+    uri = f"data:,{quote(content)}" if form == "percent" else f"data:;BASE64,{base64.b64encode(content).decode()}"
+    if size == 1000:
+        assert read(uri) == content
+    else:
+        with pytest.raises(ToolServiceError, match="the image in the conversation is larger than"):
+            read(uri)
+
+
+def test_a_text_that_must_be_too_large_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base64, "b64decode", lambda *_, **__: pytest.fail("it is decoded"))
+    with pytest.raises(ToolServiceError, match="the image in the conversation is larger than"):
+        read("data:;base64," + "A" * 3001)
+
+
+def test_an_image_of_a_file_or_server_may_have_just_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG.ljust(1000, b"x"))
+    with WebServer() as web:
+        url = web.put("/a", WebAnswer(PNG.ljust(1000, b"x")))
+        assert [len(read(address)) for address in (str(tmp_path / "a.png"), url)] == [1000, 1000]
+        pdf = web.put("/b.png", WebAnswer(b"%PDF-1.7", {"content-type": "image/png"}))
+        with pytest.raises(ToolServiceError, match=r"/b.png is not an image of a known format"):
+            read(f"{pdf}?key=secret")
 
 
 def test_a_file_that_is_too_large_or_no_image_is_refused(tmp_path: Path) -> None:
@@ -151,6 +184,17 @@ def test_an_image_that_cannot_replace_what_has_its_name_leaves_no_temporary_file
     with pytest.raises(ToolServiceError, match="cannot be saved"):
         save_image(PNG, Workspace(tmp_path), "tools", ending=".png")
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the list of open files")
+def test_no_descriptor_stays_open_when_an_image_is_saved_or_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    save_image(PNG, Workspace(tmp_path), "tools/plot", ending=".png")
+    for folder in ("file/plot", "tools/../tools"):
+        with contextlib.suppress(ToolServiceError):
+            save_image(PNG, Workspace(tmp_path), folder, ending=".png")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_saved_image_may_be_read_by_others_as_the_user_has_set_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from jackfield.jsontext import loads_lenient
@@ -36,7 +37,8 @@ def _value_in(text: str, opening: str, closing: str) -> Any:
     start, end = text.find(opening), text.rfind(closing)
     if start < 0:
         return None
-    try:
-        return loads_lenient(text[start : end + 1] if end > start else text[start:])
-    except ValueError:
-        return None  # whoever asked says what is missing
+    # Of an answer that is cut off, the last sign may be inside of a string, or close an inner value.
+    for candidate in (text[start:], text[start : end + 1]):
+        with suppress(ValueError):  # whoever asked says what is missing
+            return loads_lenient(candidate)
+    return None

@@ -21,6 +21,12 @@ class Answered:
     messages: tuple[Message, ...] = ()
     stop_reason: StopReason = "finished"
 
+    @property
+    def text_with_notes(self) -> str:
+        """The text, below the notes that the agent made about it in `extra["note"]` of its messages."""
+        notes = [message.extra.get("note") for message in self.messages if message.extra]
+        return "\n\n".join(filter(None, (*notes, self.text)))
+
 
 async def ask_below(
     agent: Agent, messages: Messages, parent: ParentRun, answered: Answered, **options: Any

@@ -69,7 +69,7 @@ def _table_of(file: Path) -> Mapping[str, Any]:
         raise ConfigError(f"the prompts {file} are not valid TOML: {error}") from error
 
 
-def _by_language(name: str, texts: object) -> dict[str, str]:
+def _by_language(name: str, texts: object) -> Mapping[str, str]:
     by_lang = dict.fromkeys(_LANGS, texts) if isinstance(texts, str) else texts
     if not isinstance(by_lang, Mapping):
         raise ConfigError(f"prompt {name!r} must be a text, or one for each of {', '.join(_LANGS)}")
@@ -78,4 +78,4 @@ def _by_language(name: str, texts: object) -> dict[str, str]:
     for lang, text in by_lang.items():
         if not isinstance(text, str):
             raise ConfigError(f"prompt {name!r} must be a text in {lang!r}, not {type(text).__name__}")
-    return dict(by_lang)
+    return by_lang

@@ -196,7 +196,9 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
     barriers.give_up_rights()
     if plan["files"] is not None:
-        barriers.restrict_files(**plan["files"])
+        # A network of its own has no way out: a program may connect to itself there.
+        network = plan["files"]["network"] or barrier == barriers.NAMESPACES
+        barriers.restrict_files(**{**plan["files"], "network": network})
     elif barrier == barriers.LANDLOCK:
         barriers.forbid_signals_outward()
     if plan["filter"] == "guard" and syscalls.filters_this_machine():

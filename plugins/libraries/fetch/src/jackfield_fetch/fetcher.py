@@ -121,7 +121,7 @@ class Fetcher:
             network = _Guarded(self.config, shown(url))
             pool = httpcore2.AsyncConnectionPool(network_backend=network)
             await stack.enter_async_context(pool)
-            answer = await stack.enter_async_context(pool.stream("GET", target, headers=self._headers(known)))
+            answer = await stack.enter_async_context(pool.stream("GET", target, headers=self._headers(target, known)))
             network.head_is_complete()
             headers = _read_headers(answer.headers)
             if answer.status in _REDIRECTS and headers.get("location"):
@@ -134,8 +134,10 @@ class Fetcher:
                 )
             return _fetched(url, headers, await self._body(url, headers, answer.aiter_stream()))
 
-    def _headers(self, known: Fetched | None) -> list[tuple[bytes, bytes]]:
-        named = {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
+    def _headers(self, target: str, known: Fetched | None) -> list[tuple[bytes, bytes]]:
+        # httpcore2 would leave out the brackets of an IPv6 address.
+        named = {"host": urlsplit(target).netloc}
+        named |= {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
         if known:
             named |= {"if-none-match": known.etag, "if-modified-since": known.last_modified}
         return [(name.encode(), value.encode("latin-1")) for name, value in named.items() if value]
@@ -322,11 +324,8 @@ class _Paced(httpcore2.AsyncNetworkStream):
         self._rest = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library's
-        if self._rest:
-            await asyncio.sleep(0)
-            data = self._rest
-        else:
-            data = await self._stream.read(max_bytes, timeout)
+        await asyncio.sleep(0)  # a read behind TLS does not wait for what has come already
+        data = self._rest or await self._stream.read(max_bytes, timeout)
         end = _end_of_lines(data, _MOST_LINES)
         self._rest = data[end:]
         self._network.count(end)
