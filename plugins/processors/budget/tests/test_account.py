@@ -91,6 +91,16 @@ def test_a_call_of_which_nothing_is_heard_is_charged_once() -> None:
     assert account.spent["p"] == 3
 
 
+def test_a_call_is_silent_for_too_long_when_its_lease_ends() -> None:
+    account = Account()
+    _begin(account, "silent", "4")
+    _begin(account, "next", "0", now=NOW + 99.9)
+    assert "silent" in account.running
+    _begin(account, "later", "0", now=NOW + 100)
+    assert "silent" not in account.running
+    assert account.spent == {"p": 4}
+
+
 def test_periods_are_those_of_utc() -> None:
     moment = 1_798_761_599.0  # a second before the year 2027
     assert [period_of(per, moment) for per in ("day", "month", "total", "process")] == [

@@ -17,15 +17,28 @@ import pytest
 from jackfield import FnCallAgent, PluginHost, tool
 from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError, LimitReachedError, ModelOverloadedError, ModelRequestError
-from jackfield.events import ModelEvent, ModelFinished, PluginEvent, RunFinished, StreamReset, TextDelta, UsageReported
+from jackfield.events import (
+    FunctionCallDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    RunFinished,
+    StreamReset,
+    TextDelta,
+    UsageReported,
+)
 from jackfield.messages import Message, Usage
 from jackfield.models import ONLY_BEFORE_OUTPUT, Retry, fold, get_chat_model
 from jackfield.prices import PriceRow
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, calls
+from jackfield_budget.account import Reservation
 from jackfield_budget.config import BudgetConfig
 from jackfield_budget.processor import UNKNOWN_EVENT, Budget
+from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.requests import Counts, RequestCounter
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 from jackfield_testkit.streams import Inner, gathered
@@ -152,7 +165,7 @@ def test_what_is_spent_is_spent_for_all_that_name_the_budget(
     ask(first, question(), Inner(ANSWER))
     ask(second, question(model="m2"), Inner(ANSWER))
     inner = Inner(ANSWER)
-    with pytest.raises(LimitReachedError, match=r"0\.02 USD per total is used up: 0\.02 is spent") as caught:
+    with pytest.raises(LimitReachedError, match=r"0\.02 USD per total is used up: 0\.02 is spent, and this") as caught:
         ask(first, question(), inner)
     assert caught.value.limit == "budget"
     assert inner.requests == []
@@ -381,3 +394,140 @@ def test_money_that_was_set_aside_too_late_for_a_cancelled_call_is_given_back(
         sleep(0.001)
     assert budget._ledger.change(budget._account, lambda account: account.running) == {}
     assert budget.spent() == 0
+
+
+# --- estimates ---
+
+
+@pytest.mark.parametrize(
+    ("options", "answer_tokens"), [({}, 500), ({"max_tokens": 2000}, 2000), ({"max_tokens": 1}, 1)]
+)
+def test_a_running_call_sets_aside_its_question_and_the_longest_answer_or_500_tokens(
+    make_budget: Make, question: Question, gate: Any, options: dict[str, int], answer_tokens: int
+) -> None:
+    budget = make_budget(limit=1)
+    asked = question("word " * 1000, config=GenerateConfig(**options))
+    tokens = RequestCounter(Counts(estimate_tokens), 0).request(asked)
+    set_aside = (tokens + 10 * Decimal(answer_tokens)) / 1_000_000
+
+    async def look() -> Decimal:
+        inner = gate(*ANSWER)
+        task = asyncio.create_task(gathered(budget.wrap(inner)(asked)))
+        while not inner.asked:
+            await asyncio.sleep(0)
+        running = budget._ledger.change(budget._account, lambda account: list(account.running.values()))
+        inner.let.set()
+        await task
+        [(amount, until)] = running
+        assert until == budget._clock() + 3600
+        return amount
+
+    assert asyncio.run(look()) == set_aside
+
+
+def test_a_call_needs_three_quarters_of_what_its_question_is_estimated_to_cost(
+    make_budget: Make, ask: Ask, question: Question
+) -> None:
+    asked = question("word " * 1000)
+    least = RequestCounter(Counts(estimate_tokens), 0).request(asked) * Decimal("0.75") / 1_000_000
+    inner = Inner(ANSWER)
+    with pytest.raises(LimitReachedError, match=f"this call costs at least {least.normalize():f}; raise `limit`"):
+        ask(make_budget(limit=least - Decimal("0.000001")), asked, inner)
+    assert inner.requests == []
+    ask(make_budget(limit=least), asked, inner)
+    assert len(inner.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "characters"),
+    [
+        ([TextDelta("x" * 299)], 299),
+        ([ReasoningDelta("x" * 100), TextDelta("y" * 200)], 300),
+        ([FunctionCallDelta(0, "c", "name", "x" * 98), TextDelta("")], 102),
+        ([], 0),
+    ],
+)
+def test_an_answer_without_a_usage_counts_a_token_for_three_characters_of_it(
+    make_budget: Make, ask: Ask, question: Question, events: list[ModelEvent], characters: int
+) -> None:
+    budget = make_budget(limit=1)
+    asked = question()
+    ask(budget, asked, Inner([*events, ModelFinished("stop")]))
+    tokens = RequestCounter(Counts(estimate_tokens), 0).request(asked)
+    cost = (tokens + 10 * Decimal(1 + characters // 3)) / 1_000_000 if characters else 0
+    assert budget.spent() == cost
+
+
+@pytest.mark.parametrize(("first", "rate"), [(10**6, 1), (10, 2)])
+def test_an_answer_without_a_usage_costs_what_a_question_of_its_length_does(
+    make_budget: Make, ask: Ask, question: Question, first: int, rate: int
+) -> None:
+    row = {"models": ["m"], "currency": "USD", "valid_from": "2026-01-01"}
+    tiers = [{"up_to": first, "input": 1, "output": 0}, {"input": 2, "output": 0}]
+    budget = make_budget(limit=1, prices=[{**row, "tiers": tiers}])
+    asked = question("a longer question " * 10)
+    ask(budget, asked, Inner([TextDelta("x"), ModelFinished("stop")]))
+    tokens = RequestCounter(Counts(estimate_tokens), 0).request(asked)
+    assert budget.spent() == Decimal(rate * tokens) / 1_000_000
+
+
+def test_answers_that_became_void_are_paid_with_the_one_that_counts(
+    make_budget: Make, ask: Ask, question: Question
+) -> None:
+    budget = make_budget(limit=1)
+    void: list[ModelEvent] = [TextDelta("a"), UsageReported(USAGE), StreamReset("again")]
+    ask(budget, question(), Inner([*void, *void, StreamReset("again"), *ANSWER]))
+    assert budget.spent() == 3 * CENT
+    ask(budget, question(), Inner([*void, TextDelta("a"), ModelFinished("stop")]))
+    assert budget.spent() == 4 * CENT
+
+
+@pytest.mark.parametrize("setting", [{"scope": "other"}, {"per": "total"}, {"currency": "EUR", "unknown": "say"}])
+def test_each_scope_period_and_currency_has_an_account_of_its_own(
+    make_budget: Make, ask: Ask, question: Question, setting: dict[str, Any]
+) -> None:
+    budget = make_budget(limit=1, per="day")
+    ask(budget, question(), Inner(ANSWER))
+    assert budget.spent() == CENT
+    assert make_budget(**{"limit": 1, "per": "day", **setting}).spent() == 0
+    assert make_budget(limit=1, per="day").spent() == CENT
+
+
+def test_a_refusal_names_the_budget_and_what_is_set_aside(make_budget: Make, ask: Ask, question: Question) -> None:
+    budget = make_budget(limit="0.02", scope="team budget", per="month")
+    ask(budget, question(), Inner(ANSWER))
+    held = Reservation("held", Decimal("0.01"))
+    budget._ledger.change(
+        budget._account,
+        lambda account: account.begin(
+            held, least=Decimal(0), limit=None, period="2026-11", now=budget._clock(), lease_s=60
+        ),
+    )
+    with pytest.raises(
+        LimitReachedError,
+        match=r"^the budget 'team budget' of 0\.02 USD per month is used up: 0\.01 is spent, and 0\.01 is set aside "
+        r"for running calls, and this call costs at least 0\.\d+; raise `limit`, or wait for the next period$",
+    ):
+        ask(budget, question(), Inner(ANSWER))
+
+
+def test_a_file_needs_a_period_and_its_path_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask, question: Question
+) -> None:
+    with pytest.raises(ConfigError, match="with `path`, set the period of the limit: per = 'day', 'month' or 'total'"):
+        Budget(path="budget.sqlite")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    budgets = [Budget(path=path, per="total", unknown="say") for path in ("budget.sqlite", "~/budget.sqlite")]
+    monkeypatch.chdir("/")
+    assert [budget._path for budget in budgets] == [tmp_path / "budget.sqlite"] * 2
+    ask(budgets[0], question(), Inner(ANSWER))
+    assert (tmp_path / "budget.sqlite").exists()
+    asyncio.run(budgets[0].aclose())
+    assert budgets[1].spent() == 0
+    asyncio.run(budgets[1].aclose())
+
+
+def test_a_budget_says_its_limit() -> None:
+    assert repr(Budget()) == "<Budget no limit per process>"
+    assert repr(Budget(limit="2.5", currency="EUR", per="day")) == "<Budget 2.5 EUR per day>"

@@ -106,6 +106,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("price = [")
     with pytest.raises(ConfigError, match=r"broken\.toml is not valid TOML"):
         rows_of(tmp_path / "broken.toml")
+    (tmp_path / "latin.toml").write_bytes(b"# M\xfcnzen")
+    with pytest.raises(ConfigError, match=r"latin\.toml cannot be read: 'utf-8' codec"):
+        rows_of(tmp_path / "latin.toml")
 
 
 def test_the_example_in_the_readme_is_a_table() -> None:

@@ -193,6 +193,14 @@ def test_media_that_are_not_here_count_by_their_address(item: dict[str, Any]) ->
     assert _saying(ContentItem(**item)) == _saying(ContentItem(**item)) != _saying(ContentItem(image="other"))
 
 
+def test_the_longest_path_there_may_be_is_one_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Path, "is_file", lambda path: bool(asked.append(len(str(path)))))
+    for length in (4_096, 4_097):
+        _saying(ContentItem(image="x" * length))
+    assert asked == [4_096]
+
+
 def test_frames_of_a_film_count_in_their_order(tmp_path: Path) -> None:
     frames = [tmp_path / "1.png", tmp_path / "2.png"]
     for number, frame in enumerate(frames):

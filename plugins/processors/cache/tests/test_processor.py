@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -15,20 +16,24 @@ from jackfield.config import GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError, ModelOverloadedError, ModelRequestError
 from jackfield.events import (
     FunctionCallDelta,
+    MediaDelta,
     ModelEvent,
     ModelFinished,
     PluginEvent,
+    PreparationProgress,
     ReasoningDelta,
+    RetryScheduled,
     StreamReset,
     TextDelta,
     UsageReported,
 )
-from jackfield.messages import Message, Usage
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.models import Retry, fold
 from jackfield.processors import in_order
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
-from jackfield_cache.processor import HIT_EVENT, SHARED_EVENT, Cache
+from jackfield_cache import processor
+from jackfield_cache.processor import HIT_EVENT, METADATA, SHARED_EVENT, Cache
 from jackfield_testkit.streams import Inner, gathered
 
 MakeCache = Callable[..., Cache]
@@ -271,6 +276,125 @@ def test_what_was_said_is_in_no_repr_and_no_log(
     assert "@example.com" not in caplog.text + repr(cache)
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        [TextDelta("key-0123"), TextDelta("456789-abcdef")],
+        [ReasoningDelta("key-0123"), ReasoningDelta("456789-abcdef"), TextDelta("a")],
+        [FunctionCallDelta(0, "c", "f", '{"a": "key-0123'), FunctionCallDelta(0, "", "", '456789-abcdef"}')],
+        [
+            FunctionCallDelta(0, "c", "f", "{}"),
+            FunctionCallDelta(1, "d", "f", "key-0123"),
+            FunctionCallDelta(0, "", "", "{}"),
+            FunctionCallDelta(1, "", "", "456789-abcdef"),
+        ],
+        [TextDelta("a"), MediaDelta(ContentItem(image="http://h/key-0123456789-abcdef"))],
+    ],
+    ids=["text", "reasoning", "arguments", "interleaved arguments", "an address"],
+)
+def test_an_answer_with_a_secret_of_the_environment_is_passed_on_and_not_kept(
+    make_cache: MakeCache,
+    ask: Ask,
+    question: Question,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    events: list[ModelEvent],
+) -> None:
+    whole = [*events, ModelFinished("stop")]
+    monkeypatch.setenv("ACME_API_KEY", "key-0123456789-abcdef")
+    assert ask(make_cache(), question(), Inner(whole)) == whole
+    assert "it contains a secret" in caplog.text
+    assert "0123456789" not in caplog.text
+    inner = Inner(WHOLE)
+    ask(make_cache(), question(), inner)
+    assert inner.started == 1
+    monkeypatch.delenv("ACME_API_KEY")
+    kept = Inner(whole)
+    for _ in range(2):
+        ask(make_cache(), question("else"), kept)
+    assert kept.started == 1
+
+
+def test_notes_of_retries_are_not_kept_and_the_usage_that_was_reported_last_is_saved(
+    make_cache: MakeCache, ask: Ask, question: Question
+) -> None:
+    events: list[ModelEvent] = [
+        PreparationProgress("loading", 1, 2),
+        RetryScheduled(1, 0.0, "busy"),
+        UsageReported(Usage(prompt_tokens=1)),
+        TextDelta("a"),
+        UsageReported(Usage(prompt_tokens=2)),
+        ModelFinished("stop"),
+    ]
+    assert ask(make_cache(), question(), Inner(events)) == events
+    again = ask(make_cache(), question(), Inner([]))
+    assert not [event for event in again if isinstance(event, PreparationProgress | RetryScheduled)]
+    assert Usage(**_hits(again)[0].data["saved"]).prompt_tokens == 2
+    ask(make_cache(), question("free"), Inner([TextDelta("a"), ModelFinished("stop")]))
+    assert _hits(ask(make_cache(), question("free"), Inner([])))[0].data["saved"] == {}
+
+
+def test_a_clock_that_was_set_back_makes_no_answer_younger_than_new(
+    make_cache: MakeCache, ask: Ask, question: Question, clock: Any
+) -> None:
+    ask(make_cache(), question(), Inner(WHOLE))
+    clock.now -= 500
+    assert _hits(ask(make_cache(), question(), Inner([])))[0].data["age_s"] == 0
+    clock.now += 501.23456
+    assert _hits(ask(make_cache(), question(), Inner([])))[0].data["age_s"] == 1.235
+
+
+@pytest.mark.parametrize("given", ["answers.sqlite", "~/answers.sqlite"])
+def test_a_path_is_found_once_whatever_the_working_folder_is_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    cache = Cache(path=given)
+    monkeypatch.chdir("/")
+    assert repr(cache) == f"<Cache {tmp_path / 'answers.sqlite'}>"
+
+
+def test_an_unset_folder_of_caches_is_in_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for value in (None, ""):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        if value is not None:
+            monkeypatch.setenv("XDG_CACHE_HOME", value)
+        assert repr(Cache()) == f"<Cache {tmp_path / '.cache' / 'jackfield' / 'answers.sqlite'}>"
+
+
+def test_a_closed_cache_opens_its_file_again(
+    make_cache: MakeCache, ask: Ask, question: Question, tmp_path: Path
+) -> None:
+    cache = make_cache()
+    ask(cache, question(), Inner(WHOLE))
+    file = tmp_path / "answers.sqlite-wal"
+    assert file.exists()  # there as long as somebody has the answers open
+    asyncio.run(cache.aclose())
+    assert not file.exists()
+    assert _hits(ask(cache, question(), Inner([])))
+
+
+def test_files_of_a_question_are_read_in_a_worker_thread_and_a_text_needs_none(
+    make_cache: MakeCache, ask: Ask, question: Question, tmp_path: Path
+) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+    read_by: list[threading.Thread] = []
+    key_of = processor.key_of
+
+    def noting(request: ChatRequest, scope: str) -> bytes:
+        read_by.append(threading.current_thread())
+        return key_of(request, scope)
+
+    picture = Message("user", [ContentItem(image=str(tmp_path / "a.png"))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processor, "key_of", noting)
+        for messages in ((Message("user", "a"),), (Message("user", "a"), picture), (picture, Message("user", "a"))):
+            ask(make_cache(), question(messages=messages), Inner(WHOLE))
+    assert [thread is threading.current_thread() for thread in read_by] == [True, False, False]
+
+
 # --- wishes ---
 
 
@@ -443,11 +567,12 @@ def test_who_waits_and_signs_in_otherwise_asks_for_himself(make_cache: MakeCache
     async def both() -> None:
         gate = Gate()
         configs = [GenerateConfig(), GenerateConfig(extra_headers={"x": "y"}), GenerateConfig(deadline=9)]
-        tasks = [asyncio.create_task(gathered(cache.wrap(gate)(question(config=config)))) for config in configs]
-        while gate.asked < 3:
+        requests = [*(question(config=config) for config in configs), question(metadata={METADATA: "refresh"})]
+        tasks = [asyncio.create_task(gathered(cache.wrap(gate)(request))) for request in requests]
+        while gate.asked < 4:
             await asyncio.sleep(0)
         gate.let.set()
-        assert await asyncio.gather(*tasks) == [WHOLE] * 3
+        assert await asyncio.gather(*tasks) == [WHOLE] * 4
 
     asyncio.run(asyncio.wait_for(both(), 20))
 

@@ -47,6 +47,7 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
     "half a token": ("so ✿FUNC", ["so ✿FUNC"]),
     "half a token behind arguments": (f"{CALL}\n✿RES", [A1]),
     "a result of its own": (f"{CALL}\n✿RESULT✿: sunny\n✿RETURN✿: It is sunny.", [A1]),
+    "an answer of its own right behind the call": (f"{CALL}\n✿RETURN✿: It is sunny.", [A1]),
     "text, then a stop word": ("So.\n✿RETURN✿: and on", ["So.\n"]),
     "the answer behind its label": ("✿RETURN✿: It is 42.", ["It is 42."]),
     "the answer behind two labels": ("\n✿RESULT✿\n✿RETURN✿： It is 42.", ["It is 42."]),

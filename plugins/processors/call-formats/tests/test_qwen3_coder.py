@@ -52,6 +52,11 @@ REPLIES: dict[str, tuple[str, list[Any]]] = {
     "no opening tag": (_xml(count="1").removeprefix("<tool_call>\n") + "\nDone.", ["\nDone.", A1]),
     "no closing tag": (_xml(count="1").removesuffix("</tool_call>"), [A1]),
     "no closing tag before the next call": (_xml(count="1").removesuffix("</tool_call>") + _xml(), [A1, ("f", "{}")]),
+    "white space before a call": ("\n\n" + _xml(count="1") + " Done.", [" Done.", A1]),
+    "no outer tags and words after it": (
+        "<function=f>\n<parameter=count>\n1\n</parameter>\n</function> Done.",
+        [" Done.", A1],
+    ),
     "no end of the function": ("<tool_call><function=f><parameter=count>1</parameter></tool_call>!", ["!", A1]),
     "no end of a value": ("<tool_call><function=f><parameter=count>\n1\n</function></tool_call>!", ["!", A1]),
     "no ends of values": (

@@ -139,8 +139,9 @@ def test_where_nothing_may_be_called_past_calls_are_a_part_of_what_the_user_said
 
 def test_past_calls_are_told_in_the_language_of_the_conversation() -> None:
     content = _render(USER, _call(), _result(""), functions=(), lang="zh").messages[0].content
-    assert "调用了工具“weather”" in content
-    assert content.endswith("工具返回了以下结果：\n没有结果。")
+    assert content == (
+        'Weather?\n\n调用了工具“weather”，参数如下：\n{"city": "Bern"}\n\n工具返回了以下结果：\n没有结果。'
+    )
 
 
 def test_an_empty_result_is_said_to_be_none() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield import PluginHost, sync
+from jackfield.config import LLMConfig
 from jackfield.errors import (
     ConfigError,
     ContentFilterError,
@@ -49,6 +50,7 @@ from jackfield.testing import ScriptedModel, answer
 from jackfield_fallback.causes import cause_of
 from jackfield_fallback.config import FallbackConfig
 from jackfield_fallback.processor import SWITCHED_EVENT, Fallback
+from jackfield_fallback.rests import Rests
 from jackfield_testkit.replies import error as error_reply
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
@@ -298,6 +300,19 @@ def test_the_note_is_in_the_language_of_the_conversation(scripted: Scripted, ask
     assert "无法回答" in event.data["note"]
 
 
+@pytest.mark.parametrize("own", [{}, {"lang": "en"}], ids=["none of its own", "one of its own"])
+@pytest.mark.parametrize(
+    ("configured", "asked"), [({"lang": "zh"}, {}), ({}, {"lang": "zh"})], ids=["configuration", "call"]
+)
+def test_the_other_model_is_asked_in_the_language_of_the_first(
+    scripted: Scripted, ask: Ask, configured: dict[str, Any], asked: dict[str, Any], own: dict[str, Any]
+) -> None:
+    small = scripted("small", answer("a"), generate_cfg=own)
+    first = scripted("first", [ModelOverloadedError("x")], fallback=Fallback(any=small), generate_cfg=configured)
+    ask(first, **asked)
+    assert (first.requests[0].lang, small.requests[0].lang) == ("zh", "zh")
+
+
 def test_what_failed_attempts_spent_is_in_the_usage(scripted: Scripted, ask: Ask) -> None:
     spent = UsageReported(Usage(prompt_tokens=10, completion_tokens=2, cost=Decimal("0.5"), currency="USD"))
     more = Usage(prompt_tokens=3, completion_tokens=4, cost=Decimal("0.25"), currency="USD")
@@ -319,7 +334,8 @@ def test_what_a_backend_wants_back_is_not_given_to_another(scripted: Scripted, a
 # --- time ---
 
 
-def test_the_deadline_is_for_all_models_together(scripted: Scripted, ask: Ask, clock: Any) -> None:
+@pytest.mark.parametrize("deadline", [10, 12], ids=["passed", "reached"])
+def test_the_deadline_is_for_all_models_together(scripted: Scripted, ask: Ask, clock: Any, deadline: int) -> None:
     def slow(_: ChatRequest) -> list[Exception]:
         clock.now += 4
         return [ModelOverloadedError("x")]
@@ -329,8 +345,8 @@ def test_the_deadline_is_for_all_models_together(scripted: Scripted, ask: Ask, c
     three = scripted("three", answer("a"))
     first = ScriptedModel(slow, processors=[Fallback(any=[one, two, three], clock=clock)])
     with pytest.raises(ModelOverloadedError):
-        ask(first, config={"deadline": 10})
-    assert [one.requests[0].config.deadline, two.requests[0].config.deadline] == [6, 1]
+        ask(first, config={"deadline": deadline})
+    assert [one.requests[0].config.deadline, two.requests[0].config.deadline] == [deadline - 4, 1]
     assert three.requests == []
 
 
@@ -386,6 +402,35 @@ def test_a_model_that_rests_is_asked_after_all_when_the_others_fail(scripted: Sc
     assert [asked for _, asked, _ in _switches(events)] == ["scripted:small", "first"]
 
 
+def test_a_model_that_fails_after_those_that_stand_in_for_it_ends_the_call(
+    scripted: Scripted, ask: Ask, clock: Any
+) -> None:
+    small = scripted("small", answer("a"), [ModelRequestError("no")], answer("too late"))
+    first = scripted(
+        "first",
+        [ModelOverloadedError("x")],
+        [ModelTimeoutError("y")],
+        fallback=Fallback(any=small, cooldown_s=30, clock=clock),
+    )
+    ask(first)
+    with pytest.raises(ModelTimeoutError) as caught:
+        ask(first)
+    assert caught.value.__notes__ == ["scripted:small: ModelRequestError: no"]
+    assert (len(small.requests), len(first.requests)) == (2, 2), "each is asked once"
+
+
+def test_models_that_rest_are_passed_over_unless_all_of_them_rest(scripted: Scripted, ask: Ask, clock: Any) -> None:
+    one = scripted("one", [ModelOverloadedError("x")], answer("one"))
+    two = scripted("two", answer("two"), answer("two"), [ModelTimeoutError("x")])
+    fallback = Fallback(any=[one, two], cooldown_s=30, clock=clock)
+    first = scripted("first", *[[ModelResponseError("x")]] * 4, fallback=fallback)
+    assert [fold(ask(first)).get_content() for _ in range(2)] == ["two", "two"]
+    assert len(one.requests) == 1
+    with pytest.raises(ModelResponseError):
+        ask(first)
+    assert fold(ask(first)).get_content() == "one"
+
+
 def test_a_cause_that_time_does_not_mend_gives_no_rest(scripted: Scripted, ask: Ask, clock: Any) -> None:
     small = scripted("small", answer("a"))
     fallback = Fallback(any=small, cooldown_s=30, clock=clock)
@@ -394,7 +439,73 @@ def test_a_cause_that_time_does_not_mend_gives_no_rest(scripted: Scripted, ask: 
     assert fold(ask(first)).get_content() == "short"
 
 
+@pytest.mark.parametrize(
+    ("error", "rests"),
+    [
+        *((error, cause in ("rate_limit", "overload", "timeout", "connection")) for error, cause in CAUSES),
+        (ModelRequestError("x"), False),
+        (ModelServiceError("x"), False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_model_rests_after_failures_that_the_next_call_would_meet_as_well(
+    scripted: Scripted, ask: Ask, clock: Any, error: ModelServiceError, rests: bool
+) -> None:
+    small = scripted("small", answer("a"), answer("b"))
+    fallback = Fallback(any=small, cooldown_s=30, clock=clock)
+    first = scripted("first", [error], answer("itself"), fallback=fallback)
+    ask(first)
+    clock.now += 29.9
+    assert fold(ask(first)).get_content() == ("b" if rests else "itself")
+    assert (len(small.requests), len(first.requests)) == ((2, 1) if rests else (1, 2))
+    if rests:
+        clock.now += 0.1
+        assert fold(ask(first)).get_content() == "itself"
+
+
+def test_without_a_cooldown_no_model_rests(scripted: Scripted, ask: Ask, clock: Any) -> None:
+    small = scripted("small", answer("a"))
+    first = scripted("first", [ModelOverloadedError("x")], answer("itself"), fallback=Fallback(any=small, clock=clock))
+    ask(first)
+    assert fold(ask(first)).get_content() == "itself"
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "rest_s"),
+    [(None, 30), (10, 30), (30, 30), (45, 45), (60, 60), (61, 60), (1e9, 60), (float("nan"), 60)],
+)
+def test_a_rest_is_the_longer_of_the_cooldown_and_what_the_server_asks_up_to_the_longest(
+    clock: Any, retry_after_s: float | None, rest_s: float
+) -> None:
+    rests = Rests(30, 60, clock)
+    rests.note("m", ModelOverloadedError("x", retry_after_s=retry_after_s))
+    rest = rests.of("m")
+    assert rest is not None
+    assert (rest.until - clock.now, rest.cause) == (rest_s, "overload")
+    assert rests.of("other") is None
+    clock.now += rest_s
+    assert rests.of("m") is None
+
+
 # --- settings ---
+
+
+def test_models_may_be_given_in_any_form(scripted: Scripted, ask: Ask) -> None:
+    model = scripted("object", answer("a"))
+    forms: list[Any] = [
+        "openai:a",
+        {"model": "a", "model_type": "openai"},
+        LLMConfig(model="a", model_type="openai"),
+        model,
+    ]
+    for form in forms:
+        assert FallbackConfig.parse({"any": form}).any == (form,)
+        assert FallbackConfig.parse({"any": [form]}).any == (form,)
+    assert FallbackConfig.parse({"any": forms}).by_cause()["any"] == tuple(forms)
+    assert FallbackConfig.parse({"overload": forms}).by_cause()["rate_limit"] == tuple(forms)
+    both = FallbackConfig.parse({"overload": "openai:a", "rate_limit": "openai:b"}).by_cause()
+    assert (both["overload"], both["rate_limit"]) == (("openai:a",), ("openai:b",))
+    assert set(both) == set(FallbackConfig.model_fields) - {"cooldown_s", "max_rest_s"}
 
 
 @pytest.mark.parametrize(
@@ -430,6 +541,16 @@ def test_a_key_is_shown_nowhere(scripted: Scripted, ask: Ask) -> None:
     with pytest.raises(ConfigError) as wrong:
         FallbackConfig.parse({"any": [secret, 3]})
     assert "sk-secret" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "cause", [name for name in FallbackConfig.model_fields if name not in ("cooldown_s", "max_rest_s")]
+)
+def test_the_models_of_no_cause_are_shown_with_a_configuration(cause: str) -> None:
+    secret = {"model_type": "openai", "model": "m", "api_key": "sk-secret"}
+    config = FallbackConfig.parse({cause: [secret]})
+    assert getattr(config, cause)
+    assert "sk-secret" not in f"{config!r} {config}"
 
 
 # --- for real ---

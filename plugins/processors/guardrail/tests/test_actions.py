@@ -264,7 +264,9 @@ def test_a_note_is_all_that_follows_and_nothing_waits(ask: Ask) -> None:
     ],
 )
 def test_a_rule_is_kept_or_not(ask: Ask, rule: dict[str, Any], kept: str, not_kept: str) -> None:
-    assert _text(ask(_rule(**rule), _said(kept))) == kept
+    came = ask(_rule(**rule), _said(kept))
+    assert _text(came) == kept
+    assert not [event for event in came if isinstance(event, PluginEvent)]
     with pytest.raises(ContentFilterError):
         ask(_rule(**rule), _said(not_kept))
 
@@ -282,6 +284,21 @@ async def _into(came: list[ModelEvent], guardrail: OutputGuardrail, said: list[M
     model = ScriptedModel([said], processors=[guardrail])
     async for event in model.astream([{"role": "user", "content": "Hi"}]):
         came += [] if isinstance(event, UsageReported) else [event]
+
+
+def test_the_first_rule_that_an_answer_violates_decides(ask: Ask) -> None:
+    first = {"name": "first", "deny": "x", "window": 8, "action": "replace", "replacement": "A"}
+    second = {"name": "second", "max_length": 200, "action": "replace", "replacement": "B"}
+    for said, replaced in (("x" + "-" * 300, "A"), ("-" * 300 + "x", "B")):
+        events = [*map(TextDelta, said), ModelFinished("stop")]
+        assert _text(ask(OutputGuardrail(rules=[first, second]), events)) == replaced
+
+
+def test_a_match_of_any_length_is_noted_and_none_that_is_too_long_is_taken_out(ask: Ask) -> None:
+    guardrail = _rule(deny="a+", action="note")
+    assert _text(ask(guardrail, _said("a" * 5000))) == "a" * 5000
+    with pytest.raises(ContentFilterError):  # one that takes out cannot tell where the match ends
+        ask(_rule(deny="a+", action="redact", replacement="[a]"), _said("a" * 5000))
 
 
 def test_an_answer_with_calls_needs_neither_be_json_nor_have_what_is_required(ask: Ask) -> None:
@@ -385,6 +402,11 @@ def test_a_function_decides(ask: Ask) -> None:
     guardrail = OutputGuardrail(checks=[Check(name="calm", function=calm, action="retry")])
     assert _text(ask(guardrail, _said("NO!"), _said("No."), asked=asked)) == "No."
     assert "because it shouts." in str(asked[1].messages[-1].content)
+    seen: list[str] = []
+    several = [Check(name=name, function=lambda text: not seen.append(text)) for name in "ab"]  # type: ignore[func-returns-value]
+    guardrail = OutputGuardrail(checks=[*several, Check(name="calm", function=calm, action="retry")])
+    assert _text(ask(guardrail, _said("NO!"), _said("No."))) == "No."
+    assert seen == ["NO!", "NO!", "No.", "No."], "each function gets the answer"
 
 
 def test_a_function_may_say_what_it_cost(ask: Ask) -> None:

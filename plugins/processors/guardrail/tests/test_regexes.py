@@ -6,17 +6,20 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield_guardrail.config import GuardrailConfig
+from jackfield_guardrail.finding import Found, RegexFinder
 from jackfield_guardrail.processor import OutputGuardrail
 from jackfield_guardrail.regexes import fault_of_regex
 
 REPEATED = [
     "(a+)+b", "(a*)*b", "(a|b+)+c", "((ab)*c)*d", "(?:x+y?)*z", r"(\w+\s?)+!", "(a{2,})+b", "(a+){20}b", "(?P<n>a+)+b",
     "(?i:a+)+b", "((a+))+b", "x(?=(a+)+)b", "(.*,)+x", r"([^)]+)*x", "(a+)+?b", "(a+b|c)*d", "((?>a)b+)+c",
+    "(a{0,11})+b", "(a{11})+b",
 ]  # fmt: skip
 PLAIN = [
     "a+b", "(a)+b", r"sk-\w{20,}", r"(\d{1,3}\.){3}\d{1,3}", "(a++)+b", "(?>a+)+b", "(a+)++b", r"\(a+\)+", "[(a+)+]x",
     "(a+)?b", "(a+){2}b", "(ab?)+c", "a+b+c+", "(?#(a+)x+", r"(?P<q>['\"]).*?(?P=q)", "(?i)secret|password", "x{3}",
-    r"(?<!\w)key(?=\s)", "(a+b){0,5}c", r"(\d++,)+x", "(?>(?:a+)b)+c",
+    r"(?<!\w)key(?=\s)", "(a+b){0,5}c", r"(\d++,)+x", "(?>(?:a+)b)+c", "(a{0,10})+b",
+    "(a{10})+b",
 ]  # fmt: skip
 
 
@@ -67,3 +70,10 @@ def test_two_rules_of_one_name_are_refused() -> None:
 def test_a_guardrail_without_a_rule_is_refused() -> None:
     with pytest.raises(ConfigError, match="let everything pass"):
         OutputGuardrail()
+
+
+def test_an_empty_match_hides_no_later_one() -> None:
+    finder = RegexFinder("(?=a)|b", 8)
+    assert finder.find("ab", 0, complete=True) == Found(1, 2)
+    assert finder.find("aab", 0, complete=True) == Found(2, 3)
+    assert finder.find("aa", 0, complete=True) is None

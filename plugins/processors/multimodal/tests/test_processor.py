@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
 from jackfield import sync
+from jackfield.attachments import AttachedFile
 from jackfield.config import LLMConfig
-from jackfield.errors import ConfigError, UnsupportedInputError
+from jackfield.errors import ConfigError, DocParserError, UnsupportedInputError
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
+from jackfield.plugins import PluginHost, default_host
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer
 from jackfield_multimodal.config import Unsupported
@@ -125,11 +127,45 @@ def test_a_name_is_a_base_name_on_one_line_and_no_more(item: dict[str, Any], sai
     assert mention(ContentItem(**item), "en") == said
 
 
-def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
-    said = mention(ContentItem(file="a" * 5000 + ".pdf"), "en")
-    assert said.startswith("[file](aaaa")
-    assert said.endswith("aaaa.pdf)")
-    assert len(said) < 140
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a" * 116 + ".pdf", "a" * 116 + ".pdf"),
+        ("a" * 100 + "b" * 17 + ".pdf", "a" * 99 + "…" + "b" * 16 + ".pdf"),
+        ("a" * 5000 + "b" * 16 + ".pdf", "a" * 99 + "…" + "b" * 16 + ".pdf"),
+    ],
+)
+def test_a_name_of_more_than_120_characters_keeps_its_beginning_and_its_end(name: str, shown: str) -> None:
+    assert mention(ContentItem(file=name), "en") == f"[file]({shown})"
+
+
+@pytest.mark.parametrize(
+    ("kind", "english", "chinese"),
+    [
+        ("image", "![image](x)", "![图片](x)"),
+        ("video", "![video](x)", "![视频](x)"),
+        ("audio", "![audio](x)", "![音频](x)"),
+        ("file", "[file](x)", "[文件](x)"),
+    ],
+)
+def test_each_kind_has_its_label(kind: str, english: str, chinese: str) -> None:
+    item = {kind: "/a/x"}
+    assert _content([item]) == f"(Uploaded {english})"
+    assert _content([item], lang="zh") == f"（上传了 {chinese}）"
+    for known in (english, chinese):
+        assert _content([{"text": f"see {known}"}, item]) == f"see {known}"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [("http://h/a.mp3", "a.mp3"), ("file:///h/a.mp3", "a.mp3"), ("ftp://h/a.mp3", "inline"), ("AA/a.mp3", "inline")],
+)
+def test_a_sound_at_an_address_has_a_name(data: str, said: str) -> None:
+    assert mention(ContentItem(audio={"data": data}), "en") == f"![audio]({said})"
+
+
+def test_it_is_shown_with_its_setting() -> None:
+    assert repr(Multimodal(unsupported="note")) == "<Multimodal unsupported='note'>"
 
 
 def test_a_request_of_words_is_passed_on_as_the_same_object() -> None:
@@ -219,6 +255,18 @@ def test_a_file_is_sent_as_the_text_that_a_parser_reads(tmp_path: Path, address:
         "How many?",
         f'<file name="{name}">\n# Sockets\n\nThere are forty.\n</file>',
     ]
+
+
+def test_the_parsers_are_those_of_its_host_and_are_kept_for_the_next_file(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(_docx())
+    file = AttachedFile("a.docx", str(tmp_path / "a.docx"), _docx())
+    with pytest.raises(DocParserError, match="no parser"):
+        sync.run(Multimodal(host=PluginHost(paths=[]))._parse(file))
+    processor = Multimodal(host=default_host())
+    assert "There are forty." in sync.run(processor._parse(file))
+    reader = processor._reader
+    sync.run(processor._parse(file))
+    assert processor._reader is reader, "it has read the document already"
 
 
 def test_a_text_in_another_encoding_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,7 +26,7 @@ from jackfield.testing import ScriptedModel, answer
 from jackfield_local_state.ledger import MemoryLedger
 from jackfield_rate_limits.config import RateLimitsConfig
 from jackfield_rate_limits.gate import Gate
-from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits
+from jackfield_rate_limits.processor import WAITING_EVENT, RateLimits, _Call, _is_worth_telling, _note
 from jackfield_rate_limits.shared import Gates, gates
 from jackfield_rate_limits.state import Entry, Limits, State, Wait, Wanted
 from jackfield_testkit.replies import error as error_reply
@@ -199,7 +201,9 @@ def test_a_long_answer_renews_its_lease_only_now_and_then(
         yield ModelFinished("stop")
 
     time.run(gathered(limits.wrap(stream)(question())))
+    steps = [after - before for before, after in itertools.pairwise(renewed_at)]
     assert 1 < len(renewed_at) <= 60 / (30 / 3)  # each is a transaction in the file
+    assert max(steps) <= 11, "one that comes late still comes before the lease ends"
 
 
 def test_a_look_ends_when_the_one_before_it_decides_to_wait() -> None:
@@ -594,3 +598,106 @@ async def _serve(_: ChatRequest) -> AsyncIterator[ModelEvent]:
 
 
 # --- the estimate ---
+
+
+# --- what is said and written down, exactly ---
+
+
+@pytest.mark.parametrize(
+    ("why", "en", "zh"),
+    [
+        ("requests", "requests_per_minute is used up", "本分钟的请求数已用完"),
+        ("tokens", "tokens_per_minute is used up", "本分钟的 token 数已用完"),
+        ("concurrency", "max_concurrency requests are being answered", "同时进行的请求数已达上限"),
+        ("pause", "the server asked for a pause", "服务器要求暂停"),
+        ("turn", "other requests came first", "前面还有其他请求"),
+    ],
+)
+def test_a_wait_is_explained_in_both_languages(question: Question, why: str, en: str, zh: str) -> None:
+    for seconds, more_en, more_zh in ((None, "", ""), (2.6, ", about 3 s", "，约 3 秒")):
+        told = _note(Wait(seconds, why), question())
+        assert told.data == {"why": why, "seconds": seconds, "note": f"m waits: {en}{more_en}"}
+        assert _note(Wait(seconds, why), question(lang="zh")).data["note"] == f"m 正在等待：{zh}{more_zh}"
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(None, True), (0.99, False), (1.0, True), (60.0, True)])
+def test_a_wait_of_less_than_a_second_is_not_worth_telling(
+    question: Question, seconds: float | None, told: bool
+) -> None:
+    assert _is_worth_telling(Wait(seconds, "turn"), question()) is told
+    assert not _is_worth_telling(Wait(seconds, "turn"), question(metadata={ONLY_BEFORE_OUTPUT: True}))
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "pause_s"), [(None, 2.0), (0.0, 0.0), (7.0, 7.0), (120.0, 120.0), (121.0, 120.0)]
+)
+def test_a_refusal_makes_a_pause_of_this_length(
+    time: Any, question: Question, retry_after_s: float | None, pause_s: float
+) -> None:
+    limits = _limits(time, max_concurrency=5, max_wait_s=0, scope=f"pause {retry_after_s}")
+
+    async def refuse(_: ChatRequest) -> AsyncIterator[ModelEvent]:
+        raise RateLimitedError("no", retry_after_s=retry_after_s)
+        yield  # it is a generator
+
+    with pytest.raises(RateLimitedError, match="no"):
+        time.run(gathered(limits.wrap(refuse)(question())))
+    if pause_s == 0:
+        assert time.run(gathered(limits.wrap(Server(time))(question()))) == DONE
+        return
+    with pytest.raises(RateLimitedError, match="the server asked for a pause") as caught:
+        time.run(gathered(limits.wrap(Server(time))(question())))
+    assert caught.value.retry_after_s == pytest.approx(pause_s)
+
+
+def test_a_scope_is_the_server_and_the_model_unless_it_has_a_name(time: Any, question: Question) -> None:
+    assert _limits(time)._scope(question()) == "s:m"
+    assert _limits(time, scope="team")._scope(question()) == "team"
+
+
+def test_a_place_is_kept_for_its_lease_only_where_processes_share_it(
+    time: Any, question: Question, tmp_path: Path
+) -> None:
+    for settings, lease_s, owned in (({}, math.inf, False), ({"path": tmp_path / "l.sqlite", "lease_s": 7}, 7, True)):
+        limits = RateLimits(max_concurrency=1, **settings)
+        _, wanted = limits._wanted(question(), Gate(MemoryLedger(State), "s", clock=time))
+        assert (wanted.lease_s, bool(wanted.owner), wanted.max_pause_s) == (lease_s, owned, 120)
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens_per_minute", "answer"),
+    [({}, 10_000, 500), ({"max_tokens": 70}, 10_000, 70), ({}, 300, None), ({"max_tokens": 1}, 300, 1)],
+)
+def test_an_answer_of_unknown_length_is_first_taken_for_500_tokens_or_what_there_is(
+    time: Any, question: Question, options: dict[str, int], tokens_per_minute: int, answer: int | None
+) -> None:
+    limits = _limits(time, tokens_per_minute=tokens_per_minute)
+    gate = Gate(MemoryLedger(State), "s", clock=time)
+    asked, wanted = limits._wanted(question(config=GenerateConfig(**options)), gate)
+    assert asked > 0
+    assert wanted.tokens == (tokens_per_minute if answer is None else asked + answer)
+    gate.learn(1000)
+    assert gate.answer_tokens == 600
+
+
+@pytest.mark.parametrize(
+    ("usage", "began", "refused", "tokens"),
+    [
+        (Usage(prompt_tokens=3, completion_tokens=4), True, False, 7),
+        (Usage(), True, False, 100),
+        (None, True, False, 100),
+        (None, False, False, 40),
+        (None, False, True, 0),
+        (Usage(prompt_tokens=3, total_tokens=9), True, True, 9),
+    ],
+)
+def test_what_a_request_used_is_what_is_known_of_it(
+    usage: Usage | None, began: bool, refused: bool, tokens: int
+) -> None:
+    call = _Call(None, Entry("e", 0, 100), 40, 0.0)  # type: ignore[arg-type] - no gate is needed to count
+    if began:
+        call.see(TextDelta("a"))
+    if usage is not None:
+        call.see(UsageReported(usage))
+    call.refused = refused
+    assert call._tokens() == tokens

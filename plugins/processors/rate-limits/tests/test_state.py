@@ -152,6 +152,29 @@ def test_nothing_is_left_of_a_minute_that_is_over() -> None:
     assert state.is_idle
 
 
+def test_a_state_is_idle_when_there_is_no_use_nobody_running_and_no_pause() -> None:
+    state = State()
+    assert state.is_idle
+    entry = _entered(state, Wanted("1", Limits(), 5, lease_s=900), NOW)
+    state.tidy(NOW + 300)
+    assert state.used == {}  # only running
+    assert not state.is_idle
+    state.leave(entry, 0, NOW + 300)
+    assert not state.running
+    state.tidy(NOW + 600)
+    assert state.is_idle
+    state.pause(30, NOW + 600)
+    assert not state.is_idle
+    state.tidy(NOW + 629)
+    assert state.paused is not None
+    state.tidy(NOW + 630)
+    assert state.paused is None
+    _entered(state, Wanted("2", Limits(), 5, lease_s=1), NOW + 700)
+    state.tidy(NOW + 702)
+    assert (state.running, state.paused) == ({}, None)  # only used
+    assert not state.is_idle
+
+
 @pytest.mark.parametrize("later_s", [0.0, 30.0, 59.0, 59.9])
 def test_a_request_counts_for_a_whole_minute(later_s: float) -> None:
     state = State()

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from jackfield_redaction.detectors import _phone_length
+from jackfield_redaction.config import RedactionConfig
+from jackfield_redaction.detectors import _measure_ipv6, _phone_length
+from jackfield_redaction.scanner import Finder, replace_in
 
 Mark = Callable[..., str]
 
@@ -67,6 +69,7 @@ FOUND = {
     "iban": [
         "DE89370400440532013000",
         "DE89 3704 0044 0532 0130 00",
+        "DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000",
         "GB29NWBK60161331926819",
         "GB29 NWBK 6016 1331 9268 19",
         "FR14 2004 1010 0505 0001 3M02 606",
@@ -113,7 +116,7 @@ LEFT_ALONE = [
     "lodash@4.17.21, @types/node@18.0.0, icon@2x.png, logo@dark.svg",
     "git@github.com:owner/repository.git",
     "version 1.2.3.4, v10.0.2.1, Version: 4.5.6.7, Chrome/120.0.0.0, libfoo-1.2.3.4.tar.gz",
-    "127.0.0.1 and 0.0.0.0 and ::1 and [::]",
+    "127.0.0.1 and 0.0.0.0 and ::1 and [::] and 0.1.2.3 and 0000:0:0:0:0:0:0:0 and 0000::1",
     "1.2.3, 1.2.3.4.5, 256.1.1.1, 1.2.3.400, 01.02.03.04",
     "at 12:30:45, 00:1A:2B:3C:4D:5E, std::vector, xs[1::2], dead:beef::cafe, a::b",
     # numbers
@@ -204,7 +207,39 @@ def test_own_patterns_are_found_before_the_built_in_kinds(mark: Mark) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("address", "is_one"), [("dead:beef::cafe", False), ("dead:beef::1", True), ("1234:5678", False)]
+)
+def test_an_address_of_the_sixth_version_has_a_digit_and_all_its_parts(address: str, is_one: bool) -> None:
+    assert _measure_ipv6(address, 0, len(address)) == (len(address) if is_one else 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "8.8.8.8",
+        "4111111111111111",
+        "110101199003070054",
+        "078-05-1120",
+        "415-555-0123",
+        "+14155550123",
+        "010-12345678",
+    ],
+)
+@pytest.mark.parametrize("after", ["x", "_", "7x"])
+def test_a_number_in_which_a_word_goes_on_is_left_alone(mark: Mark, value: str, after: str) -> None:
+    assert mark(f"{value}{after} or") == f"{value}{after} or"
+
+
+def test_a_text_without_values_is_the_same_object() -> None:
+    text = "".join(["no ", "value"])
+    finder = Finder(RedactionConfig())
+    assert replace_in(text, finder, lambda *_: "x") is text
+    assert replace_in(f"{text} bob@example.com", finder, lambda *_: "x") == f"{text} x"
+
+
 @pytest.mark.parametrize("digits", range(1, 20))
 def test_a_telephone_number_has_9_to_15_digits(digits: int) -> None:
     assert _phone_length("1" * digits) == (digits if 9 <= digits <= 15 else 0)
+    assert _phone_length("00" + "1" * digits) == (2 + digits if 9 <= digits <= 15 else 0)
     assert _phone_length(f"123456789 {'1' * digits}") == (10 + digits if 9 + digits <= 15 else 9)

@@ -11,14 +11,24 @@ from typing import Any
 import pytest
 
 from jackfield.errors import ConfigError
-from jackfield.events import FunctionCallDelta, ModelEvent, ModelFinished, PluginEvent, ReasoningDelta, TextDelta
+from jackfield.events import (
+    FunctionCallDelta,
+    MediaDelta,
+    ModelEvent,
+    ModelFinished,
+    PluginEvent,
+    ReasoningDelta,
+    TextDelta,
+)
 from jackfield.messages import ContentItem, FunctionCall, Message, ModelResponse
 from jackfield.models import Retry, fold
 from jackfield.processors import CallFormat, CallFormatProcessor, CallNext, Phase, Processor, in_order
 from jackfield.request import ChatRequest
+from jackfield_redaction.answer import AnswerTransform
 from jackfield_redaction.config import RedactionConfig
 from jackfield_redaction.placeholders import Vault
 from jackfield_redaction.processor import Redaction
+from jackfield_redaction.scanner import Finder, Scanner
 
 Ask = Callable[..., tuple[ChatRequest, list[ModelEvent]]]
 
@@ -254,3 +264,48 @@ def test_settings_that_do_not_fit_are_named_without_their_values(settings: dict[
 def test_settings_can_travel_to_another_process() -> None:
     config = RedactionConfig.parse({"kinds": ["email"], "keep": ["a@b.cn"], "mode": "remove"})
     assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_pieces_of_a_call_that_wait_are_no_events_of_their_own() -> None:
+    finder = Finder(RedactionConfig())
+
+    def make() -> Scanner:
+        return Scanner(finder, lambda kind, _: f"[{kind}]")
+
+    transform = AnswerTransform(make, make, {})
+    pieces = ["1381234", "5678", "", " and"]
+    events = [FunctionCallDelta(0, id="c", name="send"), *(FunctionCallDelta(0, arguments=one) for one in pieces)]
+    came = [out for event in [*events, ModelFinished("stop")] for out in transform.feed(event)]
+    assert "".join(event.arguments for event in came if isinstance(event, FunctionCallDelta)) == "[phone] and"
+    assert all(event.id or event.arguments for event in came if isinstance(event, FunctionCallDelta))
+
+
+def test_texts_around_a_call_or_a_picture_are_texts_of_their_own() -> None:
+    finder = Finder(RedactionConfig())
+
+    def make() -> Scanner:
+        return Scanner(finder, lambda kind, _: f"[{kind}]")
+
+    counts: dict[str, int] = {}
+    transform = AnswerTransform(make, make, counts)
+    picture = MediaDelta(ContentItem(image="a.png"))
+    events: list[ModelEvent] = [
+        TextDelta("x"),
+        FunctionCallDelta(0, id="c", name="send", arguments='{"a": 1}'),
+        TextDelta("13812345678"),
+        picture,
+        TextDelta("13812345678"),
+        TextDelta(" and x"),
+        ReasoningDelta("13812345678"),
+        ModelFinished("stop"),
+    ]
+    assert [out for event in events for out in transform.feed(event)] == [
+        TextDelta("x"),
+        FunctionCallDelta(0, id="c", name="send", arguments='{"a": 1}'),
+        TextDelta("[phone]"),
+        picture,
+        TextDelta("[phone] and "),
+        TextDelta("x"),
+        ReasoningDelta("[phone]"),
+        ModelFinished("stop"),
+    ]

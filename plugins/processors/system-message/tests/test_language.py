@@ -54,6 +54,59 @@ def test_the_script_of_what_is_asked_says_whether_it_is_chinese(text: str, lang:
     assert language_of_text(text) == lang
 
 
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("天" * 11 + "の", "zh"),  # more than ten Chinese characters for each kana
+        ("天" * 10 + "の", "en"),
+        ("天" * 21 + "の인", "zh"),
+        ("天" * 20 + "の인", "en"),
+        ("天气好 two words", "zh"),  # one and a half characters for each word
+        ("天气 two words", "en"),
+        ("天气好 it's so-called", "zh"),  # each of these is one word
+        ("天气好 it’s 42", "zh"),
+        ("天 a_b", "en"),
+        ("天" * 999 + "\na b", "zh"),
+        ("天气\none two\nthree four", "zh"),  # the first line,
+        ("one two\nthree four\n天气", "zh"),  # or the last,
+        ("one two\n天气\nthree four", "en"),  # and none between
+        ("42\n天气\none two\n。", "zh"),  # of those with words
+        ("天气 `a` http://a.b/c?d=e one", "zh"),
+        ("天气 `a one two", "en"),
+        ("天气 ```a``` one ```b```", "zh"),
+    ],
+)
+def test_how_many_characters_and_words_it_takes(text: str, lang: Lang) -> None:
+    assert language_of_text(text) == lang
+
+
+@pytest.mark.parametrize(("length", "lang"), [(1_000, "zh"), (1_001, "en")])
+def test_a_thousand_characters_at_each_end_are_looked_at(length: int, lang: Lang) -> None:
+    middle = " " * 2_000
+    assert language_of_text("天".rjust(length) + middle + "a ".ljust(1_000)) == lang
+    assert language_of_text("a ".ljust(1_000) + middle + "天".ljust(length)) == lang
+    assert language_of_text("a".ljust(1_000) + "天" + "a".rjust(1_000)) == "en"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        *["ぁゟ", "ァヺ", "ーヿ", "ㇰㇿ", "ｦﾟ"],  # kana, first and last
+        *["\u1100\u11ff", "\u3131\u318e", "\uac00\ud7a3"],  # hangul
+    ],
+)
+def test_the_characters_that_make_a_text_not_chinese(script: str) -> None:
+    for character in script:
+        assert language_of_text(f"天气好{character}") == "en"
+        assert language_of_text(character) == "en"
+
+
+@pytest.mark.parametrize("script", ["〇", "ㄅㄯ", "㐀䶿", "一鿿", "豈\ufaff", "\U00020000\U0003ffff"])
+def test_the_characters_that_make_a_text_chinese(script: str) -> None:
+    for character in script:
+        assert language_of_text(character) == "zh"
+
+
 @given(st.text(max_size=60))
 def test_any_text_has_a_language_or_none(text: str) -> None:
     assert language_of_text(text) in ("en", "zh", None)
@@ -160,6 +213,18 @@ def test_an_agents_model_is_asked_for_the_language_of_the_user(said: str, senten
 def test_the_language_of_jackfields_texts_says_nothing_of_that_of_answers() -> None:
     prepared = _prepared(("user", "你好"), config=GenerateConfig(lang="en"), instruct=True)
     assert (prepared.lang, prepared.messages[0].content) == ("en", "请用中文回答。")
+
+
+def test_a_language_is_shown_with_its_settings() -> None:
+    assert repr(Language()) == "<Language lang=None look_at='last'>"
+    assert repr(Language(lang="zh", look_at="all")) == "<Language lang='zh' look_at='all'>"
+
+
+def test_a_sentence_that_is_anywhere_in_the_system_message_is_not_added() -> None:
+    history = [("system", "Answer in English. Be kind."), ("user", "Hallo")]
+    assert len(_prepared(*history, lang="en", instruct=True).messages[0].get_text_content()) == len(history[0][1])
+    said = _prepared(("user", "Answer in English."), lang="en", instruct=True).messages
+    assert [message.content for message in said] == ["Answer in English.", "Answer in English."]
 
 
 def test_settings_that_do_not_fit_are_refused_by_their_name() -> None:

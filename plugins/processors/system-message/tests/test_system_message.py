@@ -81,6 +81,7 @@ def test_it_speaks_the_language_of_the_request_and_english_where_it_has_no_other
     assert _said(both, HI, lang="en") == "Be brief."
     assert _said(SystemMessage(text={"en": "Be brief."}), HI, lang="zh") == "Be brief."
     assert _said(SystemMessage(text={"zh": "请简短。"}), HI, lang="en") == "请简短。"
+    assert _said(SystemMessage(text={"en": " \n", "zh": "请简短。\n"}), HI, lang="en") == "请简短。"
 
 
 def test_the_date_is_a_line_of_its_own_in_the_language_of_the_request() -> None:
@@ -124,6 +125,7 @@ def test_every_day_has_a_line_of_its_own_whatever_the_locale(day: date) -> None:
         ({}, "nothing to add"),
         ({"text": " "}, "nothing to add"),
         ({"text": {}}, "nothing to add"),
+        ({"text": {"en": "", "zh": " \n"}}, "nothing to add"),
         ({"text": {"fr": "Soyez bref."}}, "text"),
         ({"text": "a", "where": "beside"}, "where"),
         ({"text": "a", "timezone": "Mars/Olympus"}, "Mars/Olympus"),

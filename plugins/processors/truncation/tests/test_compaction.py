@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,25 @@ from jackfield import Agent, FnCallAgent, Message, create_agent, tool
 from jackfield.agents import CancelToken
 from jackfield.attachments import text_of_file
 from jackfield.config import GenerateConfig
-from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError
-from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent
-from jackfield.messages import ContentItem, FunctionCall
+from jackfield.errors import ConfigError, ContextLengthError, ModelOverloadedError, ToolArgumentError
+from jackfield.events import HistoryTrimmed, ModelEvent, PluginEvent, TextDelta, UsageReported
+from jackfield.messages import ContentItem, FunctionCall, Usage
 from jackfield.request import ChatRequest, ModelFacts
 from jackfield.sync import run as wait_for
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_counting.requests import RequestCounter
 from jackfield_records import events_of
 from jackfield_sqlite_store.store import SQLiteStore
-from jackfield_truncation.compaction import COMPACTED_EVENT, UNKNOWN_EVENT, Compaction
-from jackfield_truncation.earlier import NAME
-from jackfield_truncation.view import Sizes
+from jackfield_testkit.streams import gathered
+from jackfield_truncation.compaction import COMPACTED_EVENT, UNKNOWN_EVENT, Compacting, Compaction, _view_of
+from jackfield_truncation.earlier import NAME, ReadEarlier
+from jackfield_truncation.summary import Summary, digest_of
+from jackfield_truncation.view import Sizes, View
 from jackfield_truncation.writing import FAILED_EVENT
+
+MakeRequest = Callable[..., ChatRequest]
 
 CONTEXT = 4800
 PLAIN: dict[str, Any] = {
@@ -164,6 +169,48 @@ def test_a_long_message_and_an_image_are_read_again_in_parts() -> None:
 
 def agent_messages(request: ChatRequest) -> list[Message]:
     return [message for message in request.messages if message.role == "function"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ({"first": 1}, "[1] user: a"),
+        ({"first": 1, "last": 1, "offset": 0}, "[1] user: a"),
+        ({"first": 2, "last": 3}, "[2] assistant: b\n\n[3] user: c"),
+        ({"first": 2, "offset": 11}, "[2] b"),
+        ({"first": 0}, ""),
+        ({"first": 1, "last": 0}, ""),
+        ({"first": 1, "offset": -1}, ""),
+        ({"first": 2, "last": 1}, ""),
+        ({"first": 3, "last": 4}, ""),
+    ],
+)
+def test_messages_are_read_by_their_numbers_from_1_without_the_system_message(
+    arguments: dict[str, int], read: str
+) -> None:
+    said = (Message("system", "s"), Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
+    context = ToolContext(messages=said)
+    if read:
+        assert ReadEarlier().call(arguments, context=context) == read
+        return
+    with pytest.raises(ToolArgumentError):
+        ReadEarlier().call(arguments, context=context)
+
+
+def test_media_of_the_first_message_are_read_and_only_its_beginning_is_skipped() -> None:
+    pictures = [Message("user", [ContentItem(text=name), ContentItem(image=f"{name}.png")]) for name in "ab"]
+    read = ReadEarlier().call({"first": 1, "last": 2, "offset": 6}, context=ToolContext(messages=tuple(pictures)))
+    assert [item.image for item in read if isinstance(item, ContentItem)] == [None, "a.png"]
+    assert isinstance(read[0], ContentItem)
+    assert str(read[0].text).startswith("[1] a")
+    assert "[2] user: b" in str(read[0].text)
+
+
+def test_a_server_that_refuses_everything_is_asked_six_times() -> None:
+    model = Talker(refusing(0, ""), refusing(0, ""))
+    with pytest.raises(ContextLengthError):
+        agent_of(model, compaction=Compaction(summary_tokens=100)).ask([*turns(40), *ASK])
+    assert len(model.asked) == 6
 
 
 def test_more_is_added_to_a_summary_and_nothing_is_summarised_twice() -> None:
@@ -310,15 +357,18 @@ def test_where_nobody_knows_the_context_a_refused_request_is_compacted_and_sent_
         off.ask([*turns(40), *ASK])
 
 
-def test_a_history_much_longer_than_the_context_is_summarised_part_by_part() -> None:
-    model = Talker()
+@pytest.mark.parametrize(("summary_tokens", "summary"), [(100, "notes [3]"), (1000, "notes [3] " + "on and on " * 500)])
+def test_a_history_much_longer_than_the_context_is_summarised_part_by_part(summary_tokens: int, summary: str) -> None:
+    model = Talker(summarise=lambda _: answer(summary))
     history = [*turns(150), Message("user", "What was first?")]
-    events_in(agent_of(model), history)
+    events_in(agent_of(model, compaction=Compaction(**{**PLAIN, "summary_tokens": summary_tokens})), history)
     assert len(model.summaries) > 5
     read = [number for request in model.summaries for number in numbers_in(request)]
     assert read == list(range(1, len(read) + 1))
     assert all(RequestCounter(estimate_tokens, 0).request(request) <= CONTEXT for request in model.summaries)
     assert not any("are not shown" in texts(request) for request in model.summaries)
+    asked = "".join(map(texts, model.summaries))
+    assert all(message.content in asked for message in history[: len(read)] if message.role == "user")
 
 
 def test_the_next_question_of_a_conversation_goes_on_with_the_summary() -> None:
@@ -499,3 +549,71 @@ def test_a_short_conversation_below_a_long_system_message_is_still_kept_within_t
     counter = RequestCounter(estimate_tokens, 1000)
     assert sum(map(counter.message, history)) > CONTEXT >= counter.request(model.asked[0])
     assert model.asked[0].messages[0] == history[0]
+
+
+SAID = [Message("user", "a"), Message("assistant", "b"), Message("user", "c")]
+
+
+def reported(through: int, said: list[Message] = SAID) -> PluginEvent:
+    data = {"through": through, "kept": [], "summary": f"up to {through}", "of": digest_of(said[:through])}
+    return PluginEvent(COMPACTED_EVENT, data)
+
+
+@pytest.mark.parametrize(
+    ("reports", "through"),
+    [
+        ([], 0),
+        ([reported(1), reported(2)], 2),
+        ([reported(2), PluginEvent("other"), reported(1)], 1),
+        ([reported(1), reported(2, [Message("user", "of another conversation")] * 2)], 1),
+        ([reported(0)], 0),
+        ([reported(4, [*SAID, Message("user", "later")])], 0),
+        ([PluginEvent(COMPACTED_EVENT, {**reported(3).data, "through": 4})], 0),
+    ],
+)
+def test_a_run_goes_on_with_the_last_summary_of_its_own_conversation(
+    reports: list[PluginEvent], through: int, make_request: MakeRequest
+) -> None:
+    compacting = Compacting(Compaction(**PLAIN).shared, reports)
+    measure = compacting._measure_request(make_request([Message("system", "Be brief."), *SAID]))
+    assert compacting._finds(measure) is bool(through)
+    assert compacting._view.through == through
+    if through:  # and tells the next run, whose system message may be another one
+        told = compacting._make_event(measure)
+        other = Compacting(Compaction(**PLAIN).shared, [told])
+        assert other._finds(other._measure_request(make_request(SAID)))
+        assert other._view == compacting._view
+
+
+def test_a_view_of_a_summary_keeps_what_it_does_not_cover() -> None:
+    assert _view_of(Summary((0, 2), "notes")) == View(3, frozenset({2}), "notes")
+    assert _view_of(None) is None
+
+
+def test_a_refusal_in_the_middle_of_an_answer_is_not_asked_again() -> None:
+    said = [TextDelta("Hal"), UsageReported(Usage()), ContextLengthError("too long", backend="scripted")]
+    model = Talker(lambda _: said)
+    with pytest.raises(ContextLengthError):
+        agent_of(model, compaction=Compaction(summary_tokens=100)).ask([*turns(40), *ASK])
+    assert len(model.asked) == 1
+
+
+def test_tools_and_a_system_message_that_change_in_a_run_are_those_of_the_request(make_request: MakeRequest) -> None:
+    compacting, asked = Compacting(Compaction(**PLAIN).shared, ()), list[ChatRequest]()
+
+    async def call_next(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        asked.append(request)
+        for event in answer("Fine."):
+            yield event
+
+    read = {"name": NAME, "description": "Reads.", "parameters": {}}
+    for system, names in (("Be brief.", "a"), ("Be brief.", "ab"), ("word " * 6000, "ab"), ("Be kind.", "b")):
+        functions = tuple({"name": name, "description": "Works.", "parameters": {}} for name in names)
+        request = make_request([Message("system", system), *SAID], functions=(*functions, read))
+        if len(system) < 100:
+            wait_for(gathered(compacting.around(request, call_next)))
+            assert [function["name"] for function in asked[-1].functions] == [*names]
+            assert asked[-1].messages == request.messages
+        else:  # it is too long to be asked about, which no earlier system message says
+            with pytest.raises(ContextLengthError):
+                wait_for(gathered(compacting.around(request, call_next)))

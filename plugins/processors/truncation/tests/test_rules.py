@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from jackfield.errors import ContextLengthError
+from jackfield.events import ModelEvent, ModelFinished, TextDelta
 from jackfield.messages import ContentItem, FunctionCall, Message, Origin
 from jackfield.request import ChatRequest
 from jackfield_truncation.processor import Truncation
@@ -260,3 +262,25 @@ def test_arguments_of_a_call_that_is_open_are_never_cut(make_request: MakeReques
     history = [Message("user", "go"), _call("1", _words(700)), _result("1", "ok")]
     with pytest.raises(ContextLengthError, match=r"messages\[1\] \(assistant\)"):
         Truncation(count=words).prepare(make_request(history, 500))
+
+
+def test_an_answer_to_a_shortened_request_that_is_left_is_closed_at_once(make_request: MakeRequest, words: Any) -> None:
+    closed: list[bool] = []
+
+    async def call_next(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        try:
+            yield TextDelta("a")
+            yield ModelFinished("stop")
+        finally:
+            closed.append(True)
+
+    async def main() -> None:
+        request = make_request([Message("user", "word " * 500), Message("assistant", "a"), Message("user", "b")], 50)
+        events = Truncation(count=words).around(request, call_next)
+        async for event in events:
+            if isinstance(event, TextDelta):
+                break
+        await events.aclose()  # type: ignore[attr-defined]
+        assert closed
+
+    asyncio.run(main())

@@ -257,13 +257,16 @@ def test_if_a_summary_cannot_be_extended_it_stays_and_what_is_new_is_left_out(
     assert used.data["new"] == 0
 
 
-def test_a_summary_that_is_too_long_is_shortened(make_request: MakeRequest, words: Any) -> None:
+@pytest.mark.parametrize(("summary_tokens", "most"), [(100, 100), (5000, LIMIT // 4)])
+def test_a_summary_that_is_too_long_is_shortened(
+    make_request: MakeRequest, words: Any, summary_tokens: int, most: int
+) -> None:
     inside = Inside(lambda _: answer("word " * 5000))
-    summarizing = SummarizingTruncation(count=words, summary_tokens=100)
+    summarizing = SummarizingTruncation(count=words, summary_tokens=summary_tokens)
     events = _ask(summarizing, make_request([*_turns(20), Message("user", "question?")], LIMIT), inside)
     (told,) = [event for event in events if isinstance(event, HistoryTrimmed)]
     assert told.tokens_after <= LIMIT
-    assert len(str(_notes(inside.asked[0])[0].content).split()) <= 100
+    assert len(str(_notes(inside.asked[0])[0].content).split()) <= most
 
 
 def test_the_question_for_a_summary_is_no_longer_than_a_request_may_be(make_request: MakeRequest, words: Any) -> None:
@@ -395,6 +398,9 @@ def test_summaries_are_forgotten_longest_unused_first() -> None:
     kept.keep(histories[2], Summary((0,), "c"))
     assert [kept.find(history) is not None for history in histories] == [True, False, True]
     assert len(kept) == 2
+    kept.keep(histories[0], Summary((0,), "a again"))
+    kept.keep(histories[1], Summary((0,), "b again"))
+    assert [kept.find(history) is not None for history in histories] == [True, True, False]
 
 
 def test_named_in_a_models_configuration_it_works_with_plain_truncation_inside() -> None:
@@ -420,3 +426,6 @@ def test_a_summary_belongs_to_what_was_said_and_to_those_who_said_it() -> None:
     assert summaries.find([Message("user", "a"), Message("user", "b")]) is None
     assert summaries.find([Message("user", "a"), Message("assistant", "b2")]) is None
     assert summaries.find([Message("user", "ab"), Message("assistant", "")]) is None
+    seen, other = ([Message("user", [ContentItem(text="a"), ContentItem(image=image)])] for image in ("1.png", "2.png"))
+    summaries.keep(seen, Summary((0,), "a picture"))
+    assert (summaries.find(seen), summaries.find(other)) == (Summary((0,), "a picture"), None)

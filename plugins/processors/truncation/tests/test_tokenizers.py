@@ -11,13 +11,18 @@ import pytest
 
 from jackfield import sync
 from jackfield.errors import ConfigError, PluginError, PluginNotFoundError
-from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, UsageReported
+from jackfield.events import HistoryTrimmed, ModelEvent, ModelFinished, TextDelta, UsageReported
 from jackfield.messages import ContentItem, Message, Usage
+from jackfield.plugins import Plugins
 from jackfield.processors import Processor
 from jackfield.request import ChatRequest, ModelFacts
-from jackfield_counting.estimating import estimate_tokens
+from jackfield_counting.estimating import EstimatingTokenizer, estimate_tokens
+from jackfield_counting.requests import Counts
 from jackfield_testkit.streams import gathered
+from jackfield_truncation.compaction import Compacting, Compaction
 from jackfield_truncation.processor import Truncation
+from jackfield_truncation.summarizing import SummarizingTruncation
+from jackfield_truncation.tokenizing import Counting, Countings
 from tests.support.site import FakeSite
 
 MakeRequest = Callable[..., ChatRequest]
@@ -29,7 +34,7 @@ from jackfield.plugins import TokenizerSpec, hook
 def tokenizers():
     return [
         TokenizerSpec(name=name, target=f"acme_words.words:{name.title()}", config="acme_words.words:WordsConfig")
-        for name in ("words", "broken")
+        for name in ("words", "broken", "gone")
     ]
 """
 WORDS = """
@@ -58,16 +63,20 @@ class Words(Tokenizer):
 class Broken(Words):
     def encode(self, text):
         raise ConfigError("the vocabulary is not there")
+
+class Gone(Words):
+    def __init__(self, times=1):
+        raise OSError("the vocabulary is not there")
 """
 LONG = [Message("user", "first " * 400), Message("assistant", "yes"), Message("user", "and now?")]
 
 
 @pytest.fixture
 def acme(site: FakeSite) -> FakeSite:
-    """A machine with a distribution that has two tokenizers, one of which cannot be loaded."""
+    """A machine with a distribution that has three tokenizers, two of which cannot be loaded."""
     site.add(
         "acme-words",
-        {f"tokenizer.{name}": "acme_words.plugin" for name in ("words", "broken")},
+        {f"tokenizer.{name}": "acme_words.plugin" for name in ("words", "broken", "gone")},
         modules={"acme_words.plugin": PLUGIN, "acme_words.words": WORDS},
     )
     return site
@@ -117,14 +126,33 @@ def test_a_tokenizer_may_be_given_settings(acme: FakeSite, make_request: MakeReq
         Truncation(tokenizer={"times": 2})
 
 
-def test_a_vocabulary_counts_in_a_thread_and_not_on_the_loop(acme: FakeSite, make_request: MakeRequest) -> None:
-    truncation = Truncation(host=acme.host(), tokenizer="words")
+def truncation_of(host: Plugins) -> Processor:
+    return Truncation(host=host, tokenizer="words")
+
+
+def summarizing_of(host: Plugins) -> Processor:
+    return SummarizingTruncation(host=host, tokenizer="words", summary_tokens=100)
+
+
+def compacting_of(host: Plugins) -> Processor:
+    compaction = Compaction(tokenizer="words", context_tokens=1200, summary_tokens=100)
+    compaction.host = host
+    return Compacting(compaction.shared, ())
+
+
+@pytest.mark.parametrize("make", [truncation_of, summarizing_of, compacting_of], ids=lambda make: make.__name__)
+def test_a_vocabulary_counts_in_a_thread_and_not_on_the_loop(
+    make: Callable[[Plugins], Processor], acme: FakeSite, make_request: MakeRequest
+) -> None:
+    processor = make(acme.host())
+    said = [Message(("user", "assistant")[number % 2], f"{number} " + "word " * 60) for number in range(30)]
 
     async def ask() -> int:
         async def call_next(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta("in short")
             yield ModelFinished("stop")
 
-        await gathered(truncation.around(make_request(LONG, 350), call_next))
+        await gathered(processor.around(make_request([*said, Message("user", "and now?")], 1200), call_next))
         return threading.get_ident()
 
     loop_thread = sync.run(ask())
@@ -152,11 +180,12 @@ def test_without_the_models_own_tokenizer_tokens_are_estimated(
     assert came == Truncation(tokenizer="estimate").prepare(request)
 
 
+@pytest.mark.parametrize("name", ["broken", "gone"])
 def test_a_vocabulary_of_the_model_that_cannot_be_loaded_is_logged_and_does_without(
-    acme: FakeSite, make_request: MakeRequest, caplog: pytest.LogCaptureFixture
+    acme: FakeSite, make_request: MakeRequest, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     truncation = Truncation(host=acme.host())
-    request = make_request(LONG, 350, facts=ModelFacts(tokenizer="broken"))
+    request = make_request(LONG, 350, facts=ModelFacts(tokenizer=name))
     with caplog.at_level(logging.WARNING):
         came = [_asked(truncation, request)[1] for _ in range(2)]
     (record,) = caplog.records
@@ -263,3 +292,16 @@ def test_a_server_that_counts_a_little_differently_each_time_does_not_change_wha
         )
         sent.add(str(came.messages))
     assert len(sent) == 1
+
+
+@pytest.mark.parametrize(("learned", "used"), [(0.5, 0.5), (0.96, 1.0), (1.04, 1.0), (2.0, 2.0)])
+def test_a_factor_is_followed_in_both_directions_once_it_has_changed_enough(learned: float, used: float) -> None:
+    assert Counting(Counts(len), 0, estimate=EstimatingTokenizer(learned)).counter().factor == used
+
+
+def test_no_more_than_64_models_are_learned_about(make_request: MakeRequest) -> None:
+    countings = Countings(tokenizer="estimate", count=None, media_tokens=0, host=None)
+    for number in range(200):
+        request = make_request([Message("user", "a")], server=f"server {number}")
+        assert countings.of(request) is countings.of(request)
+        assert len(countings._learning) <= 64

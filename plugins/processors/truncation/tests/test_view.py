@@ -68,3 +68,6 @@ def test_only_the_newest_files_stay_and_no_more_of_them_than_a_quarter() -> None
     history = [picture, answered] * 6 + [Message("user", "text"), answered] * 6
     view = next_view(history, _sizes(history), before=View(), turns=1, most=12 * SIZE)
     assert sorted(view.kept) == [7, 9, 11]
+    sizes = Sizes()
+    sizes.take(history, lambda message: SIZE * 3 if message is answered else SIZE)
+    assert sorted(next_view(history, sizes, before=View(), turns=1, most=12 * SIZE).kept) == [7, 9, 11]

@@ -145,6 +145,25 @@ def test_a_file_that_is_not_openais_must_be_named_by_its_hash(settings: dict[str
     assert O200kBase(**settings).count("weather") == 1  # type: ignore[arg-type]
 
 
+def test_a_path_may_begin_at_home(
+    settings: dict[str, str], vocabulary: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.tiktoken").write_bytes(vocabulary)
+    assert O200kBase(path="~/mine.tiktoken", sha256=settings["sha256"]).count("weather") == 1
+
+
+def test_a_folder_in_the_cache_is_no_vocabulary(small: type[O200kBase], cache: Path) -> None:
+    (cache / hashlib.sha1(small.url.encode()).hexdigest()).mkdir(parents=True)
+    assert small().missing() != []
+    with pytest.raises(ConfigError, match="is not on this machine"):
+        small().count("tea")
+
+
+def test_the_real_vocabulary_has_its_control_tokens(small: type[O200kBase], settings: dict[str, str]) -> None:
+    assert small(path=settings["path"]).encoding.encoding.special_tokens_set == set(O200kBase.control_tokens)
+
+
 def test_a_file_that_is_named_and_not_there_is_an_error_whatever_is_in_the_cache(
     small: type[O200kBase], vocabulary: bytes, cache: Path, tmp_path: Path
 ) -> None:
@@ -215,6 +234,16 @@ def test_what_cannot_be_fetched_or_is_another_file_is_an_error_that_says_what_to
     with pytest.raises(ConfigError, match=r"cannot be downloaded .* set `path` to it"):
         small(download=True).count("tea")
     assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(
+    small: type[O200kBase], fetched: list[str], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(small, "url", f"{fetched[0]}/small.tiktoken")
+    cache.write_text("a file where the folder would be")
+    with pytest.raises(ConfigError, match=r"cannot be downloaded \(\w+Error: .* set `path` to it"):
+        small(download=True).count("tea")
 
 
 def test_a_hash_that_is_none_is_refused() -> None:

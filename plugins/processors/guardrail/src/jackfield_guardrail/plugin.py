@@ -15,5 +15,6 @@ def processors() -> list[ProcessorSpec]:
             config="jackfield_guardrail.config:GuardrailConfig",
             summary="Checks answers against rules that block, replace, redact, ask again or note.",
             phase="output",
+            effects=frozenset({"network"}),  # a rule may have a model judge
         )
     ]

@@ -202,9 +202,8 @@ def _measure_ipv6(text: str, start: int, end: int) -> int:
         return 0
     end = _end_before_the_sentence(text, end)
     address = text[start:end]
-    # Without a digit it is rather a path of names, and nowhere that `CANDIDATE` looks.
-    is_like_one = address.count(":") >= 2 and any(map(str.isdigit, address))
-    return end if is_like_one and _is_somebodys(address) else 0
+    # Without a digit it is rather a path of names.
+    return end if any(map(str.isdigit, address)) and _is_somebodys(address) else 0
 
 
 def _end_before_the_sentence(text: str, end: int) -> int:

@@ -69,7 +69,7 @@ class SystemMessage(Preprocessor):
         return stays or text in said.get_text_content()
 
     def _text(self, lang: Lang) -> str:
-        parts = [_in_language(self.config.text, lang).strip()]
+        parts = [_in_language(self.config.text, lang)]
         if self.config.date:
             parts.append(date_line(self._today(), lang))
         return "\n\n".join(part for part in parts if part)
@@ -80,9 +80,11 @@ class SystemMessage(Preprocessor):
 
 
 def _in_language(text: str | Mapping[Lang, str], lang: Lang) -> str:
-    if isinstance(text, str):
-        return text
-    return text.get(lang) or next(filter(None, text.values()), "")
+    texts = [text] if isinstance(text, str) else [text.get(lang, ""), *text.values()]
+    for candidate in texts:
+        if stripped := candidate.strip():
+            return stripped
+    return ""
 
 
 def _zone(name: str | None) -> tzinfo | None:

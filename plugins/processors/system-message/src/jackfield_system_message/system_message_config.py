@@ -29,6 +29,7 @@ class SystemMessageConfig(Config):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.date and not (self.text.strip() if isinstance(self.text, str) else any(self.text.values())):
+        texts = [self.text] if isinstance(self.text, str) else self.text.values()
+        if not self.date and not any(map(str.strip, texts)):
             raise ValueError("there is nothing to add: set text or date")
         return self

@@ -277,15 +277,19 @@ class Compacting(Processor):
             try:
                 view = await self._summarise(measure, decided, call_next, spent)
             except Exception as error:  # noqa: BLE001 - whatever it is, the question itself can be answered without
-                self._wait(measure, _WORTH)
+                await self._in_place(request, partial(self._wait, measure, _WORTH))
                 yield failed(error, request.lang)
             else:
-                self._use(view, measure)
-                yield self._make_event(measure, note=_NOTED[request.lang])
+                yield await self._in_place(request, partial(self._take, view, measure))
             decided = await self._in_place(request, lambda: self._decide_request(measure))
         async with closing(answer_with(decided, call_next, spent=spent.usage)) as events:
             async for event in events:
                 yield event
+
+    def _take(self, view: View, measure: _Measure) -> PluginEvent:
+        """Use a new view; return the event that reports it."""
+        self._use(view, measure)
+        return self._make_event(measure, note=_NOTED[measure.request.lang])
 
     def _look(self, request: ChatRequest) -> _Look:
         # In one go: with a vocabulary, each is a way into a thread and back.
@@ -394,7 +398,8 @@ class Compacting(Processor):
         for part in self._parts(new, measure, room):
             part_request = await self._in_place(measure.request, partial(self._question, measure, part, text, room))
             answer = await summary_from(self._shared.llm, part_request, call_next, spent)
-            text = keep_both_ends(answer, room, measure.counter.text, measure.request.lang)
+            shorten = partial(keep_both_ends, answer, room, measure.counter.text, measure.request.lang)
+            text = await self._in_place(measure.request, shorten)
         self._shared.summaries.keep(_said(measure.request), Summary(tuple(number - 1 for number in covered), text))
         return replace(planned_view, text=text)
 

@@ -23,6 +23,7 @@ def processors() -> list[ProcessorSpec]:
             summary="Like truncation, but replaces dropped turns with a short summary written by a model.",
             phase="context",
             before=("truncation",),
+            effects=frozenset({"network"}),  # `llm` may be another model
         ),
     ]
 
@@ -36,5 +37,6 @@ def toolsets() -> list[ToolsetSpec]:
             target="jackfield_truncation.compaction:Compaction",
             summary="Replaces the older part of long runs with a summary, and lets the model read that part again.",
             config="jackfield_truncation.config:CompactionConfig",
+            effects=frozenset({"network"}),  # as above
         )
     ]

@@ -77,12 +77,11 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         ]
 
     def _fetched(self) -> bytes:
-        import requests
         from tiktoken.load import read_file_cached
 
         try:
             return read_file_cached(self.url, self.hash)
-        except (requests.RequestException, ValueError, OSError) as error:
+        except (ValueError, OSError) as error:  # those of `requests` are OSErrors
             raise ConfigError(
                 f"tokenizer {self.name!r}: its vocabulary cannot be downloaded ({type(error).__name__}: {error}): "
                 f"download {self.url} another way, and set `path` to it"
