@@ -57,6 +57,9 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:
     return calls(("pay", {"amount": 3})) if text.startswith("pay") else answer(f"You said: {text}")
 
 
+HTTP = httpx.Client(timeout=60)
+
+
 def make_app(tokens: Tokens | None = None) -> Any:
     return serving_app(
         {"helper": FnCallAgent([pay], llm=ScriptedModel(script), name="helper")}, faces=["a2a"], tokens=tokens
@@ -134,19 +137,19 @@ def test_errors_have_the_statuses_and_reasons_of_the_protocol(served: ServedFace
         ("POST", "/tasks/x/pushNotificationConfigs", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
         ("GET", "/extendedAgentCard", 400, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
     ):
-        reply = httpx.request(verb, f"{url}{path}", headers=VERSION)
+        reply = HTTP.request(verb, f"{url}{path}", headers=VERSION)
         error = reply.json()["error"]
         assert (reply.status_code, error["code"]) == (status, status)
         assert error["details"][0]["reason"] == reason
-    assert httpx.get(f"{url}/tasks").json()["error"]["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
-    assert httpx.get(f"{served.url}/a2a/nobody/tasks", headers=VERSION).status_code == 404
-    assert httpx.post(f"{url}/message:send", headers=VERSION, content=b"{").status_code == 400
+    assert HTTP.get(f"{url}/tasks").json()["error"]["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert HTTP.get(f"{served.url}/a2a/nobody/tasks", headers=VERSION).status_code == 404
+    assert HTTP.post(f"{url}/message:send", headers=VERSION, content=b"{").status_code == 400
 
 
 def test_the_address_says_what_a_client_that_leaves_means(served: ServedFace) -> None:
     url = f"{served.url}/a2a/helper/tasks"
-    assert httpx.get(f"{url}?on_disconnect=cancel&pageSize=1", headers=VERSION).status_code == 200
-    assert httpx.get(f"{url}?on_disconnect=stop", headers=VERSION).status_code == 400
+    assert HTTP.get(f"{url}?on_disconnect=cancel&pageSize=1", headers=VERSION).status_code == 200
+    assert HTTP.get(f"{url}?on_disconnect=stop", headers=VERSION).status_code == 400
 
 
 def test_an_owner_does_not_see_tasks_of_another() -> None:
@@ -158,10 +161,56 @@ def test_an_owner_does_not_see_tasks_of_another() -> None:
         url = f"{served.url}/a2a/helper/tasks"
         for token, status, listed in ((ADA, 200, [task_id]), (BOB, 404, [])):
             headers = {**VERSION, "authorization": f"Bearer {token}"}
-            assert httpx.get(f"{url}/{task_id}", headers=headers).status_code == status
-            tasks = httpx.get(url, headers=headers).json().get("tasks", [])
+            assert HTTP.get(f"{url}/{task_id}", headers=headers).status_code == status
+            tasks = HTTP.get(url, headers=headers).json().get("tasks", [])
             assert [task["id"] for task in tasks] == listed
-        assert httpx.get(url, headers=VERSION).status_code == 401
+        assert HTTP.get(url, headers=VERSION).status_code == 401
+
+
+PUSH = "PUSH_NOTIFICATION_NOT_SUPPORTED"
+ROUTES = [
+    ("GET", "/tasks/x/pushNotificationConfigs", 400, PUSH),
+    ("GET", "/tasks/x/pushNotificationConfigs/y", 400, PUSH),
+    ("DELETE", "/tasks/x/pushNotificationConfigs/y", 400, PUSH),
+    ("POST", "/tasks/x:cancel", 404, "TASK_NOT_FOUND"),
+    ("GET", "/tasks/x:subscribe", 404, "TASK_NOT_FOUND"),
+    ("POST", "/tasks/x:subscribe", 404, "TASK_NOT_FOUND"),
+    ("POST", "/message:send", 400, "INVALID_PARAMS"),
+    ("POST", "/message:stream", 400, "INVALID_PARAMS"),
+    ("GET", "/tasks?pageSize=0", 400, "INVALID_PARAMS"),
+    ("GET", "/tasks?includeArtifacts=maybe", 400, "INVALID_PARAMS"),
+    ("GET", "/tasks?on_disconnect=cancel&includeArtifacts=TRUE", 200, ""),
+]
+
+
+@pytest.mark.parametrize(("verb", "path", "status", "reason"), ROUTES)
+def test_each_route_of_the_protocol_answers(served: ServedFace, verb: str, path: str, status: int, reason: str) -> None:
+    reply = HTTP.request(verb, f"{served.url}/a2a/helper{path}", headers=VERSION)
+    assert reply.status_code == status, reply.text
+    if reason:
+        assert [one["reason"] for one in reply.json()["error"]["details"]] == [reason]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "shown", "name"),
+    [
+        (400, "invalid_params", 400, "INVALID_ARGUMENT"),
+        (400, "content_type", 400, "INVALID_ARGUMENT"),
+        (400, "unsupported", 400, "FAILED_PRECONDITION"),
+        (404, "not_found", 404, "NOT_FOUND"),
+        (404, "agent_not_found", 404, "NOT_FOUND"),
+        (409, "not_cancelable", 409, "FAILED_PRECONDITION"),
+        (409, "session_busy", 409, "FAILED_PRECONDITION"),
+        (413, "too_large", 413, "INTERNAL"),
+        (429, "busy", 429, "RESOURCE_EXHAUSTED"),
+        (503, "draining", 503, "INTERNAL"),
+    ],
+)
+def test_a_refusal_keeps_its_status_and_has_the_name_of_the_protocol(
+    status: int, code: str, shown: int, name: str
+) -> None:
+    error = rest_error_of(Refusal(status=status, code=code, message="No."))["error"]
+    assert (error["code"], error["status"], error["message"]) == (shown, name, "No.")
 
 
 def test_a_busy_server_says_when_to_try_again() -> None:

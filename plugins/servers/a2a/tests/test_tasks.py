@@ -387,6 +387,11 @@ def test_a_task_outlives_its_viewer_and_is_seen_again(served: ServedFace) -> Non
         assert (await one.get(task_id)).status.state == TaskState.TASK_STATE_WORKING
         with pytest.raises(UnsupportedOperationError):
             await one.send("and?", task_id=task_id)
+        viewer = one.client.subscribe(SubscribeToTaskRequest(id=task_id))
+        await anext(viewer)
+        await viewer.aclose()
+        await asyncio.sleep(0.2)
+        assert (await one.get(task_id)).status.state == TaskState.TASK_STATE_WORKING
         events = []
         async for event in one.client.subscribe(SubscribeToTaskRequest(id=task_id)):
             check(event)

@@ -13,6 +13,7 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.servers import StdioServer, load_server
 from jackfield.testing import ScriptedModel
+from jackfield_acp_server import editor
 from jackfield_serving import Serving
 from jackfield_testkit.installed import plain_host
 from jackfield_testkit.suites import PluginSuite, StdioServerSuite
@@ -63,6 +64,10 @@ def test_an_invalid_line_is_answered_with_an_error_and_the_next_one_with_its_rep
 
 class TestStdio(StdioServerSuite):
     component = "jackfield-acp-server/acp"
+
+    @pytest.fixture(autouse=True)
+    def _few_sessions(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(editor, "_MOST_SESSIONS", 5)
 
     async def ask(self, reader: StreamReader, writer: StreamWriter, agent: str, text: str) -> str:
         texts: list[str] = []

@@ -27,8 +27,10 @@ from jackfield.request import ChatRequest, ModelFacts
 from jackfield.servers import StdioServer, load_server
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_acp_server.editor import EditorAgent
 from jackfield_multi_agent import GroupChat, UserAgent
 from jackfield_serving import RunInfo, Serving
+from jackfield_testkit.growth import Growth
 from jackfield_testkit.installed import plain_host
 
 LIMIT_S = 60
@@ -274,12 +276,45 @@ def test_a_session_is_loaded_with_all_that_it_showed() -> None:
     serving = Kept(make_agents())
     session_id = talk(work, first, serving=serving)
     sessions, shown = talk(load, second, serving=serving)
-    assert [session.session_id for session in sessions] == [session_id]
+    assert [(one.session_id, one.cwd, one.title) for one in sessions] == [(session_id, str(Path.cwd()), "think")]
+    assert sessions[0].updated_at.endswith("+00:00")
     assert second.text("user_message_chunk") == "thinkbook"
     assert shown == first.text()
     assert second.text("agent_thought_chunk") == "Let me see."
     assert [update.get("status") for update in second.of("tool_call_update")][-1:] == ["completed"]
     assert second.text().endswith("3 questions")
+
+
+def test_a_group_that_waited_for_a_person_goes_on_in_another_editor() -> None:
+    serving = Serving({"group": make_group()})
+
+    async def work(connection: Any, _: Editor) -> None:
+        left = await serving.start("group", "Lunch!", session="s")
+        async for _event in serving.attach(left):
+            pass
+        await connection.load_session(cwd="/", session_id="s", mcp_servers=[])
+        await connection.prompt(session_id="s", prompt=[text_block("I do.")])
+        assert [run.run_id for run in await serving.runs()] == [left]
+
+    editor = Editor()
+    talk(work, editor, serving=serving)
+    assert editor.text() == "Who pays?Thanks, Cy.", "each text once"
+    assert editor.text("user_message_chunk") == "Lunch!"
+
+
+def test_a_session_that_is_open_stays_as_it_is_when_it_is_loaded_again() -> None:
+    serving = Serving(make_agents())
+
+    async def work(connection: Any, _: Editor) -> None:
+        session = (await connection.new_session(cwd="/", mcp_servers=[])).session_id
+        for _time in range(2):
+            await connection.prompt(session_id=session, prompt=[text_block("pay")])
+            await connection.load_session(cwd="/", session_id=session, mcp_servers=[])
+            assert editors_of(serving) == [session]
+
+    editor = Editor("always")
+    talk(work, editor, serving=serving)
+    assert len(editor.asked) == 1
 
 
 def test_sessions_are_those_of_the_folder_that_the_program_works_in() -> None:
@@ -327,6 +362,66 @@ def test_an_unknown_session_is_an_error() -> None:
         return codes
 
     assert talk(work) == [-32602] * 4
+
+
+def editors_of(serving: Serving) -> list[str]:
+    return [session for _, session in serving._driver.editors]
+
+
+def test_of_many_sessions_those_used_least_recently_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jackfield_acp_server.editor._MOST_SESSIONS", 3)
+    serving = Serving(make_agents())
+
+    async def work(connection: Any, editor: Editor) -> None:
+        editor.keeps_waiting = True
+
+        async def new_session() -> str:
+            return str((await connection.new_session(cwd="/", mcp_servers=[])).session_id)
+
+        busy, used, *others = [await new_session() for _ in range(3)]
+        asking = asyncio.ensure_future(connection.prompt(session_id=busy, prompt=[text_block("pay")]))
+        await editor.is_asked.wait()
+        growth = Growth({"editors": serving._driver.editors}, beyond=(Serving,))
+        for _ in range(5):
+            await connection.prompt(session_id=used, prompt=[text_block("Hi")])
+            others.append(await new_session())
+            assert sorted(editors_of(serving)) == sorted([busy, used, others[-1]])
+        assert growth.grown(by=1) == []
+        await connection.prompt(session_id=others[-1], prompt=[text_block("Hi")])
+        first = await new_session()
+        with pytest.raises(RequestError, match="begin or load one"):
+            await connection.prompt(session_id=used, prompt=[text_block("count")])
+        await connection.load_session(cwd="/", session_id=used, mcp_servers=[])
+        assert sorted(editors_of(serving)) == sorted([busy, used, first])
+        editor.updates.clear()
+        await connection.prompt(session_id=used, prompt=[text_block("count")])
+        assert editor.text() == "6 questions"
+        await connection.cancel(session_id=busy)
+        assert (await asking).stop_reason == "cancelled"
+
+    editor = Editor()
+    talk(lambda connection, _: work(connection, editor), editor, serving=serving)
+    assert editors_of(serving) == [], "the editor has left"
+
+
+def test_a_session_keeps_no_text_of_files_after_its_answer(tmp_path: Path) -> None:
+    (tmp_path / "tides.md").write_text("low at six")
+    agents: list[EditorAgent] = []
+
+    class Noted(EditorAgent):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            agents.append(self)
+
+    async def work(connection: Any, _: Editor) -> list[object]:
+        session = await connection.new_session(cwd="/", mcp_servers=[])
+        await connection.prompt(session_id=session.session_id, prompt=[text_block("edit")])
+        return [one.updates for one in agents[0]._sessions.values()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jackfield_acp_server.face.EditorAgent", Noted)
+        assert talk(work, workspace=tmp_path) == [None]
+    assert agents[0]._sessions == {}
 
 
 # --- prompts ---
@@ -646,6 +741,24 @@ def test_a_cancelled_prompt_cancels_the_run_and_the_session_goes_on() -> None:
     Patient.cancelled.clear()
     assert talk(work) == ["cancelled", "end_turn"]
     assert Patient.cancelled.is_set()
+
+
+def test_a_prompt_that_is_cancelled_before_its_run_has_begun_ends_the_run() -> None:
+    async def main() -> Any:
+        class Slow(Serving):
+            async def start(self, *arguments: Any, **options: Any) -> str:
+                await agent.cancel(session)
+                return await super().start(*arguments, **options)
+
+        async with asyncio.timeout(LIMIT_S), Slow(make_agents()) as serving:
+            agent = EditorAgent(serving)
+            agent.on_connect(Editor())  # type: ignore[arg-type]
+            session = (await agent.new_session("/")).session_id
+            reply = await agent.prompt([text_block("Hi")], session)
+            agent.close()
+            return reply.stop_reason
+
+    assert asyncio.run(main()) == "cancelled"
 
 
 def test_a_prompt_can_be_cancelled_while_it_waits_for_permission() -> None:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 from acp import RequestError
 from acp.schema import (
     AudioContentBlock,
+    BlobResourceContents,
+    ClientCapabilities,
     EmbeddedResourceContentBlock,
+    FileSystemCapabilities,
     ImageContentBlock,
     ResourceContentBlock,
     TextContentBlock,
     TextResourceContents,
 )
 
-from jackfield.errors import RateLimitedError
+from jackfield.errors import RateLimitedError, ToolServiceError
 from jackfield.events import (
     MediaDelta,
     ReasoningDelta,
     RunEvent,
+    StopReason,
     StreamReset,
     TextDelta,
     ToolFinished,
@@ -32,10 +39,14 @@ from jackfield.events import (
 )
 from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield.servers import RequestRefusedError
+from jackfield_acp_server import workplace as workplace_module
+from jackfield_acp_server.editor import EditorAgent, _Session
 from jackfield_acp_server.errors import errors_of_protocol
+from jackfield_acp_server.lines import Lines
 from jackfield_acp_server.prompts import read_prompt
 from jackfield_acp_server.toolcalls import TextBefore, kind_of, replaced_file, show_call
-from jackfield_acp_server.updates import Updates, user_updates
+from jackfield_acp_server.updates import Updates, media_block, user_updates
+from jackfield_acp_server.workplace import Workplace
 from jackfield_serving import WaitingCall
 
 PIXEL = "data:image/png;base64,iVBO"
@@ -248,6 +259,28 @@ def test_an_answer_that_no_event_shows_ends_its_call(
         assert list(updates.settle("r", waiting, is_allowed)) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "in_doubt", "options"),
+    [("approval", False, None), ("approval", True, ["allow", "reject"]), ("question", False, ["allow", "reject"])],
+    ids=["an approval", "in doubt", "a question"],
+)
+def test_only_an_approval_without_doubt_is_given_because_its_tool_is_always_allowed(
+    kind: Any, in_doubt: bool, options: list[str] | None
+) -> None:
+    asked: list[list[str]] = []
+
+    async def request_permission(_session: str, _update: Any, options: list[Any]) -> Any:
+        asked.append([one.option_id for one in options])
+        return SimpleNamespace(outcome=SimpleNamespace(option_id="reject"))
+
+    agent = EditorAgent(SimpleNamespace(agents={}))  # type: ignore[arg-type]
+    agent.on_connect(SimpleNamespace(request_permission=request_permission))  # type: ignore[arg-type]
+    session = _Session("s", "helper", allowed={CALL.name})
+    waiting = WaitingCall(call_id="c1", call=CALL, kind=kind, in_doubt=in_doubt)
+    assert asyncio.run(agent._ask(session, Updates(""), "r", waiting)) is (options is None)
+    assert asked == ([] if options is None else [options])
+
+
 def test_only_the_last_message_of_the_person_is_repeated() -> None:
     messages = (
         Message("user", "old"),
@@ -280,6 +313,209 @@ def test_a_prompt_is_one_text_or_its_parts_in_order() -> None:
     assert read_prompt([image]).content == [ContentItem(image=PIXEL)]
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("application/pdf", "application/pdf"), (None, "octet-stream")])
+def test_an_embedded_file_has_its_type_and_its_name(kind: str | None, expected: str) -> None:
+    blob = BlobResourceContents(uri="file:///srv/my%20notes.pdf", blob="JVBERi0=", mime_type=kind)
+    [item] = read_prompt([EmbeddedResourceContentBlock(type="resource", resource=blob)]).items
+    assert isinstance(item.value, str)
+    assert item.type == "file"
+    assert expected in item.value
+    assert item.value.endswith(";base64,JVBERi0=")
+    assert "my%20notes.pdf" in item.value
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (ContentItem(image=PIXEL), ("image", "image/png", "iVBO")),
+        (ContentItem(audio=SOUND), ("audio", "audio/wav", "UklG")),
+        (ContentItem(image="https://example.org/a.png"), None),
+        (ContentItem(file="data:application/pdf;base64,JVBERi0="), None),
+        (ContentItem(text="data:image/png;base64,iVBO"), None),
+    ],
+    ids=["image", "audio", "an address", "a file", "a text"],
+)
+def test_only_images_and_audio_that_are_here_are_media(item: ContentItem, expected: object) -> None:
+    block = media_block(item)
+    assert (block and (block.type, block.mime_type, block.data)) == expected
+
+
+@pytest.mark.parametrize("reason", get_args(StopReason))
+def test_only_limits_and_a_cancel_end_a_turn_early(reason: str) -> None:
+    expected = {"cancelled": "cancelled", "token_limit": "max_tokens"}
+    limits = ("turn_limit", "tool_call_limit", "time_limit", "cost_limit")
+    run: Any = SimpleNamespace(error="", text="", stop_reason=reason)
+    nobody: Any = None
+    ended = asyncio.run(EditorAgent(nobody)._end(nobody, Updates("/srv"), run))
+    assert ended == (expected | dict.fromkeys(limits, "max_turn_requests")).get(reason, "end_turn")
+
+
+# --- lines ---
+
+
+class Sent:
+    """A stream to an editor, which may have left."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.data, self.error = b"", error
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    async def drain(self) -> None:
+        if self.error:
+            raise self.error
+
+
+def received(*pieces: bytes | Exception, most_bytes: int = 1000) -> tuple[list[Any], list[Any]]:
+    """Return the messages that come out of these lines until the end, and the replies."""
+
+    async def read() -> tuple[list[Any], list[Any]]:
+        reader, writer = asyncio.StreamReader(limit=most_bytes), Sent()
+        for piece in pieces:
+            if isinstance(piece, Exception):
+                reader.set_exception(piece)
+            else:
+                reader.feed_data(piece)
+        reader.feed_eof()
+        lines, messages = Lines(reader, writer), []  # type: ignore[arg-type]
+        while (message := await lines.receive()) is not None:
+            messages.append(message)
+        return messages, [json.loads(line) for line in writer.data.splitlines()]
+
+    return asyncio.run(read())
+
+
+REQUESTS = [
+    {"id": 1, "method": "a", "params": {}}, {"id": "x", "method": "a", "params": None}, {"id": None, "method": "a"},
+    {"method": "a"}, {"id": 1, "result": {}}, {"id": "x", "error": {}},
+]  # fmt: skip
+NO_REQUESTS: list[dict[str, Any]] = [
+    {"id": 1.5, "method": "a"}, {"id": [], "method": "a", "params": {}}, {"id": 1, "method": "a", "params": []},
+    {"id": 1, "method": 5}, {"id": None, "result": {}}, {"result": {}}, {"id": {}, "result": {}},
+]  # fmt: skip
+
+
+def test_each_form_of_a_message_is_taken_and_no_other_one() -> None:
+    lines = [b" \n", *(json.dumps(one).encode() + b"\n\n" for one in (*REQUESTS, *NO_REQUESTS))]
+    messages, replies = received(*lines)
+    assert messages == REQUESTS
+    assert [(one["id"], one["error"]["code"]) for one in replies] == [(None, -32600)] * len(NO_REQUESTS)
+
+
+def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_read() -> None:
+    messages, replies = received(b'{"method": "' + b"x" * 3000 + b'"}\n', b'{"method": "a"}\n')
+    assert messages == [{"method": "a"}]
+    assert "the message is too long: send less" in [one["error"]["message"] for one in replies]
+
+
+def test_an_editor_that_has_left_ends_the_messages_and_takes_none() -> None:
+    assert received(b'{"method": "a"}\n', ConnectionResetError()) == ([], [])
+    gone = Sent(BrokenPipeError())
+    asyncio.run(Lines(None, gone).send({"data": {"at": Path("/srv/a")}}))  # type: ignore[arg-type]
+    assert gone.data == b'{"data":{"at":"/srv/a"}}\n'
+
+
+# --- the files and the terminal of an editor ---
+
+
+class Client:
+    """An editor that answers each request with a value, or raises it."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers, self.asked = answers, []  # type: tuple[dict[str, Any], list[Any]]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def answer(*values: Any, **named: Any) -> Any:
+            self.asked.append((name, values, named))
+            answered = self.answers.get(name)
+            if isinstance(answered, BaseException):
+                raise answered
+            if answered == "never":
+                await asyncio.sleep(60)
+            return answered
+
+        return answer
+
+
+async def _show(_key: tuple[str, str], _terminal: str) -> None:
+    pass
+
+
+def at(client: Client, abilities: ClientCapabilities | None = None) -> Workplace:
+    return Workplace(client, "s", abilities, _show)  # type: ignore[arg-type]
+
+
+def run_in(client: Client) -> Any:
+    terminal = client.answers.setdefault("create_terminal", SimpleNamespace(terminal_id="t"))
+    assert terminal is not None
+    options: Mapping[str, Any] = {"folder": "/srv", "timeout_s": 0.01, "output_bytes": 7, "run_id": "r", "call_id": "c"}
+    return asyncio.run(at(client).run_command(["git", "log", "-1"], env={"A": "b"}, **options))
+
+
+@pytest.mark.parametrize(
+    ("abilities", "expected"),
+    [
+        (None, (False, False, False)),
+        (ClientCapabilities(), (False, False, False)),
+        (ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True)), (True, False, False)),
+        (ClientCapabilities(fs=FileSystemCapabilities(write_text_file=True)), (False, True, False)),
+        (ClientCapabilities(terminal=True), (False, False, True)),
+    ],
+    ids=["unknown", "none", "reads", "writes", "runs"],
+)
+def test_tools_use_only_what_the_editor_can_do(
+    abilities: ClientCapabilities | None, expected: tuple[bool, bool, bool]
+) -> None:
+    place = at(Client(), abilities)
+    assert (place.reads, place.writes, place.runs_commands) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(RequestError(1, "locked"), "locked"), (ConnectionResetError(), "it has left"), ("never", "it does not answer")],
+    ids=["refuses", "left", "silent"],
+)
+def test_an_error_of_the_editor_is_one_of_the_tool(error: object, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workplace_module, "_PATIENCE_S", 0.01)
+    names = ("read_text_file", "write_text_file", "wait_for_terminal_exit", "kill_terminal")
+    client = Client(**dict.fromkeys(names, error))
+    with pytest.raises(ToolServiceError, match=rf"the editor cannot read a\.md: .*{reason}"):
+        asyncio.run(at(client).read_text(Path("/srv/a.md")))
+    with pytest.raises(ToolServiceError, match=rf"the editor cannot write a\.md: .*{reason}"):
+        asyncio.run(at(client).write_text(Path("/srv/a.md"), "text"))
+    if error != "never":
+        with pytest.raises(ToolServiceError, match=f"the editor cannot run the command: .*{reason}"):
+            run_in(client)
+        assert client.asked[-1] == ("release_terminal", ("s", "t"), {}), "the terminal is released in any case"
+
+
+@pytest.mark.parametrize(("exit_code", "code"), [(3, 3), (0, 0), (None, 137)])
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_command_has_its_arguments_its_output_and_its_end(exit_code: int | None, code: int, is_cut: bool) -> None:
+    client = Client(
+        wait_for_terminal_exit=SimpleNamespace(exit_code=exit_code),
+        terminal_output=SimpleNamespace(output="out", truncated=is_cut),
+        release_terminal=RequestError(1, "it is gone"),
+    )
+    end = run_in(client)
+    assert (end.output, end.exit_code, end.timed_out, end.is_cut) == ("out", code, False, is_cut)
+    name, values, named = client.asked[0]
+    assert (name, values, named["args"], named["cwd"]) == ("create_terminal", ("s", "git"), ["log", "-1"], "/srv")
+    assert named["output_byte_limit"] == 7
+    assert [(one.name, one.value) for one in named["env"]] == [("A", "b")]
+    assert [name for name, *_ in client.asked].count("kill_terminal") == 0
+
+
+def test_a_command_that_is_late_is_killed_before_its_output_is_read() -> None:
+    client = Client(wait_for_terminal_exit="never", terminal_output=SimpleNamespace(output="half", truncated=False))
+    end = run_in(client)
+    assert (end.output, end.exit_code, end.timed_out) == ("half", 137, True)
+    assert [name for name, *_ in client.asked] == [
+        "create_terminal", "wait_for_terminal_exit", "kill_terminal", "terminal_output", "release_terminal",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("error", "code", "data", "is_logged"),
     [
@@ -302,3 +538,22 @@ def test_only_unexpected_errors_are_logged_and_none_shows_its_text(
     assert data.items() <= (caught.value.data or {}).items()
     assert "sk-secret" not in str(caught.value)
     assert bool(caplog.records) == is_logged
+
+
+def test_up_to_a_thousand_sessions_are_listed_with_their_times_and_as_many_runs_loaded() -> None:
+    asked: list[int] = []
+
+    async def sessions(*, limit: int) -> list[Any]:
+        asked.append(limit)
+        return [SimpleNamespace(session="s", title="Tides", changed=1.5)]
+
+    async def runs(*, session: str, limit: int) -> list[Any]:
+        asked.append(limit)
+        return []
+
+    serving: Any = SimpleNamespace(sessions=sessions, runs=runs)
+    with pytest.raises(RequestError, match="there is no session 's'"):
+        asyncio.run(EditorAgent(serving).load_session("s"))
+    [session] = asyncio.run(EditorAgent(serving).list_sessions()).sessions
+    assert (session.session_id, session.title, session.updated_at) == ("s", "Tides", "1970-01-01T00:00:01.500000+00:00")
+    assert asked == [1000] * 2

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -32,9 +35,13 @@ from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
+from jackfield_ag_ui.request import Question
+from jackfield_ag_ui.runs import Runs, _Following
+from jackfield_ag_ui.stream import EventFold
 from jackfield_multi_agent.group import GroupChat
 from jackfield_multi_agent.user import UserAgent
 from jackfield_serve import Tokens, serving_app
+from jackfield_serving import NotWaitingError, Serving, ServingLimits
 from jackfield_testkit.faces import ServedFace
 
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
@@ -85,6 +92,8 @@ def script(request: ChatRequest) -> Sequence[ModelEvent | Exception]:  # noqa: C
             return calls(("weather", {"city": "Bonn"}), ("weather", {"city": "Köln"}), text="I look.")
         case "pay":
             return calls(("pay", {"amount": 3}))
+        case "ponder":
+            return [ReasoningDelta("Hm."), *calls(("weather", {"city": "Bonn"}))]
         case "both":
             return calls(("pay", {"amount": 3}), ("weather", {"city": "Bonn"}))
         case "errand":
@@ -131,7 +140,7 @@ def make_agent() -> FnCallAgent:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[ServedFace]:
-    with ServedFace(serving_app({"helper": make_agent()}, faces=["ag-ui"])) as face:
+    with ServedFace(serving_app({"helper": make_agent(), "other": make_agent()}, faces=["ag-ui"])) as face:
         yield face
 
 
@@ -147,7 +156,7 @@ class Client:
 
     def __init__(self, url: str, thread: str | None = None, *, token: str = "") -> None:
         self.headers = {"authorization": f"Bearer {token}"} if token else {}
-        self.url, self.thread = url, thread or uuid.uuid4().hex
+        self.url, self.thread, self.agent = url, thread or uuid.uuid4().hex, "helper"
         self.messages: list[Wire] = []
         self.state: Any = {}
         self.events: list[Wire] = []
@@ -157,7 +166,7 @@ class Client:
         return self.run(**more)
 
     def run(self, path: str = "", **more: Any) -> list[Wire]:
-        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more), headers=self.headers)
+        reply = HTTP.post(f"{self.url}/ag-ui/{self.agent}{path}", json=self.body(**more), headers=self.headers)
         assert reply.status_code == 200, reply.text
         self.events = read_events(reply.text)
         for event in self.events:
@@ -170,7 +179,7 @@ class Client:
                 "tools": [], "context": [], "state": self.state, "forwardedProps": {}, **more}  # fmt: skip
 
     def refused(self, path: str = "", **more: Any) -> tuple[int, Wire]:
-        reply = HTTP.post(f"{self.url}/ag-ui/helper{path}", json=self.body(**more), headers=self.headers)
+        reply = HTTP.post(f"{self.url}/ag-ui/{self.agent}{path}", json=self.body(**more), headers=self.headers)
         EVENT.validate_python(reply.json())
         return reply.status_code, reply.json()
 
@@ -291,7 +300,8 @@ def test_a_viewer_that_comes_late_sees_what_one_saw_that_watched(client: Client,
 
 
 def test_text_and_reasoning_are_streamed_as_messages(client: Client) -> None:
-    events = client.ask("Hi")
+    events = client.ask("Hi", parentRunId="p")
+    assert (events[0]["threadId"], events[0]["parentRunId"]) == (client.thread, "p")
     assert types(events) == [
         "RUN_STARTED", "REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT",
         "REASONING_MESSAGE_END", "REASONING_END", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END",
@@ -366,6 +376,14 @@ def test_the_agents_own_instructions_are_not_shown(client: Client) -> None:
     assert "secret" not in json.dumps(late.messages)
 
 
+@pytest.mark.parametrize(("state", "shown"), [({}, []), ([], [[]]), ({"a": 0}, [{"a": 0}])], ids=["none", "empty", "a"])
+def test_a_late_viewer_gets_the_state_if_there_is_one(client: Client, state: Any, shown: list[Any]) -> None:
+    client.state = state
+    client.ask("Hi")
+    late = Client(client.url, client.thread).run("/connect")
+    assert [one["snapshot"] for one in late if one["type"] == "STATE_SNAPSHOT"] == shown
+
+
 # --- interrupts ---
 
 
@@ -404,7 +422,9 @@ def test_an_approval_is_answered_once(client: Client) -> None:
         {"interruptId": one["id"], "status": "resolved", "payload": {"approved": True}}
         for one in client.outcome["interrupts"]
     ]
-    client.run(resume=resume)
+    assert client.refused("/connect", resume=resume)[0] == 400
+    events = client.run(resume=resume)
+    assert events[-1]["usage"][0]["totalTokens"] == 2  # of this run alone
     status, error = client.refused(resume=resume)
     assert (status, error["code"]) == (409, "not_waiting")
 
@@ -417,8 +437,31 @@ def test_a_late_viewer_can_answer(client: Client) -> None:
     assert late.text == "It says: paid 3"
 
 
-def test_a_thread_that_waits_for_an_approval_takes_no_other_question(client: Client) -> None:
+def test_a_thread_belongs_to_one_agent(client: Client) -> None:
     client.ask("pay please")
+    resume = [{"interruptId": client.outcome["interrupts"][0]["id"], "status": "cancelled"}]
+    other = Client(client.url, client.thread)
+    other.agent = "other"
+    refusals = [other.refused("/connect"), other.refused(resume=resume), other.refused()]
+    stopped = HTTP.post(f"{client.url}/ag-ui/other/stop", json={"threadId": client.thread})
+    assert [(status, error["code"]) for status, error in [*refusals, (stopped.status_code, stopped.json())]] == [
+        (404, "not_found"), (409, "not_waiting"), (400, "invalid_request"), (404, "not_found"),
+    ]  # fmt: skip
+    client.agent = "nobody"
+    status, error = client.refused()
+    assert (status, error["code"]) == (404, "agent_not_found")
+    assert "helper, other" in error["message"]
+
+
+def test_a_conversation_of_instructions_only_is_refused(client: Client) -> None:
+    client.messages.append({"id": "s", "role": "system", "content": "Be kind."})
+    status, error = client.refused()
+    assert (status, "the conversation is empty" in error["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("question", ["pay please", "both please"])
+def test_a_thread_that_waits_for_an_approval_takes_no_other_question(client: Client, question: str) -> None:
+    client.ask(question, tools=[TOOL])
     client.messages.append({"id": "x", "role": "user", "content": "Hi"})
     status, error = client.refused()
     assert (status, error["code"]) == (409, "interrupted")
@@ -448,13 +491,40 @@ def test_the_result_of_a_front_end_tool_continues_the_run(client: Client) -> Non
     assert events[-1]["usage"][0]["totalTokens"] == 2  # of this run alone
 
 
-def test_messages_of_nested_agents_do_not_keep_a_run_from_going_on(client: Client) -> None:
-    client.ask("errand please", tools=[TOOL])
-    assert any("subagentRunId" in message for message in client.messages)
+@pytest.mark.parametrize(("question", "key"), [("errand please", "subagentRunId"), ("ponder it", "reasoning")])
+def test_nested_agents_and_reasoning_do_not_keep_a_run_from_going_on(client: Client, question: str, key: str) -> None:
+    client.ask(question, tools=[TOOL])
+    assert any(key in message or message["role"] == key for message in client.messages)
     [pending] = client.outcome["pendingToolCallIds"]
     client.result(pending, "rain")
+    client.messages[-1]["error"] = "It is wet."
     client.run(tools=[TOOL])
+    assert client.text == "It says: rain\nError: It is wet."
     assert client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
+
+
+def test_a_run_that_another_client_has_answered_leaves_the_results_to_a_new_one(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer_late(*_: Any, **__: Any) -> None:
+        raise NotWaitingError("it was answered")
+
+    client.ask("ponder it", tools=[TOOL])
+    [pending] = client.outcome["pendingToolCallIds"]
+    client.result(pending, "rain")
+    monkeypatch.setattr(Serving, "answer", answer_late)
+    client.run(tools=[TOOL])
+    assert client.text == "It says: rain"
+    assert not client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
+
+
+def test_only_a_result_of_text_continues_a_run(client: Client) -> None:
+    client.ask("ponder it", tools=[TOOL])
+    [pending] = client.outcome["pendingToolCallIds"]
+    client.result(pending, [{"type": "text", "text": "rain"}])
+    client.run(tools=[TOOL])
+    assert client.text == "It says: rain"
+    assert not client.messages[-1]["id"].endswith(pending.rpartition(".")[2])
 
 
 def test_a_new_question_takes_the_place_of_a_front_end_call(client: Client) -> None:
@@ -527,11 +597,75 @@ def test_a_run_outlives_its_viewer_and_is_seen_again(client: Client) -> None:
     assert late.text == "It says: waited"
 
 
+@pytest.mark.parametrize("cancels", [False, True])
+@pytest.mark.parametrize("way", ["setting", "address"])
+def test_a_client_that_leaves_ends_a_run_in_each_of_its_parts_or_in_none(
+    monkeypatch: pytest.MonkeyPatch, way: str, cancels: bool
+) -> None:
+    parts: list[bool] = []
+    attach = Serving.attach
+
+    def noted(serving: Serving, run_id: str, **options: Any) -> Any:
+        parts.extend([options["cancel_on_leave"]] if "cancel_on_leave" in options else [])
+        return attach(serving, run_id, **options)
+
+    monkeypatch.setattr(Serving, "attach", noted)
+    stated, other = ("cancel", "continue") if cancels else ("continue", "cancel")
+    face = {"name": "ag-ui", "on_disconnect": stated if way == "setting" else other}
+    with ServedFace(serving_app({"helper": make_agent()}, faces=[face])) as served:
+        client = Client(served.url)
+        query = "" if way == "setting" else f"?on_disconnect={stated}"
+        client.messages.append({"id": "m", "role": "user", "content": "both please"})
+        client.run(query, tools=[TOOL])
+        resume = [{"interruptId": client.outcome["interrupts"][0]["id"], "status": "cancelled"}]
+        client.run(query, tools=[TOOL], resume=resume)
+        client.result(client.outcome["pendingToolCallIds"][0], "rain")
+        client.run(query, tools=[TOOL])
+    assert parts == [cancels] * 3
+
+
+def test_a_run_that_waits_for_its_turn_is_followed(client: Client) -> None:
+    app = serving_app({"helper": make_agent()}, faces=["ag-ui"], limits=ServingLimits(runs=1))
+    with ServedFace(app) as served:
+        first, second = Client(served.url), Client(served.url)
+        begin(first)
+        second.messages.append({"id": "m", "role": "user", "content": "Hi"})
+        for path in ("", "/connect"):
+            url = f"{served.url}/ag-ui/helper{path}"
+            with HTTP.stream("POST", url, json=second.body(), timeout=30) as reply:  # less than the other run waits
+                assert "RUN_STARTED" in next(reply.iter_lines())
+        GATE.set()
+
+
+@pytest.mark.parametrize("is_internal", [False, True])
+def test_an_unexpected_error_is_raised_again_for_the_log(is_internal: bool) -> None:
+    error = ZeroDivisionError("sk-secret") if is_internal else NotWaitingError("it was answered")
+
+    async def attach(*_: Any, **__: Any) -> Any:
+        raise error
+        yield
+
+    async def follow() -> list[str]:
+        serving: Any = SimpleNamespace(attach=attach)
+        following = _Following(run_id="r", owner="", fold=EventFold("r"))
+        pieces = []
+        with pytest.raises(ZeroDivisionError) if is_internal else nullcontext():
+            async for piece in Runs(serving)._pieces(following, Question(thread="t", run="r")):
+                pieces.append(piece.decode())  # noqa: PERF401 - they end with an error
+        return pieces
+
+    started, ended = asyncio.run(follow())
+    assert "RUN_STARTED" in started
+    assert "RUN_ERROR" in ended
+    assert "sk-secret" not in ended
+
+
 @pytest.mark.parametrize("query", ["/stop", "?on_disconnect=cancel"])
 def test_a_run_is_cancelled_if_the_client_says_so(client: Client, query: str) -> None:
     begin(client, query if query.startswith("?") else "")
     if query == "/stop":
-        HTTP.post(f"{client.url}/ag-ui/helper/stop", json={"threadId": client.thread}).raise_for_status()
+        stopped = HTTP.post(f"{client.url}/ag-ui/helper/stop", json={"threadId": client.thread})
+        assert stopped.json() == {"threadId": client.thread}
     late = Client(client.url, client.thread)
     for _ in range(500):
         if late.run("/connect")[-1].get("outcome") == {"type": "cancelled"}:
@@ -705,21 +839,21 @@ def test_a_person_takes_part_in_a_group_chat() -> None:
 # --- processes ---
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_another_process_shows_the_same_messages(tmp_path: Path, question: str) -> None:
+def test_another_process_shows_the_same_messages(tmp_path: Path) -> None:
     store = {"name": "sqlite", "path": str(tmp_path / "runs.db")}
     apps = [serving_app({"helper": make_agent()}, faces=["ag-ui"], store=store) for _ in range(2)]
     with ServedFace(apps[0]) as first, ServedFace(apps[1]) as second:
-        client = Client(first.url)
-        client.ask(question, tools=[TOOL])
-        late = Client(second.url, client.thread)
-        late.run("/connect")
-        # The record has neither answers that were withdrawn nor what nested agents said.
-        own = [message for message in client.messages if "subagentRunId" not in message]
-        assert [message for message in late.messages if "subagentRunId" not in message] == json.loads(
-            re.sub(r"r1\.", ".", json.dumps(own))
-        )
-        if client.outcome["type"] == "interrupt":
-            client.url = second.url
-            client.approve(tools=[TOOL])
-            assert client.outcome["type"] == "success"
+        for question in QUESTIONS:
+            client = Client(first.url)
+            client.ask(question, tools=[TOOL])
+            late = Client(second.url, client.thread)
+            late.run("/connect")
+            # The record has neither answers that were withdrawn nor what nested agents said.
+            own = [message for message in client.messages if "subagentRunId" not in message]
+            assert [message for message in late.messages if "subagentRunId" not in message] == json.loads(
+                re.sub(r"r1\.", ".", json.dumps(own))
+            )
+            if client.outcome["type"] == "interrupt":
+                client.url = second.url
+                client.approve(tools=[TOOL])
+                assert client.outcome["type"] == "success"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,13 @@ from jackfield.events import (
     AgentEvent,
     ApprovalNeeded,
     FunctionCallDelta,
+    HandedOff,
+    MediaDelta,
     ModelEvent,
+    ModelFinished,
+    PreparationProgress,
     ReasoningDelta,
+    ResponseReplaced,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -23,12 +29,14 @@ from jackfield.events import (
     StreamReset,
     TextDelta,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnFinished,
+    TurnStarted,
 )
-from jackfield.messages import FunctionCall, Message, Usage
+from jackfield.messages import ContentItem, FunctionCall, Message, Usage
 from jackfield_ag_ui.ending import waiting_calls
-from jackfield_ag_ui.stream import EventFold
+from jackfield_ag_ui.stream import STATE, EventFold
 
 Wire = dict[str, Any]
 TEXT = st.text(alphabet="ab 🙂", min_size=1, max_size=6)
@@ -165,3 +173,229 @@ def test_an_interrupt_says_that_its_call_may_have_been_made() -> None:
     for waiting, in_doubt in ((certain, False), (doubtful, True)):
         assert ("may have been made already" in waiting.interrupt["message"]) == in_doubt
         assert waiting.interrupt["metadata"]["jackfield"]["inDoubt"] == in_doubt
+
+
+@pytest.mark.parametrize(
+    ("before", "is_certain"),
+    [(["start a", "end a", "start b"], True), (["start a", "start b"], False), (["start b"], True), ([], False)],
+    ids=["one after another", "two at once", "one", "none"],
+)
+def test_a_nested_agent_is_shown_below_the_only_call_that_runs(before: list[str], is_certain: bool) -> None:
+    fold = EventFold("root")
+    wires: list[Wire] = []
+
+    def feed(event: Any, run_id: str = "root", depth: int = 0) -> None:
+        wires.extend(fold.feed(RunEvent(run_id, 1, "helper", depth, event)))
+
+    feed(RunStarted((Message("user", "Hi"),)))
+    for number, step in enumerate(before):
+        what, call_id = step.split()
+        result = Message("function", "seen", name="look", extra={"function_id": call_id})
+        call = FunctionCall("look", "{}")
+        feed(ToolStarted(number, call_id, call) if what == "start" else ToolFinished(0, call_id, result, 0.1))
+    feed(RunStarted((Message("user", "Work"),)), "below", 1)
+    feed(TextDelta("Done."), "below", 1)
+    [started] = [wire for wire in wires if wire["type"] == "SUBAGENT_STARTED"]
+    begun = [wire["toolCallId"] for wire in wires if wire["type"] == "TOOL_CALL_START"]
+    assert started.get("parentToolCallId") == (begun[-1] if is_certain else None)
+
+
+def test_a_whole_response_after_its_pieces_is_shown_once() -> None:
+    fold = EventFold("root")
+    said = (Message("assistant", "Hello."),)
+    wires: list[Wire] = []
+    for event in (
+        RunStarted((Message("user", "Hi"),)),
+        TurnStarted(1),
+        TextDelta("Hel"),
+        ResponseReplaced(said),
+        TextDelta("lo."),
+        TurnFinished(1, said, Usage()),
+        ResponseReplaced(said),
+    ):
+        wires.extend(fold.feed(RunEvent("root", 1, "helper", 0, event)))
+    deltas = [wire["delta"] for wire in wires if wire["type"] == "TEXT_MESSAGE_CONTENT"]
+    assert "".join(deltas) == "Hello."
+    assert [message["content"] for message in fold.messages if message["role"] == "assistant"] == ["Hello."]
+    assert [wire for wire in wires if wire["type"] == "MESSAGES_SNAPSHOT"] == []
+
+
+class Feed:
+    """A fold and the events that came out of it. Events are those of the run itself, or of a nested one by its name."""
+
+    def __init__(self) -> None:
+        self.fold = EventFold("root")
+        self.wires: list[Wire] = []
+
+    def __call__(self, *events: Any, run: str = "root", depth: int = 0, agent: str = "") -> list[Wire]:
+        new: list[Wire] = []
+        for event in events:
+            new += self.fold.feed(RunEvent(run, 1, agent or run, depth, event))
+        self.wires += new
+        return new
+
+    def begin(self) -> Feed:
+        self(RunStarted((Message("user", "Hi"),)))
+        return self
+
+    def end(self) -> list[Wire]:
+        return list(self.fold.finish("t", "r"))
+
+
+def asked(call_id: str, name: str = "look", arguments: str = "{}") -> Message:
+    return Message("assistant", "", function_call=FunctionCall(name, arguments), extra={"function_id": call_id})
+
+
+def result_of(call_id: str, **more: Any) -> ToolFinished:
+    message = Message("function", "seen", name="look", extra={"function_id": call_id})
+    return ToolFinished(0, call_id, message, 0.1, **more)
+
+
+def turn(*messages: Message) -> TurnFinished:
+    return TurnFinished(1, messages, Usage())
+
+
+def only(wires: list[Wire], kind: str) -> list[Wire]:
+    return [wire for wire in wires if wire["type"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (RunFinished("finished", (), Usage()), {"outcome": {"type": "success"}}),
+        (RunFinished("empty_reply", (), Usage()), {"outcome": {"type": "success"}}),
+        (RunFinished("approval_needed", (), Usage()), {"outcome": {"type": "suspended"}}),
+        (RunFinished("input_needed", (), Usage()), {"outcome": {"type": "suspended"}}),
+        (RunFinished("turn_limit", (), Usage()), {"code": "turn_limit"}),
+        (RunFinished("cancelled", (), Usage()), {"code": "cancelled"}),
+        (RunFailed("sk-secret", "ZeroDivisionError"), {"code": "server_error"}),
+        (None, {"code": "interrupted"}),
+    ],
+    ids=lambda end: getattr(end, "stop_reason", None) or type(end).__name__,
+)
+def test_a_nested_agent_ends_as_its_run_does(end: Any, expected: dict[str, Any]) -> None:
+    feed = Feed().begin()
+    feed(TextDelta("Hm"), run="below", depth=1)
+    events = feed(end, run="below", depth=1) if end else feed.end()
+    kind = "SUBAGENT_FINISHED" if "outcome" in expected else "SUBAGENT_ERROR"
+    [ended] = only(events, kind)
+    assert ended["subagentRunId"] == "below"
+    assert expected.items() <= ended.items()
+    assert "sk-secret" not in str(ended)
+    assert only(feed.end(), kind) == []
+    feed(TextDelta("Again"), run="below", depth=1)
+    assert [wire["subagentRunId"] for wire in only(feed.wires, "SUBAGENT_STARTED")] == ["below"] * 2
+
+
+def test_nested_agents_name_the_one_above_and_end_from_the_inside() -> None:
+    feed = Feed().begin()
+    for depth, run in enumerate(("a", "b", "c"), start=1):
+        feed(TextDelta(run), run=run, depth=depth)
+    begun = only(feed.wires, "SUBAGENT_STARTED")
+    assert [(one["name"], one.get("parentSubagentRunId")) for one in begun] == [("a", None), ("b", "a"), ("c", "b")]
+    assert [one["subagentRunId"] for one in only(feed.end(), "SUBAGENT_ERROR")] == ["c", "b", "a"]
+
+
+def test_only_nested_agents_and_those_that_took_over_are_named() -> None:
+    feed = Feed().begin()
+    feed(TextDelta("Hi"), turn(Message("assistant", "Hi")), HandedOff("root", "clerk"), TextDelta("Ho"))
+    feed(TextDelta("Hm"), run="below", depth=1)
+    assert [one.get("name") for one in only(feed.wires, "TEXT_MESSAGE_START")] == [None, "clerk", "below"]
+
+
+def test_progress_belongs_to_its_call_and_its_agent() -> None:
+    feed = Feed().begin()
+    feed(turn(asked("c1")), ToolStarted(0, "c1", FunctionCall("look", "{}")))
+    [call] = only(feed.wires, "TOOL_CALL_START")
+    [shown] = feed(ToolProgress(0, "c1", "half"))
+    assert (shown["type"], shown["name"]) == ("CUSTOM", "jackfield.progress")
+    assert shown["value"] == {"toolCallId": call["toolCallId"], "text": "half"}
+    assert "subagentRunId" not in shown
+    step = PreparationProgress("reading", 1, 3, "a.pdf")
+    shown = feed(step, run="below", depth=1)[-1]
+    assert (shown["type"], shown["value"], shown["subagentRunId"]) == ("CUSTOM", {"text": step.text}, "below")
+
+
+def test_a_medium_that_was_withdrawn_is_taken_back() -> None:
+    feed = Feed().begin()
+    first, second = (ContentItem(image=f"https://example.org/{name}.png") for name in "ab")
+    feed(MediaDelta(first), StreamReset("again"), MediaDelta(second), turn(Message("assistant", [second])))
+    assert [one["content"] for one in feed.fold.messages[1:]] == ["![image](https://example.org/b.png)"]
+    assert len(only(feed.wires, "MESSAGES_SNAPSHOT")) == 1
+    assert feed(StreamReset("before anything was shown")) == []
+
+
+def test_the_ids_of_a_turn_count_only_its_own_withdrawn_attempts() -> None:
+    feed = Feed().begin()
+    feed(TextDelta("Hm"), StreamReset("again"), TextDelta("Hi"), turn(Message("assistant", "Hi")), TextDelta("Ho"))
+    assert [one["messageId"] for one in only(feed.wires, "TEXT_MESSAGE_START")] == [
+        "message_0_0.root", "message_0_0r1.root", "message_1_0.root",
+    ]  # fmt: skip
+
+
+def test_the_usage_names_the_model_that_answered_last() -> None:
+    for names, expected in ((("a", "b", ""), "b"), (("",), None)):
+        feed = Feed().begin()
+        feed(*(ModelFinished("stop", name) for name in names), RunFinished("finished", (), Usage(prompt_tokens=3)))
+        assert feed.end()[-1]["usage"][0].get("model") == expected
+
+
+def test_the_names_of_a_changed_state_are_escaped_as_paths() -> None:
+    feed = Feed().begin()
+    feed(turn(asked("c1"), asked("c2")), result_of("c1", metadata={STATE: {"a": 1}}))
+    feed(result_of("c2", metadata={STATE: {"~1/": 2}}))
+    assert only(feed.wires, "STATE_SNAPSHOT") == [{"type": "STATE_SNAPSHOT", "snapshot": {"a": 1}}]
+    [changed] = only(feed.wires, "STATE_DELTA")
+    assert changed["delta"] == [{"op": "add", "path": "/~01~1", "value": 2}]
+    assert feed.fold.state == {"a": 1, "~1/": 2}
+
+
+def test_only_the_run_itself_pauses_and_a_call_of_two_agents_of_one_name_is_uncertain() -> None:
+    needed = ApprovalNeeded((FunctionCall("pay", "{}"),), ("b/c1",), agents=("clerk",))
+    for twins in (["x"], ["x", "y"]):
+        feed = Feed().begin()
+        for run in twins:
+            feed(turn(asked("c1", "pay")), needed, run=run, depth=1, agent="clerk")
+        assert feed.fold.waiting == {}
+        feed(needed)
+        [waiting] = feed.fold.waiting.values()
+        assert waiting.interrupt["id"] == "b/c1.1.root"
+        assert ("toolCallId" in waiting.interrupt) == (len(twins) == 1)
+        feed.fold.answer({"i": {"id": "m", "role": "tool", "content": "paid"}})
+        assert (feed.fold.waiting, feed.fold.end, feed.fold.messages[-1]["id"]) == ({}, None, "m")
+
+
+def test_a_result_that_the_client_gave_is_not_shown_to_it() -> None:
+    feed = Feed().begin()
+    feed(turn(asked("c1"), asked("c2")))
+    first, second = (one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START"))
+    feed.fold.answer({first: {"id": "m", "role": "tool", "toolCallId": first, "content": "seen"}})
+    feed(result_of("c1"), result_of("c2", error="Denied"), result_of("unknown"))
+    [result] = only(feed.wires, "TOOL_CALL_RESULT")
+    assert (result["toolCallId"], result["metadata"]) == (second, {"error": "Denied"})
+    assert [one["id"] for one in feed.fold.messages if one["role"] == "tool"] == ["m", f"result_{second}"]
+
+
+def test_a_part_of_a_run_counts_what_was_used_since_its_pause() -> None:
+    feed = Feed().begin()
+    feed.fold.begin_part()
+    feed(RunFinished("approval_needed", (), Usage(prompt_tokens=3)))
+    feed.fold.begin_part()
+    feed.fold.answer({})
+    assert feed.end()[-1]["type"] == "RUN_ERROR", "it has no end until it ends again"
+    feed(RunFinished("finished", (), Usage(prompt_tokens=5)))
+    assert feed.end()[-1]["usage"] == [{"inputTokens": 2, "totalTokens": 2}]
+
+
+def test_calls_that_no_delta_showed_follow_those_that_were_shown_and_all_end() -> None:
+    feed = Feed().begin()
+    feed(FunctionCallDelta(0, "c0", "look", "{}"), FunctionCallDelta(1, "c1", "look", "{}"))
+    feed(turn(*(asked(f"c{number}") for number in range(3))))
+    begun = [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_START")]
+    assert [one["toolCallId"] for one in only(feed.wires, "TOOL_CALL_END")] == begun
+    assert len(begun) == 3
+    # A call that the agent makes without its model is shown when it starts.
+    feed(ToolStarted(0, "own", FunctionCall("look", '{"a": 1}')))
+    assert [one["type"] for one in feed.wires[-3:]] == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
+    [result] = only(feed(result_of("own")), "TOOL_CALL_RESULT")
+    assert result["toolCallId"] == feed.wires[-2]["toolCallId"]

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitResult, ResourceLink, TextContent
+from mcp_types import CallToolResult, ElicitResult, ResourceLink, TextContent
 
 from jackfield import FnCallAgent, ToolContext, tool
 from jackfield.errors import RateLimitedError
@@ -351,6 +351,27 @@ def test_a_person_takes_turns_in_a_group_until_declining_one(mode: Any) -> None:
     assert texts_in(declined)[-1] == texts_in(unasked)[-1] == "The run ended early: cancelled."
     assert "this client cannot ask" in texts_in(unasked)[-2]
     assert [result.is_error for result in (one_turn, declined, unasked)] == [True] * 3
+
+
+@pytest.mark.parametrize("only_others", [False, True])
+def test_answers_to_questions_that_were_not_asked_are_ignored(served: ServedFace, only_others: bool) -> None:
+    paid.clear()
+
+    async def work(client: Client) -> Any:
+        asked: Any = await client.session.call_tool("helper", {"message": "pay"}, allow_input_required=True)
+        reply = ElicitResult(action="accept", content={"allow": True})
+        keys = ["other", "approval:other", *([] if only_others else asked.input_requests)]
+        return await client.session.call_tool(
+            "helper",
+            {"message": "pay"},
+            input_responses=dict.fromkeys(keys, reply),
+            request_state=asked.request_state,
+            allow_input_required=True,
+        )
+
+    result = talk(Client(f"{served.url}/mcp", elicitation_callback=Person().elicit), work)
+    assert paid == ([] if only_others else [3])
+    assert isinstance(result, CallToolResult) != only_others
 
 
 def test_of_two_answers_the_first_counts(served: ServedFace) -> None:

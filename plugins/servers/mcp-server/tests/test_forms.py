@@ -18,7 +18,8 @@ from mcp_types import (
     ElicitResult,
 )
 
-from jackfield.errors import RateLimitedError
+from jackfield import FnCallAgent, tool
+from jackfield.errors import ConfigError, RateLimitedError
 from jackfield.events import (
     HandedOff,
     PluginEvent,
@@ -34,11 +35,14 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.results import Source
 from jackfield.servers import Refusal, RequestRefusedError
+from jackfield.testing import ScriptedModel
 from jackfield_mcp_server.errors import BUSY, error_data, errors_of_protocol
+from jackfield_mcp_server.face import McpServer
 from jackfield_mcp_server.progress import Progress
 from jackfield_mcp_server.questions import read_answers, requests_of
 from jackfield_mcp_server.results import refused_arguments, result_of, result_of_call
-from jackfield_serving import RunInfo, WaitingCall
+from jackfield_mcp_server.tools import _read_state
+from jackfield_serving import RunInfo, Serving, WaitingCall
 
 PIXEL = "data:image/png;base64,iVBO"
 SOUND = "data:audio/wav;base64,UklG"
@@ -275,3 +279,45 @@ def test_only_an_accepted_form_allows_anything(
 ) -> None:
     answers = read_answers({f"{kind}:c:1": ElicitResult(action=action, content=content)})
     assert answers == ({} if expected is None else {"c:1": expected})
+
+
+# --- names and states ---
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def agent(*tools: Any) -> Any:
+    return FnCallAgent(list(tools), ScriptedModel([]))
+
+
+@pytest.mark.parametrize(
+    ("names", "tools", "reason"),
+    [
+        (["a b"], False, "'a b' cannot be the name of a tool of MCP"),
+        (["x" * 129], False, "cannot be the name of a tool of MCP"),
+        (["look"], True, "an agent and a tool have the name 'look'"),
+        (["a", "a__look"], True, "an agent and a tool have the name 'a__look'"),
+        (["x" * 128, "a.b_c-D"], False, ""),
+        (["a__look"], True, ""),
+    ],
+    ids=["a space", "long", "its own tool", "another's tool", "valid", "one agent has plain names"],
+)
+def test_names_of_agents_are_names_of_tools_and_each_names_one(names: list[str], tools: bool, reason: str) -> None:
+    serving = Serving({name: agent(look) for name in names})
+    face = McpServer({"tools": tools})
+    if not reason:
+        face.app(serving)
+        return
+    with pytest.raises(ConfigError, match=reason):
+        face.app(serving)
+
+
+@pytest.mark.parametrize("state", ["", "r", "r.", ".7", "r.x", "r.-1", f"r.{'1' * 21}"])
+def test_a_state_of_another_server_is_refused(state: str) -> None:
+    with pytest.raises(MCPError, match="requestState is not one of this server"):
+        _read_state(state)
+    assert _read_state("conv.r.7") == ("conv.r", 7)

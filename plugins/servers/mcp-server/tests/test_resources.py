@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx2
 import pytest
@@ -15,14 +18,20 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import EmbeddedResource, ResourceLink, TextContent
+from starlette.requests import Request
 
 from jackfield import FnCallAgent, create_agent, tool
-from jackfield.agents import Agent
-from jackfield.events import ModelEvent
-from jackfield.messages import ContentItem
+from jackfield.agents import Agent, Event, Run
+from jackfield.citations import CITATIONS, Citation
+from jackfield.events import ModelEvent, PluginEvent, RunFinished
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.request import ChatRequest
+from jackfield.servers import OWNER
 from jackfield.testing import ScriptedModel, answer
+from jackfield_mcp_server.resources import AgentResources
+from jackfield_records.entries import entry_of
 from jackfield_serve import Tokens, serving_app
+from jackfield_serving import MemoryStore, Numbered, Serving
 from jackfield_testkit.faces import ServedFace
 
 ADA, BOB = "ada-0123456789abcdef", "bob-0123456789abcdef"
@@ -207,6 +216,151 @@ def test_lists_have_pages(serve: Serve, folder: Path) -> None:
 
     uris = talk(serve(documents=True).url, work)
     assert len(uris) == len(set(uris)) == 151 + 153
+
+
+class Counted(Serving):
+    """A service that counts how often a record is read."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.reads = 0
+
+    def attach(self, *arguments: Any, **options: Any) -> AsyncIterator[Numbered]:
+        self.reads += 1
+        return super().attach(*arguments, **options)
+
+
+def cited(number: int) -> PluginEvent:
+    citation = Citation(mark="1", location=f"page-{number}.md", passage=f"Passage {number}.")
+    return PluginEvent("test.citations", {CITATIONS: [citation.to_dict()]})
+
+
+async def continue_elsewhere(store: MemoryStore, run_id: str) -> None:
+    """Cite one more page in a run, as another process does."""
+    hold = await store.hold(run_id)
+    await store.append(run_id, hold, [entry_of(cited(9), whole=True)])
+    end = RunFinished("finished", (), Usage())
+    await store.append(run_id, hold, [entry_of(end, whole=True)], state="finished")
+
+
+class Citing(Agent):
+    """Cites one more page in each of its runs."""
+
+    resumable = True
+    runs_begun = 0
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        self.runs_begun += 1
+        yield cited(self.runs_begun)
+        yield RunFinished("finished", (Message("assistant", "Done."),), Usage())
+
+
+@pytest.fixture
+def listing() -> Callable[..., Any]:
+    """A function that calls another one with a counted service, its store, a function that asks, and one that lists.
+
+    Questions go to another process.
+    """
+
+    def run(work: Callable[..., Awaitable[None]]) -> None:
+        async def main() -> None:
+            store = MemoryStore()
+            agents = {"a": Citing(name="a")}
+            async with (
+                asyncio.timeout(LIMIT_S),
+                Serving(agents, store=store) as asked,
+                Counted(agents, store=store, poll_s=0.0) as serving,
+            ):
+                resources = AgentResources(serving, has_documents=False)
+
+                async def ask(owner: str = "") -> str:
+                    run_id = await asked.start("a", "Go.", owner=owner)
+                    async for _ in asked.attach(run_id, owner=owner):
+                        pass
+                    return run_id
+
+                async def names(owner: str = "") -> tuple[list[str], int]:
+                    before = serving.reads
+                    scope = {"type": "http", OWNER: owner}
+                    context: Any = SimpleNamespace(request=Request(scope))
+                    listed = (await resources.list_resources(context, None)).resources
+                    return [one.name for one in listed], serving.reads - before
+
+                await work(serving, store, ask, names)
+
+        asyncio.run(main())
+
+    return run
+
+
+def test_a_list_of_sources_reads_a_record_once_until_it_gets_longer(listing: Callable[..., Any]) -> None:
+    async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
+        first = await ask()
+        assert [await names(), await names()] == [(["page-1.md"], 1), (["page-1.md"], 0)]
+        await ask()
+        assert await names() == (["page-2.md", "page-1.md"], 1), "only the new one"
+        await continue_elsewhere(store, first)
+        assert await names() == (["page-2.md", "page-1.md", "page-9.md"], 1), "another process continued it"
+        await serving.delete(first)
+        assert await names() == (["page-2.md"], 0)
+
+    listing(work)
+
+
+def test_a_list_that_lacks_the_end_of_a_record_is_not_kept(listing: Callable[..., Any]) -> None:
+    """A service has the events of its own latest runs, also after another process has continued one of them."""
+
+    async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
+        run_id = await serving.start("a", "Go.")
+        async for _ in serving.attach(run_id):
+            pass
+        await continue_elsewhere(store, run_id)
+        assert (await names())[1] == (await names())[1] == 1
+
+    listing(work)
+
+
+def test_a_run_that_takes_the_id_of_a_deleted_one_has_its_own_sources(listing: Callable[..., Any]) -> None:
+    async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
+        first = await ask()
+        assert await names() == (["page-1.md"], 1)
+        kept = store._kept[first]
+        kept.run = replace(kept.run, began=kept.run.began + 1)
+        kept.entries[1] = entry_of(cited(5), whole=True)
+        assert await names() == (["page-5.md"], 1)
+
+    listing(work)
+
+
+def test_sources_that_are_kept_are_those_of_their_owner_and_have_a_limit(
+    listing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jackfield_mcp_server.resources._MOST_KEPT", 2)
+
+    async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
+        for owner in ("ada", "bob"):
+            await ask(owner)
+        assert [await names(owner) for owner in ("ada", "bob", "ada", "eve")] == [
+            (["page-1.md"], 1),
+            (["page-2.md"], 1),
+            (["page-1.md"], 0),
+            ([], 0),
+        ]
+        await ask("cy")
+        assert [(await names(owner))[1] for owner in ("cy", "ada", "bob")] == [1, 0, 1], "bob's were used before ada's"
+
+    listing(work)
+
+
+def test_a_list_does_not_wait_for_a_run_that_goes_on_meanwhile(listing: Callable[..., Any]) -> None:
+    async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
+        first = await ask()
+        runs = await serving.runs()
+        await store.append(first, await store.hold(first), [entry_of(cited(9), whole=True)])
+        serving.runs = AsyncMock(return_value=runs)  # type: ignore[method-assign]
+        assert await names() == (["page-1.md"], 1)
+
+    listing(work)
 
 
 def test_files_of_a_tool_are_embedded_with_their_names(serve: Serve) -> None:

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from jackfield.request import ChatRequest, ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolResult
 from jackfield_serve import serving_app
-from jackfield_testkit.faces import ServedFace
+from jackfield_testkit.faces import HttpRequest, ServedFace
 
 COMPLETION: TypeAdapter[Any] = TypeAdapter(ChatCompletion)
 CHUNK: TypeAdapter[Any] = TypeAdapter(ChatCompletionChunk)
@@ -49,9 +50,10 @@ def look_up(context: ToolContext) -> ToolResult:
 class Patient(ScriptedModel):
     """Sends a word and then waits until it is cancelled."""
 
-    cancelled = threading.Event()
+    asked, cancelled = threading.Event(), threading.Event()
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        self.asked.set()
         yield TextDelta("one moment")
         try:
             await asyncio.sleep(60)
@@ -147,6 +149,14 @@ def test_the_stream_adds_up_to_the_whole_answer(served: ServedFace, text: str) -
     assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
 
+def test_an_answer_and_all_of_its_chunks_show_when_it_was_made(served: ServedFace) -> None:
+    before = int(time.time())
+    chunks = chunks_of(ask(served, "Hi", stream=True))
+    times = [ask(served, "Hi").json()["created"], *{chunk["created"] for chunk in chunks}]
+    assert len(times) == 2
+    assert {*times} <= {*range(before, int(time.time()) + 1)}
+
+
 def test_a_run_that_stops_at_its_limit_is_cut_off(served: ServedFace) -> None:
     reply = ask(served, "book", model="limited").json()
     assert reply["choices"][0]["finish_reason"] == "length"
@@ -237,14 +247,16 @@ def test_a_run_that_fails_is_an_error_without_secrets(served: ServedFace, model:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_ends_its_run_and_the_request_to_the_model(served: ServedFace, stream: bool) -> None:
+    Patient.asked.clear()
     Patient.cancelled.clear()
     body = {"model": "patient", "messages": [{"role": "user", "content": "Hi"}], "stream": stream}
     if stream:
         with HTTP.stream("POST", f"{served.url}/v1/chat/completions", json=body) as reply:
             next(reply.iter_bytes())
     else:
-        with pytest.raises(httpx.ReadTimeout):
-            HTTP.post(f"{served.url}/v1/chat/completions", json=body, timeout=0.5)
+        with served.connect() as connection:
+            connection.sendall(HttpRequest(path="/v1/chat/completions", body=json.dumps(body).encode()).encode())
+            assert Patient.asked.wait(30)
     assert Patient.cancelled.wait(30)
 
 

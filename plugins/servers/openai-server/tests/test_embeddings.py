@@ -13,7 +13,7 @@ import pytest
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError
 from jackfield.messages import Usage
-from jackfield.plugins import PluginHost, Settings
+from jackfield.plugins import PluginHost, Row, Settings
 from jackfield.retrieval import Embedded, Embedder, Purpose
 from jackfield.testing import ScriptedModel
 from jackfield_openai_server.face import OpenAIServer
@@ -37,7 +37,7 @@ class Lengths(Embedder):
 @pytest.fixture
 def face(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
     host = PluginHost(Settings())
-    monkeypatch.setattr(host, "find", lambda kind, name: (kind, name))
+    monkeypatch.setattr(host, "find", lambda kind, name: Row(kind, name, "", "acme", "1.0", 1, ""))
     monkeypatch.setattr(host, "make", lambda row, settings, base: Lengths())
     return OpenAIServer({"embedders": ["lengths", {"name": "lengths", "model": "other"}]}, host=host)
 
@@ -72,8 +72,9 @@ def test_texts_become_vectors_in_their_order(served: ServedFace) -> None:
 )  # fmt: skip
 def test_what_is_not_supported_is_refused(served: ServedFace, change: dict[str, Any], status: int) -> None:
     reply = httpx.post(f"{served.url}/v1/embeddings", json={"model": "lengths", "input": "a", **change})
-    assert reply.status_code == status
-    assert reply.json()["error"]["type"] == "invalid_request_error"
+    error = reply.json()["error"]
+    assert (reply.status_code, error["type"]) == (status, "invalid_request_error")
+    assert str(error["param"]).partition(".")[0] == ("None" if status == 404 else next(iter(change)))
 
 
 def test_as_many_texts_as_openai_takes_are_embedded_with_their_numbers(served: ServedFace) -> None:

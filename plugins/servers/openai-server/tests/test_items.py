@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,3 +79,33 @@ def test_a_long_text_is_put_together_once() -> None:
     (ended,) = [change for change in feed(fold, *end_of("", "piece " * 100)) if isinstance(change, Ended)]
     assert isinstance(ended.item, TextItem)
     assert ended.item.text == "piece " * 100
+
+
+def test_the_whole_of_an_answer_is_shown_at_the_end_only_if_no_turn_has_shown_it() -> None:
+    whole = (Message("assistant", "All of it."),)
+    end = RunFinished("finished", whole, Usage())
+    for before in ((), (TurnFinished(1, whole, Usage()),)):
+        changes = list(feed(ItemFold(), *before, end))
+        texts = [
+            change.item.text for change in changes if isinstance(change, Ended) and isinstance(change.item, TextItem)
+        ]
+        assert texts == ["All of it."]
+        assert isinstance(changes[-1], AnswerEnded)
+
+
+def test_nothing_follows_the_end_of_an_answer() -> None:
+    fold = ItemFold()
+    list(feed(fold, TextDelta("Hi"), *end_of("", "Hi")))
+    assert fold.is_over
+    assert list(feed(fold, TextDelta("more"), ReasoningDelta("Hm"), *end_of("", "more"))) == []
+    assert [item.text for item in fold.items if isinstance(item, TextItem)] == ["Hi"]
+
+
+@pytest.mark.parametrize(
+    ("thought", "text"), [("Hm, low.", ""), ("", "High."), ("Low.", "Hm")], ids=["a thought", "another text", "both"]
+)
+def test_a_turn_that_was_shown_in_other_words_is_left_as_it_was_shown(thought: str, text: str) -> None:
+    fold = ItemFold()
+    list(feed(fold, TextDelta("Hm"), *end_of(thought, text)))
+    assert not fold.is_broken
+    assert [(item.kind, item.text) for item in fold.items if isinstance(item, TextItem)] == [("message", "Hm")]

@@ -396,3 +396,48 @@ def test_an_error_has_the_type_that_clients_of_openai_act_on(
 ) -> None:
     refusal = RequestRefusedError("no", status=status, code=code).refusal
     assert error_object(refusal, "p") == {"message": "no", "type": kind, "param": "p", "code": outer_code}
+
+
+ECHOED: dict[str, Any] = {
+    "instructions": "Be brief.", "previous_response_id": "resp_1", "temperature": 0.5, "top_p": 0.5,
+    "presence_penalty": 1, "frequency_penalty": 1, "max_output_tokens": 5, "parallel_tool_calls": False,
+    "tools": [TOOL], "tool_choice": "none", "reasoning": {"effort": "low"}, "metadata": {"a": "b"},
+    "truncation": "disabled", "user": "ada", "safety_identifier": "bob", "prompt_cache_key": "k", "background": True,
+    "store": True, "text": {"format": {"type": "text"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(ECHOED))
+def test_a_response_repeats_each_parameter_of_its_request(name: str) -> None:
+    assert response(**{name: ECHOED[name]}).echo == {name: ECHOED[name]}
+    assert response(stream=True, include=None).echo == {}
+    for conversation in ("conv_1", {"id": "conv_1"}):
+        question = response(conversation=conversation)
+        assert (question.echo, question.conversation) == ({"conversation": "conv_1"}, "conv_1")
+
+
+MISSING = [
+    (response, {"conversation": {}}, "conversation.id"),
+    (response, {"input": [{"type": "function_call", "call_id": "c", "name": "n"}]}, "input.0.function_call.arguments"),
+    (response, {"input": [{"type": "function_call_output", "call_id": "c"}]}, "input.0.function_call_output.output"),
+    (
+        chat,
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n"}}]}]},
+        "messages.0.assistant.tool_calls.0.function.arguments",
+    ),
+    (chat, {"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool.tool_call_id"),
+]
+
+
+@pytest.mark.parametrize(("read", "change", "param"), MISSING, ids=[one[2] for one in MISSING])
+def test_a_part_that_is_missing_is_named(read: Read, change: dict[str, Any], param: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        read(**change)
+    assert (caught.value.code, caught.value.param) == ("missing_required_parameter", param)
+
+
+def test_the_output_of_a_call_may_come_in_parts() -> None:
+    parts = [{"type": "input_text", "text": "low"}, {"type": "input_text", "text": "water"}]
+    question = response(input=[{"type": "function_call_output", "call_id": "c.r", "output": parts}])
+    assert question.messages == [result("low\nwater", "tool", "c.r")]
+    assert (question.answers, question.has_others) == ({"c.r": "low\nwater"}, False)

@@ -7,7 +7,10 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import openai
@@ -28,8 +31,8 @@ from jackfield.tools import ToolResult
 from jackfield_openai_server.items import AnswerEnded, Change, ItemFold
 from jackfield_openai_server.response_object import ResponseHead
 from jackfield_openai_server.response_stream import ResponseStream
-from jackfield_serve import Tokens, serving_app
-from jackfield_serving import ServingLimits
+from jackfield_serve import ServingApp, Tokens, serving_app
+from jackfield_serving import ServingLimits, memory
 from jackfield_testkit.faces import ServedFace
 
 OPENAI_RESPONSE: TypeAdapter[Any] = TypeAdapter(Response)
@@ -470,6 +473,53 @@ def test_results_for_two_runs_at_once_continue_none(served: ServedFace) -> None:
     assert done["id"].startswith(first["id"])  # both still wait
 
 
+def test_a_response_shows_when_its_run_began_however_late_it_is_read(served: ServedFace) -> None:
+    before = int(time.time())
+    events = stream(served, background=True, input="Hi")
+    heads = [event["response"] for event in events if "response" in event]
+    assert len(heads) == 3
+    assert {head["created_at"] for head in heads} <= {*range(before, int(time.time()) + 1)}
+    assert len({head["created_at"] for head in heads}) == 1
+    run_id = heads[0]["id"].removeprefix("resp_")
+    kept = cast(ServingApp, served.app).serving._store.inner._kept[run_id]  # type: ignore[attr-defined]
+    kept.run = replace(kept.run, began=1_600_000_000.9)
+    url = f"{served.url}/v1/responses/{heads[0]['id']}"
+    again = [event["response"] for event in events_of(HTTP.get(f"{url}?stream=true")) if "response" in event]
+    assert {head["created_at"] for head in [*again, HTTP.get(url).json()]} == {1_600_000_000}
+    compact = {"model": "helper", "previous_response_id": heads[0]["id"]}
+    compacted = HTTP.post(f"{served.url}/v1/responses/compact", json=compact).json()
+    assert before <= compacted["created_at"] <= int(time.time())
+
+
+def test_a_response_shows_when_its_run_ended_and_no_time_for_a_pause(
+    served: ServedFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = count(1_600_000_000, 100)
+    monkeypatch.setattr(memory, "time", SimpleNamespace(time=lambda: next(times)))
+    whole = ask(served, input="Hi")
+    assert (whole["created_at"], whole["completed_at"]) == (1_600_000_000, 1_600_000_100)
+    streamed = stream(served, input="Hi")[-1]["response"]
+    assert streamed["completed_at"] == streamed["created_at"] + 100
+    for one in (whole, streamed):
+        assert HTTP.get(f"{served.url}/v1/responses/{one['id']}").json() == one
+    paused = ask(served, input="weather", tools=[WEATHER])
+    done = ask(served, input=results_of(paused, "rain"), previous_response_id=paused["id"], tools=[WEATHER])
+    assert done["completed_at"] > done["created_at"] + 100
+    assert paused["completed_at"] is None
+    assert HTTP.get(f"{served.url}/v1/responses/{paused['id']}").json() == paused
+
+
+def test_a_conversation_with_half_a_character_is_shown(served: ServedFace, client: openai.OpenAI) -> None:
+    conversation = client.conversations.create().id
+    question = json.dumps({"model": "helper", "input": "half \ud83d", "conversation": conversation})
+    reply = HTTP.post(f"{served.url}/v1/responses", content=question, headers={"content-type": "application/json"})
+    assert reply.status_code == 200
+    items = f"{served.url}/v1/conversations/{conversation}/items"
+    first, _ = HTTP.get(items, params={"order": "asc"}).json()["data"]
+    assert first["content"][0]["text"] == "half \ud83d"
+    assert HTTP.get(f"{items}/{first['id']}").json() == first
+
+
 def test_a_conversation_shows_when_it_was_made_and_no_instructions(client: openai.OpenAI) -> None:
     before = int(time.time())
     conversation = client.conversations.create(items=[], metadata={})
@@ -641,6 +691,22 @@ def test_what_is_not_supported_is_refused_by_its_name(
     error = reply.json()["error"]
     assert error["type"] == "invalid_request_error"
     assert param is None or error["param"] == param
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ("starting_after=1", "starting_after"),
+        ("stream=true&starting_after=x", "starting_after"),
+        ("stream=true&starting_after=-2", "starting_after"),
+        (f"stream=true&starting_after={'1' * 19}", "starting_after"),
+        ("include=x", "include"),
+    ],
+)
+def test_a_response_is_shown_by_known_parameters_only(served: ServedFace, query: str, param: str) -> None:
+    identity = ask(served, input="Hi")["id"]
+    reply = HTTP.get(f"{served.url}/v1/responses/{identity}?{query}")
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=x", "order=up", "after=none", "foo=1"])

@@ -106,6 +106,8 @@ def test_a_conversation_is_compacted_and_continued(served: ServedFace) -> None:
     CompactResource.model_validate(compacted, strict=True)
     assert compacted["usage"]["input_tokens"] > 0
     (item,) = compacted["output"]
+    assert (compacted["id"].partition("_")[0], item["id"].partition("_")[0]) == ("resp", "cmp")
+    assert compacted["id"].partition("_")[2] == item["id"].partition("_")[2]
     again = httpx.post(url, json={"model": "helper", "input": [item, {"role": "user", "content": "Go on"}]}).json()
     assert again["output"][-1]["content"][0]["text"].endswith("Go on")
     listed = httpx.get(f"{url}/{again['id']}/input_items").json()["data"]

@@ -198,10 +198,33 @@ def test_files_are_pasted_and_dropped(
     )
     person.wait_for("#files li >> nth=1")
     assert [text.removesuffix("×") for text in person.texts("#files li")] == ["a <b>tide</b>.txt", "b.png"]
-    person.page.click("#files li button >> nth=1")
+    person.page.press("#files li button >> nth=1", "Enter")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert person.page.evaluate(focused) == "Delete: a <b>tide</b>.txt", "the next one that can be removed"
     person.ask("Read it")
     person.wait_for("text=Low at six.")
     assert person.texts(".question .chip") == ["a <b>tide</b>.txt"]
+
+
+def test_a_text_that_is_typed_while_a_question_is_sent_stays(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    person, held = tab(serve(pilot(saying("pilot")))), list[Any]()
+    person.page.route("**/api/runs", lambda route: held.append(route))  # noqa: PLW0108 - it must take attributes
+    person.ask("one")
+    while not held:
+        person.page.wait_for_timeout(20)
+    person.page.fill("#question", "typed meanwhile")
+    held[0].continue_()
+    person.wait_for("text=heard: one")
+    person.wait_until_answered()
+    assert person.page.input_value("#question") == "typed meanwhile"
+    person.page.click("#new")
+    person.wait_for("#log .empty")
+    assert person.page.input_value("#question") == ""
+    person.page.click("#conversations a")
+    person.wait_for("text=heard: one")
+    assert person.page.input_value("#question") == "typed meanwhile"
 
 
 def test_each_conversation_keeps_its_draft(
@@ -217,8 +240,10 @@ def test_each_conversation_keeps_its_draft(
     assert person.page.input_value("#question") == ""
     person.page.fill("#question", "for the second")
     person.page.reload()
-    person.wait_for("#log .empty")
-    assert person.page.input_value("#question") == "for the second"
+    # The page shows that it is empty before it has the list of conversations, and the draft once it has.
+    draft = person.page.locator("#question")
+    while draft.input_value() != "for the second":
+        person.page.wait_for_timeout(20)
     person.page.click("#conversations a")
     person.wait_for("text=heard: one")
     assert person.page.input_value("#question") == "for the first"

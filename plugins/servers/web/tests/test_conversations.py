@@ -69,6 +69,33 @@ def test_a_conversation_is_found_by_its_whole_text_and_renamed(
     assert "Never" not in person.page.inner_text("#conversations")
 
 
+def test_the_list_keeps_the_focus_and_what_is_pressed_when_it_is_loaded(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    url = serve(pilot(echo))
+    person = tab(url)
+    for text in ("one", "two", "three"):
+        person.page.click("#new")
+        ask(person, text)
+    person.wait_for("[aria-label='Delete: three']")
+    person.page.focus("[aria-label='Delete: two']")
+    person.page.evaluate("window.pressed = document.querySelector(\"[aria-label='Delete: one']\")")
+    two = next(one["id"] for one in call(f"{url}/api/conversations")[1]["conversations"] if one["title"] == "two")
+    assert call(f"{url}/api/conversations/{two}", "PATCH", {"title": "both"})[0] == 204
+    person.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    person.wait_for("#conversations >> text=both")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert person.page.evaluate(focused) == "Delete: both"
+    assert person.page.evaluate("pressed.isConnected"), "a click that has begun on it would be lost"
+    person.page.keyboard.press("Enter")
+    assert person.page.evaluate(focused) == "Delete: one", "the next one"
+    person.page.keyboard.press("Enter")
+    assert person.page.evaluate(focused) == "Delete: three", "the last one that is left"
+    person.page.fill("#find", "zebra")
+    person.page.fill("#find", "")
+    assert person.texts("#conversations .title") == ["three"]
+
+
 def test_an_exported_conversation_is_imported_and_continued(
     serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -115,6 +142,21 @@ def test_an_exported_conversation_is_imported_and_continued(
     other.wait_for(".run:nth-child(3) >> text=/ two")
     other.wait_until_answered()
     assert "Look / two" in other.texts(".answer")[-1], "the model has the conversation"
+
+
+def test_a_conversation_with_half_a_character_is_shown(serve: Callable[..., str], pilot: Callable[..., Any]) -> None:
+    async def write(_: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("half \ud83d")
+        yield ModelFinished("stop")
+
+    url = serve(pilot(write))
+    status, made = call(f"{url}/api/runs", "POST", {"agent": "pilot", "text": "Hi", "conversation": "c1"})
+    assert status == 201, made
+    with urllib.request.urlopen(f"{url}/api/runs/{made['run']}/events") as events:
+        assert b"half \\ud83d" in events.read()
+    for place in ("conversations/c1", f"runs/{made['run']}/record"):
+        status, shown = call(f"{url}/api/{place}")
+        assert (status, "half \ud83d" in json.dumps(shown, ensure_ascii=False)) == (200, True)
 
 
 RUN = {"id": "r1", "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]}

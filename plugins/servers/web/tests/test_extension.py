@@ -57,7 +57,7 @@ def site() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Yield a browser with the extension."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
@@ -79,6 +79,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         context.set_default_timeout(WAIT_MS)
         yield context
         context.close()
+
+
+@pytest.fixture
+def browser(extended: Any) -> Any:
+    """Return the browser, without what another test has set up."""
+    for page in extended.pages[1:]:
+        page.close()
+    options = extended.new_page()
+    options.goto(f"chrome-extension://{ID}/options.html")
+    options.evaluate("chrome.storage.local.clear()")
+    options.close()
+    return extended
 
 
 async def read(request: ChatRequest) -> AsyncIterator[ModelEvent]:

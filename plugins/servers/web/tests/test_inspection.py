@@ -6,6 +6,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
 from pathlib import Path
@@ -170,10 +171,13 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
         Citation(mark="3", location="tides.pdf", **{**cited, "passage": "Not in the file."}),  # type: ignore[arg-type]
         Citation(mark="4", location="scan.pdf", **{**cited, "page": 1}),  # type: ignore[arg-type]
         Citation(mark="5", location="brought along.pdf", **cited),  # type: ignore[arg-type]
+        Citation(mark="6", location="all.zip", part="a/tides.pdf", **cited),  # type: ignore[arg-type]
     ]
+    with zipfile.ZipFile(tmp_path / "docs" / "all.zip", "w") as archive:
+        archive.write(tmp_path / "docs" / "tides.pdf", "a/tides.pdf")
 
     async def write(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        yield TextDelta("At noon [1], [2], [3], [4], [5].")
+        yield TextDelta("At noon [1], [2], [3], [4], [5], [6].")
         yield ModelFinished("stop")
 
     agent = Citing([], Written(write), name="pilot")
@@ -214,6 +218,10 @@ def test_a_citation_of_a_pdf_opens_the_page_as_an_image_with_the_passage_highlig
     person.page.click(".answer button.mark >> nth=4")
     person.wait_for("#source .page rect")
     assert person.page.get_attribute("#source img", "alt") == "brought along.pdf · page 2"
+    person.page.click(".answer button.mark >> nth=5")
+    person.wait_for("#source .page img[alt*=zip]")
+    person.wait_for("#source .page rect")
+    assert person.page.get_attribute("#source img", "alt") == "all.zip › a/tides.pdf · page 2"
     path = next(one for one in asked if "/citations/" in one)
     other_event, other_run = re.sub(r"/citations/\d+/", "/citations/0/", path), re.sub(r"/runs/\w+/", "/runs/x/", path)
     for wrong in (path[:-1] + "9", other_event, other_run):

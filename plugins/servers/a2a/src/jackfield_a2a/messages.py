@@ -17,7 +17,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.servers import RequestRefusedError
 from jackfield.tools import Denial
 from jackfield_a2a.rpc import Wire, invalid_params
-from jackfield_serving import INPUT, RunInfo, is_public_url
+from jackfield_serving import INPUT, RunInfo, is_public_url, public_address
 
 NOTE = "a2a"
 """The key in `extra` of a message under which its id in A2A stands."""
@@ -156,11 +156,11 @@ def show_part(item: ContentItem) -> Wire:
     """Return one item of a content as a part."""
     if item.text is not None:
         return {"text": item.text}
-    address = item.value if isinstance(item.value, str) else ""
+    address = public_address(item)
     if content := split_data_uri(address):
         media_type, data, name = content
         return {"raw": data, "mediaType": media_type, **({"filename": name} if name else {})}
-    return {"url": address} if is_public_url(address) else {"text": f"[{item.type}]"}
+    return {"url": address} if address else {"text": f"[{item.type}]"}
 
 
 def _read_part(part: Part, param: str) -> ContentItem:

@@ -77,7 +77,13 @@ def read_params(request: RpcRequest, message: Params) -> Params:
         details = (error.data or {}).get("errors") or [{"field": "params", "message": error.message}]
         reasons = "; ".join(f"{one['field']}: {one['message']}" for one in details)
         raise invalid_params(reasons) from None
-    except (ProtobufError, ValueError, TypeError, AttributeError) as error:
+    except (
+        ProtobufError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        SystemError,
+    ) as error:  # the last for half a character
         raise invalid_params(f"params are not valid: {str(error)[:300]}") from None
     if getattr(message, "tenant", ""):
         raise invalid_params("tenant is not supported: each agent has an address of its own")

@@ -50,6 +50,7 @@ from jackfield_acp_server.workplace import Workplace
 from jackfield_serving import INPUT, QUESTION, NotWaitingError, RunInfo, Serving, SessionBusyError, WaitingCall
 
 _MOST_RUNS = 1000
+_MOST_SESSIONS = 1000
 _ALLOW, _ALWAYS, _REJECT = "allow", "always", "reject"
 _STOP_REASONS: dict[str, StopReason] = {
     "cancelled": "cancelled",
@@ -74,6 +75,7 @@ class _Session:
         allowed: The tools that the person always allows in it.
         cancelled: The editor has cancelled the prompt.
         workplace: The files and the terminal of the editor.
+        connected: Ends the connection of its runs to the workplace.
         updates: The updates of the run that is shown; None if there is none.
     """
 
@@ -85,6 +87,7 @@ class _Session:
     allowed: set[str] = field(default_factory=set)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     workplace: Workplace | None = None
+    connected: ExitStack = field(default_factory=ExitStack)
     updates: Updates | None = None
 
 
@@ -100,7 +103,6 @@ class EditorAgent:
         self._sessions: dict[str, _Session] = {}
         self._editor: Client
         self._abilities: ClientCapabilities | None = None
-        self._connected = ExitStack()
 
     def on_connect(self, conn: Client) -> None:
         """Take the connection to the editor."""
@@ -108,7 +110,8 @@ class EditorAgent:
 
     def close(self) -> None:
         """Let no further run work in the editor."""
-        self._connected.close()
+        for session in [*self._sessions.values()]:
+            self._forget(session)
 
     async def initialize(
         self,
@@ -181,6 +184,10 @@ class EditorAgent:
         return SetSessionModeResponse()
 
     def _open(self, session_id: str, agent: str) -> _Session:
+        if len(self._sessions) >= _MOST_SESSIONS:
+            idle = next((one for one in self._sessions.values() if not one.running), None)
+            if idle is not None:  # the one that was used least recently
+                self._forget(idle)
         session = self._sessions[session_id] = _Session(session_id, agent)
 
         async def show_terminal(key: tuple[str, str], terminal_id: str) -> None:
@@ -190,13 +197,18 @@ class EditorAgent:
                     await self._send(session, update)
 
         session.workplace = Workplace(self._editor, session_id, self._abilities, show_terminal)
-        self._connected.enter_context(self._serving.connect_editor(session.workplace, session=session_id))
+        session.connected.enter_context(self._serving.connect_editor(session.workplace, session=session_id))
         return session
+
+    def _forget(self, session: _Session) -> None:
+        self._sessions.pop(session.session_id, None)
+        session.connected.close()
 
     def _session(self, session_id: str) -> _Session:
         if session_id not in self._sessions:
             raise RequestError(INVALID_PARAMS, f"no session {session_id!r} is open: begin or load one")
-        return self._sessions[session_id]
+        session = self._sessions[session_id] = self._sessions.pop(session_id)  # the last one now
+        return session
 
     def _modes(self, session: _Session) -> SessionModeState | None:
         agents = self._serving.agents
@@ -233,7 +245,7 @@ class EditorAgent:
                 await asyncio.shield(self._cancel(session.running))
                 raise
             finally:
-                session.running = ""
+                session.running, session.updates = "", None  # they have the texts of files
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt that is being answered."""

@@ -19,7 +19,7 @@ from ag_ui.core import (
 from jackfield.media import split_data_uri, write_data_uri
 from jackfield.messages import ContentItem, FunctionCall, Message
 from jackfield.servers import RequestRefusedError
-from jackfield_serving import is_public_url
+from jackfield_serving import is_public_url, markdown_of, public_address
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -130,13 +130,8 @@ def show_content(message: Message) -> str | list[Wire]:
 
 
 def text_of(message: Message) -> str:
-    """Return the content of an answer as text; media are images of Markdown."""
+    """Return the content of an answer as text; media are images of Markdown, because AG-UI has only texts there."""
     return "".join(markdown_of(item) if item.text is None else item.text for item in message.items)
-
-
-def markdown_of(item: ContentItem) -> str:
-    """Return a medium as an image of Markdown: messages of agents are texts in AG-UI."""
-    return f"![{item.type}]({item.value})"
 
 
 def reasoning_of(message: Message) -> str:
@@ -209,13 +204,13 @@ def _read_part(part: Any, param: str) -> ContentItem:
 def _show_part(item: ContentItem) -> Wire:
     if item.text is not None:
         return {"type": "text", "text": item.text}
-    address = item.value if isinstance(item.value, str) else ""
+    address = public_address(item)
     metadata = {}
     if content := split_data_uri(address):
         media_type, data, name = content
         source = {"type": "data", "value": data, "mimeType": media_type}
         metadata = {"metadata": {"filename": name}} if name else {}
-    elif is_public_url(address):
+    elif address:
         source = {"type": "url", "value": address}
     else:  # a path of the server
         return {"type": "text", "text": f"[{item.type}]"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from jackfield.errors import RunNotFoundError
 from jackfield.servers import RequestRefusedError, owner_of, read_object, refusal_of, write_json
@@ -92,7 +92,7 @@ class Runs:
         if info is None:
             raise _no_thread(thread)
         await self._serving.cancel(info.run_id, owner=owner)
-        return JSONResponse({"threadId": thread})
+        return Response(write_json({"threadId": thread}), media_type="application/json")
 
     # --- the beginning of a run ---
 
@@ -286,10 +286,7 @@ def _results_for(fold: EventFold, question: Question) -> tuple[dict[str, Wire], 
     """Return the results that a run waits for, as messages by the ids of its calls here, and as answers to the run."""
     messages: dict[str, Wire] = {}
     answers: dict[str, str] = {}
-    known = {message["id"] for message in fold.messages}
     for identity, result in question.results.items():
-        if result["id"] in known:
-            continue
         own, waiting = fold.find_waiting(identity) or ("", None)
         if waiting is not None and waiting.kind == "client_tool" and isinstance(result["content"], str):
             messages[own], answers[waiting.call_id] = result, _result_of(result)

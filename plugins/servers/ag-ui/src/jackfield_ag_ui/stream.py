@@ -32,7 +32,6 @@ from jackfield.servers import failure_of
 from jackfield_ag_ui.ending import Waiting, end_events, input_wanted, waiting_calls
 from jackfield_ag_ui.history import (
     Wire,
-    markdown_of,
     note_of,
     reasoning_of,
     show_call,
@@ -41,6 +40,7 @@ from jackfield_ag_ui.history import (
     show_messages,
     text_of,
 )
+from jackfield_serving import markdown_of
 
 STATE = "ag_ui_state"
 """The key in the metadata of a tool's result under which the new values of the state stand."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +37,13 @@ from jackfield.servers import owner_of
 from jackfield.streams import closing
 from jackfield.sync import in_worker
 from jackfield_mcp_server.errors import errors_of_protocol
-from jackfield_serving import Serving
+from jackfield_serving import RunSummary, Serving
 
 _Context = ServerRequestContext[Any, Any]
 _TEXT = "text/plain"
 _PAGE = 100
 _LATEST_RUNS = 20
+_MOST_KEPT = 50 * _LATEST_RUNS
 _MOST_DOCUMENTS = 1000
 _MAX_DOCUMENT_BYTES = 10_000_000
 _MAX_PASSAGE_CHARS = 200_000
@@ -60,9 +62,14 @@ _DOCUMENT_TEMPLATE = ResourceTemplate(
 
 
 class Passages:
-    """Collects the passages that the answers of a run cite, each once, in their order."""
+    """Collects the passages that the answers of a run cite, each once, in their order.
+
+    Attributes:
+        number: The number of the last event that was read from a record; 0 if none was.
+    """
 
     def __init__(self) -> None:
+        self.number = 0
         self._citations: dict[tuple[str, int | None, str], Citation] = {}
 
     def feed(self, event: RunEvent) -> None:
@@ -110,6 +117,7 @@ class AgentResources:
 
     def __init__(self, serving: Serving, *, has_documents: bool) -> None:
         self._serving, self._has_documents = serving, has_documents
+        self._sources: OrderedDict[tuple[str, float, int], list[Resource]] = OrderedDict()
 
     async def list_templates(
         self,
@@ -138,7 +146,7 @@ class AgentResources:
             owner = _owner_of(context)
             for run in await self._serving.runs(owner=owner, limit=_LATEST_RUNS):
                 if run.phase == "ended":
-                    resources += (await self._passages(run.run_id, owner)).resources(run.run_id)
+                    resources += await self._sources_of(run)
         first = int(cursor)
         following = str(first + _PAGE) if first + _PAGE < len(resources) else None
         return ListResourcesResult(resources=resources[first : first + _PAGE], next_cursor=following)
@@ -173,14 +181,31 @@ class AgentResources:
             return None
         if run.phase in ("queued", "running"):  # its events have no end yet
             return None
-        texts = (await self._passages(run_id, owner)).texts()
+        texts = (await self._passages(run)).texts()
         return texts[int(number) - 1] if 0 < int(number) <= len(texts) else None
 
-    async def _passages(self, run_id: str, owner: str) -> Passages:
+    async def _sources_of(self, run: RunSummary) -> list[Resource]:
+        """Return the sources of a run that has ended. Its record is read once, until it gets longer."""
+        key = (run.run_id, run.began, run.number)
+        if (kept := self._sources.get(key)) is not None:
+            self._sources.move_to_end(key)
+            return kept
+        passages = await self._passages(run)
+        resources = passages.resources(run.run_id)
+        if passages.number >= run.number:
+            self._sources[key] = resources
+            if len(self._sources) > _MOST_KEPT:
+                self._sources.popitem(last=False)
+        return resources
+
+    async def _passages(self, run: RunSummary) -> Passages:
         passages = Passages()
-        async with closing(self._serving.attach(run_id, owner=owner)) as events:
-            async for _, event in events:
+        async with closing(self._serving.attach(run.run_id, owner=run.owner)) as events:
+            async for number, event in events:
                 passages.feed(event)
+                passages.number = number
+                if number >= run.number:  # it may go on meanwhile
+                    break
         return passages
 
     async def _documents(self, agent: str) -> list[_Document]:

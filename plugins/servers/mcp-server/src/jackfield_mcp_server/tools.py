@@ -233,9 +233,15 @@ class AgentTools:
         """Answer what a run waits for. If another client was faster, its answers count; without answers, cancel it."""
         if not answers:
             await self._serving.cancel(call.run_id, owner=call.owner)
-        else:
-            with suppress(NotWaitingError):
-                await self._serving.answer(call.run_id, answers, owner=call.owner)
+            return
+        try:
+            await self._serving.answer(call.run_id, answers, owner=call.owner)
+        except NotWaitingError:  # servers ignore answers to questions that they have not asked
+            run = await self._serving.run(call.run_id, owner=call.owner)
+            wanted = {one.call_id: answers[one.call_id] for one in run.waiting if one.call_id in answers}
+            if wanted:
+                with suppress(NotWaitingError):
+                    await self._serving.answer(call.run_id, wanted, owner=call.owner)
 
     @asynccontextmanager
     async def _cancelling(self, call: _Call) -> AsyncIterator[None]:

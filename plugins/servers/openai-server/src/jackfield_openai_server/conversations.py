@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from jackfield.errors import RunBusyError
 from jackfield.messages import Message
-from jackfield.servers import RequestRefusedError, owner_of, read_object
+from jackfield.servers import RequestRefusedError, owner_of, read_object, write_json
 from jackfield_openai_server.errors import refuse_parameter
 from jackfield_openai_server.paging import page_of
 from jackfield_openai_server.response_object import input_item
@@ -74,14 +74,15 @@ class Conversations:
     async def items(self, request: Request) -> Response:
         """List the items of a conversation."""
         identity = self._read_id(request)
-        return JSONResponse(page_of(await self._items(identity, owner_of(request.scope)), request.query_params))
+        page = page_of(await self._items(identity, owner_of(request.scope)), request.query_params)
+        return Response(write_json(page), media_type="application/json")
 
     async def item(self, request: Request) -> Response:
         """Show an item of a conversation."""
         identity, name = self._read_id(request), request.path_params["item_id"]
         for item in await self._items(identity, owner_of(request.scope)):
             if item["id"] == name:
-                return JSONResponse(item)
+                return Response(write_json(item), media_type="application/json")
         raise RequestRefusedError("the conversation has no such item", status=404, code="not_found")
 
     async def last_run(self, identity: str, owner: str) -> RunInfo | None:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from jackfield.config import Config
 from jackfield.errors import ConfigError
 from jackfield.plugins import Plugins, default_host
-from jackfield.retrieval import Embedder
+from jackfield.retrieval import Embedder, make_embedder
 from jackfield.servers import ASGIApp, HttpServer, Refusal, ServingLike, write_json
 from jackfield_openai_server.chat import ChatCompletions
 from jackfield_openai_server.compaction import Compaction
@@ -100,7 +100,7 @@ def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, 
     if not isinstance(name, str):
         raise ConfigError("an entry of embedders needs a `name`, the name of an installed embedder")
     model = settings.get("model")
-    return model if isinstance(model, str) else name, host.make(host.find("embedder", name), settings, Embedder)
+    return model if isinstance(model, str) else name, make_embedder(name, settings, host=host)
 
 
 _Handler = Callable[[Request], Awaitable[Response | EventStream]]

@@ -26,6 +26,7 @@ from jackfield.events import (
 )
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.results import Source, sources_in
+from jackfield_serving import markdown_of
 
 TextKind = Literal["message", "reasoning"]
 
@@ -97,10 +98,12 @@ class AnswerEnded:
     Attributes:
         end: The last event of the run.
         finish_reason: The reason why the model's last answer ended; '' if it is not known.
+        ended: When the run ended, in seconds since 1970; None if that is not known, and for a run that waits.
     """
 
     end: RunFinished | RunFailed
     finish_reason: str
+    ended: float | None = None
 
     @property
     def usage(self) -> Usage:
@@ -169,7 +172,7 @@ class ItemFold:
             case ReasoningDelta(text):
                 yield from self._take("reasoning", text)
             case MediaDelta(item):
-                yield from self._take("message", f"![{item.type}]({item.value})")
+                yield from self._take("message", markdown_of(item))
             case FunctionCallDelta():
                 yield from self._close()
             case ModelFinished():

@@ -8,11 +8,12 @@ from typing import Any
 
 from jackfield.events import RunFailed
 from jackfield.media import split_data_uri, write_data_uri
-from jackfield.messages import Message, Usage
+from jackfield.messages import ContentItem, Message, Usage
 from jackfield.servers import failure_of
 from jackfield_openai_server.calls import outer_id
 from jackfield_openai_server.citations import annotations_of
 from jackfield_openai_server.items import AnswerEnded, CallItem, TextItem
+from jackfield_serving import public_address
 
 _DEFAULTS: Mapping[str, Any] = {
     "instructions": None,
@@ -77,7 +78,7 @@ def response_object(
     completed = None
     if end is not None:
         status, incomplete, error = _outcome(end)
-        completed = head.created if status == "completed" else None
+        completed = int(end.ended) if status == "completed" and end.ended is not None else None
     return {
         "id": head.id,
         "object": "response",
@@ -217,20 +218,22 @@ def input_item(message: Message, identity: str) -> dict[str, Any] | None:
             return None
         answer = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
         return {"type": "message", "id": identity, "status": "completed", "role": "assistant", "content": [answer]}
-    content = [part for item in message.items if (part := _input_part(item.type, item.value)) is not None]
+    content = [_input_part(item) for item in message.items]
     return {"type": "message", "id": identity, "status": "completed", "role": message.role, "content": content}
 
 
-def _input_part(kind: str, value: Any) -> dict[str, Any] | None:
-    match kind:
+def _input_part(item: ContentItem) -> dict[str, Any]:
+    """Return a part of a question. The protocol cannot list audio and the like; a text names their kind."""
+    address = public_address(item)
+    match item.type:
         case "text":
-            return {"type": "input_text", "text": value}
-        case "image":
-            return {"type": "input_image", "image_url": value, "detail": "auto"}
-        case "file":
-            content = split_data_uri(value)
+            return {"type": "input_text", "text": item.text}
+        case "image" if address:
+            return {"type": "input_image", "image_url": address, "detail": "auto"}
+        case "file" if address:
+            content = split_data_uri(address)
             if content is None:
-                return {"type": "input_file", "file_data": value, "filename": "file"}
+                return {"type": "input_file", "file_url": address}
             media_type, data, name = content
             return {"type": "input_file", "file_data": write_data_uri(media_type, data), "filename": name or "file"}
-    return None
+    return {"type": "input_text", "text": f"[{item.type}]"}

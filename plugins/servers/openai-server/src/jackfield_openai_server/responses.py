@@ -20,7 +20,7 @@ from jackfield.streams import closing
 from jackfield_openai_server.calls import continue_run, outer_id, split_id, waiting_run
 from jackfield_openai_server.conversations import Conversations
 from jackfield_openai_server.errors import ParameterError, error_object
-from jackfield_openai_server.items import Change, ItemFold
+from jackfield_openai_server.items import AnswerEnded, Change, ItemFold
 from jackfield_openai_server.models import check_model
 from jackfield_openai_server.paging import page_of
 from jackfield_openai_server.response_object import ResponseHead, input_item, response_object
@@ -285,11 +285,23 @@ class Responses:
         async with closing(self._serving.attach(part.info.run_id, after=part.after, owner=owner)) as events:
             async for numbered in events:
                 for change in fold.feed(numbered.event):
+                    if isinstance(change, AnswerEnded):
+                        change = replace(change, ended=await self._end_time(part, change, owner))  # noqa: PLW2901
                     yield numbered.number, change
                 if fold.is_over:
                     return
                 yield numbered.number, None
         raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
+
+    async def _end_time(self, part: _Part, change: AnswerEnded, owner: str) -> float | None:
+        """Return when a run ended. None if it only paused: a record that goes on does not keep the time of a pause."""
+        if isinstance(change.end, RunFinished) and change.end.stop_reason in ("approval_needed", "input_needed"):
+            return None
+        info = part.info
+        if info.phase != "ended":
+            with suppress(RunNotFoundError):  # deleted while it was read
+                info = await self._serving.run(info.run_id, owner=owner)
+        return info.changed if info.phase == "ended" else None
 
     async def _sent(self, part: _Part, owner: str, finish: Any, *, after: int = -1) -> AsyncIterator[bytes]:
         async with closing(self._events(part, owner, finish, after=after)) as events:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from jackfield.config import Adjustable
 from jackfield.events import RunFailed
@@ -111,12 +111,12 @@ class Api:
             }
             for name, agent in self._serving.agents.items()
         ]
-        return JSONResponse({"agents": agents})
+        return _json({"agents": agents})
 
     async def conversations(self, request: Request) -> Response:
         """Return the conversations of a person, the latest first."""
         sessions = await self._serving.sessions(owner=owner_of(request.scope), limit=_MOST_RUNS)
-        return JSONResponse(
+        return _json(
             {
                 "conversations": [
                     {"id": one.session, "title": one.title, "agent": one.agent, "changed": one.changed}
@@ -142,7 +142,7 @@ class Api:
         if not limit.isdecimal() or not 0 < int(limit[:6]) <= _MOST_RUNS:
             raise RequestRefusedError(f"limit must be a number from 1 to {_MOST_RUNS}")
         runs = [await self._run(run_id, owner) for run_id in ids[-int(limit) :]]
-        return JSONResponse({"id": session, "runs": runs, "earlier": len(ids) - len(runs)})
+        return _json({"id": session, "runs": runs, "earlier": len(ids) - len(runs)})
 
     async def rename_conversation(self, request: Request) -> Response:
         """Give a conversation a title."""
@@ -164,13 +164,13 @@ class Api:
         """Record an exported conversation as a new one, and return its id."""
         file = await _read(request, ExportedConversation)
         session = await import_conversation(self._serving, file, owner=owner_of(request.scope))
-        return JSONResponse({"id": session}, 201)
+        return _json({"id": session}, 201)
 
     async def search(self, request: Request) -> Response:
         """Return the conversations in which all words of a text occur."""
         text = request.query_params.get("text", "")[:_MOST_SEARCH_CHARS]
         hits = await self._serving.search(text, owner=owner_of(request.scope), limit=_MOST_HITS)
-        return JSONResponse({"hits": [{"id": hit.session, "run": hit.run_id, "excerpt": hit.excerpt} for hit in hits]})
+        return _json({"hits": [{"id": hit.session, "run": hit.run_id, "excerpt": hit.excerpt} for hit in hits]})
 
     async def delete_conversation(self, request: Request) -> Response:
         """Delete a conversation with all its runs; one that is running is cancelled first."""
@@ -207,7 +207,7 @@ class Api:
         )
         if "follow" in request.query_params:
             return self._follow(run_id, 0, owner_of(request.scope))
-        return JSONResponse({"run": run_id}, 201)
+        return _json({"run": run_id}, 201)
 
     async def events(self, request: Request) -> EventStream:
         """Stream the events of a run after a number, until it ends or waits. A viewer that leaves changes nothing."""
@@ -223,12 +223,12 @@ class Api:
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         if run.phase in ("queued", "running"):
             raise RequestRefusedError("the run has not ended: look at its record later")
-        return JSONResponse({"events": await self._events(run.run_id, owner_of(request.scope))})
+        return _json({"events": await self._events(run.run_id, owner_of(request.scope))})
 
     async def run(self, request: Request) -> Response:
         """Return the phase of a run, and the ids of the calls that it waits for."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
-        return JSONResponse({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
+        return _json({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
 
     async def citation_page(self, request: Request) -> Response:
         """Return the page that a citation refers to as an image; null where the page shows the text instead."""
@@ -236,7 +236,7 @@ class Api:
         number, place = request.path_params["number"], request.path_params["place"]
         citation = await read_citation(self._serving, run_id, number, place, owner=owner)
         image = await draw_citation(self._serving, await self._serving.run(run_id, owner=owner), citation)
-        return JSONResponse({"image": image}, headers={"cache-control": "no-store"})
+        return _json({"image": image}, headers={"cache-control": "no-store"})
 
     async def answer(self, request: Request) -> Response:
         """Answer what a run waits for."""
@@ -322,3 +322,7 @@ async def _read(request: Request, form: type[_Body]) -> _Body:
 def _reason_of(fault: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in fault["loc"])
     return f"{place}: {fault['msg']}" if place else str(fault["msg"])
+
+
+def _json(value: Wire, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(write_json(value), status, headers, media_type="application/json")

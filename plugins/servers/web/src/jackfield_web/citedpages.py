@@ -56,7 +56,7 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
 
     A scanned page is returned without places.
     """
-    if citation.page is None or citation.part:  # no parser draws pages of files inside others
+    if citation.page is None:
         return None
     try:
         from jackfield_documents import DocumentReader
@@ -68,7 +68,8 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
         attached = await in_worker(_save_attached, run.messages, citation.location, Path(folder.name))
         for path in (*attached, *await in_worker(_paths_of, serving.documents(run.agent), citation.location)):
             try:
-                image = await reader.draw_page(path, page=citation.page, passage=citation.quote or citation.passage)
+                passage = citation.quote or citation.passage
+                image = await reader.draw_page(path, page=citation.page, passage=passage, part=citation.part)
             except DocParserError:
                 continue
             # A page without the passage is from a file that has changed, or from another one of the same name.

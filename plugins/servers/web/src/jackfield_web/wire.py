@@ -32,7 +32,7 @@ from jackfield.events import (
 from jackfield.messages import ContentItem, Message, Usage, basename_of, name_in_file
 from jackfield.results import sources_in
 from jackfield.servers import failure_of
-from jackfield_serving import QUESTION
+from jackfield_serving import QUESTION, public_address
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -146,11 +146,11 @@ def items_as_wire(message: Message) -> list[Wire]:
 
 
 def item_as_wire(item: ContentItem) -> Wire:
-    """Return one item: a text, or a medium with its address. Only `data:` URIs are shown."""
+    """Return one item: a text, or a medium with its address; of a file of the server, only its name."""
     if item.text is not None:
         return {"type": "text", "text": item.text}
-    address = item.value if isinstance(item.value, str) else ""
-    return {"type": item.type, "address": address}
+    name = basename_of(item.value) if isinstance(item.value, str) else ""
+    return {"type": item.type, "address": public_address(item) or name}
 
 
 def usage_as_wire(usage: Usage) -> Wire:

@@ -39,13 +39,14 @@ const conversations = new Conversations($("conversations"), $("find"), {
 });
 
 const agents = new Agents({ select: $("agent"), menu: $("settings"), names: $("names"), question: $("question") });
-agents.onChange = () => { if (!state.runs.size && opened) draw(); };
+agents.onChange = () => { if (!state.runs.size && isOpen) draw(); };
 
 const panel = new SourcePanel($("source"));
 
 // --- start ---
 
 let opened; // fulfilled once the agents and the conversation are there
+let isOpen = false; // before that, a page without questions would be shown in place of the conversation
 
 async function open() {
   const id = conversationInAddress();
@@ -65,6 +66,7 @@ async function open() {
   if (typed) $("question").value = typed;
   grow();
   await shown;
+  isOpen = true;
 }
 
 /** Open the page, also if the server starts only later. */
@@ -428,10 +430,11 @@ async function ask(event) {
   const text = box.value.trim();
   if (!text && !state.files.length) return;
   const continues = box.dataset.continues ?? path().at(-1)?.id ?? "";
-  const key = draftKey();
+  const [key, typed] = [draftKey(), box.value];
   if (await start(text, state.files.map(({ kind, address }) => ({ kind, address })), continues)) {
     localStorage.removeItem(key);
-    box.value = "";
+    if (box.value === typed) box.value = "";
+    else keepDraft(); // it was typed meanwhile
     delete box.dataset.continues;
     say("");
     state.files = [];
@@ -510,6 +513,8 @@ function drawFiles() {
       element("li", {}, visible(file.name), button("×", () => {
         state.files.splice(place, 1);
         drawFiles();
+        const next = $("files").children[place] ?? $("files").lastElementChild;
+        (next?.querySelector("button") ?? $("question")).focus();
       }, { class: "icon", "aria-label": `${t("remove")}: ${visible(file.name)}` })),
     ),
   );

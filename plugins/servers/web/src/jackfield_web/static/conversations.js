@@ -1,6 +1,6 @@
 // The list of conversations: find, rename, delete with undo, import and export.
 
-import { button, element, isComposing, visible } from "./dom.js";
+import { button, element, isComposing, showEntries, visible } from "./dom.js";
 import { get, patch, post, remove } from "./server.js";
 import { t } from "./words.js";
 
@@ -47,8 +47,9 @@ export class Conversations {
     const wanted = this.#wanted();
     const isSearched = this.#searched === wanted;
     const shown = this.#all.filter((one) => !this.#hidden.has(one.id) && (one.title.toLowerCase().includes(wanted) || (isSearched && this.#hits.has(one.id))));
-    this.#list.replaceChildren(...shown.map((one) => this.#entry(one, isSearched ? this.#hits.get(one.id) : "", wanted)));
-    if (!shown.length && wanted) this.#list.append(element("li", { class: "none" }, t("noHits")));
+    const entries = shown.map((one) => this.#entry(one, isSearched ? this.#hits.get(one.id) : "", wanted));
+    if (!shown.length && wanted) entries.push(element("li", { id: "no-hits", class: "none" }, t("noHits")));
+    showEntries(this.#list, entries);
   }
 
   #wanted() {
@@ -73,20 +74,21 @@ export class Conversations {
       element("span", { class: "title", dir: "auto" }, title),
       excerpt ? element("small", { class: "excerpt" }, ...marked(visible(excerpt), wanted)) : null,
     );
-    const rename = button("✎", () => this.#rename(one, link), { class: "icon", "aria-label": `${t("rename")}: ${title}` });
-    const dispose = button("×", () => this.#delete(one), { class: "icon", "aria-label": `${t("remove")}: ${title}` });
-    return element("li", { class: isCurrent ? "current" : "" }, link, rename, dispose);
+    const rename = button("✎", () => this.#rename(one.id, link), { class: "icon", "aria-label": `${t("rename")}: ${title}` });
+    const dispose = button("×", () => this.#delete(one.id), { class: "icon", "aria-label": `${t("remove")}: ${title}` });
+    return element("li", { id: `conversation-${one.id}`, class: isCurrent ? "current" : "" }, link, rename, dispose);
   }
 
-  #rename(one, link) {
-    const box = element("input", { type: "text", class: "rename", value: one.title, maxlength: "200", "aria-label": t("rename") });
-    this.#renaming = one.id;
+  #rename(id, link) {
+    const box = element("input", { type: "text", class: "rename", value: this.titleOf(id), maxlength: "200", "aria-label": t("rename") });
+    this.#renaming = id;
     const end = async (isKept) => {
       if (!this.#renaming) return;
       this.#renaming = "";
       const title = box.value.trim();
-      if (isKept && title && title !== one.title) {
-        const done = await this.#page.attempt(() => patch(`api/conversations/${encodeURIComponent(one.id)}`, { title }));
+      const one = this.#all.find((other) => other.id === id);
+      if (isKept && title && one && title !== one.title) {
+        const done = await this.#page.attempt(() => patch(`api/conversations/${encodeURIComponent(id)}`, { title }));
         if (done !== undefined) one.title = title;
       }
       this.draw();
@@ -102,18 +104,18 @@ export class Conversations {
     box.select();
   }
 
-  #delete(one) {
-    this.#hidden.add(one.id);
+  #delete(id) {
+    this.#hidden.add(id);
     this.draw();
     const timer = setTimeout(async () => {
-      await this.#page.attempt(() => remove(`api/conversations/${encodeURIComponent(one.id)}`));
+      await this.#page.attempt(() => remove(`api/conversations/${encodeURIComponent(id)}`));
       this.#page.say("");
       await this.load();
-      this.#page.onDeleted(one.id);
+      this.#page.onDeleted(id);
     }, UNDO_MS);
     const undo = button(t("undo"), () => {
       clearTimeout(timer);
-      this.#hidden.delete(one.id);
+      this.#hidden.delete(id);
       this.#page.say("");
       this.draw();
     });

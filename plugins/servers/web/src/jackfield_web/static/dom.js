@@ -18,6 +18,27 @@ export function button(label, run, attributes = {}) {
   return element("button", { type: "button", on: { click: run }, ...attributes }, label);
 }
 
+/**
+ * Show other entries in a list. Those that are as before stay in place, so that no click that has begun on one is lost;
+ * the focus stays on its button, or goes to that of the next entry if its own is gone.
+ */
+export function showEntries(list, entries) {
+  const focused = list.contains(document.activeElement) && document.activeElement.closest("li");
+  const part = focused && [...focused.children].indexOf(document.activeElement);
+  const place = focused && [...list.children].indexOf(focused);
+  const before = new Map([...list.children].map((one) => [one.id, one]));
+  entries.forEach((made, at) => {
+    const old = before.get(made.id);
+    const entry = old?.isEqualNode(made) ? old : made;
+    if (list.children[at] !== entry) list.insertBefore(entry, list.children[at] ?? null);
+    if (old !== entry) old?.remove();
+  });
+  while (list.children.length > entries.length) list.lastElementChild.remove();
+  if (!focused || list.contains(document.activeElement)) return;
+  const next = list.children[entries.findIndex((one) => one.id === focused.id)] ?? list.children[place] ?? list.lastElementChild;
+  next?.children[part]?.focus();
+}
+
 const LINES_OF_A_PART = 100;
 const CHARS_OF_A_PART = 4000;
 const PAUSE_MS = 80;
