@@ -10,6 +10,10 @@ import pytest
 import yaml
 
 from jackfield.cli.main import main
+from jackfield.consent import record_consent
+from jackfield.errors import ConsentNeededError
+from jackfield_eval.cases import load_suite
+from jackfield_eval.plugin import commands
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 
@@ -142,6 +146,166 @@ def test_a_part_of_the_cases_can_be_run_and_is_not_what_is_compared_with(capsys:
     assert "has no case 'waves'" in run(capsys, "--case", "waves", code=1)
 
 
+def test_a_case_that_is_misspelt_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, BELLS)
+    assert "cases.yaml has no case 'tide'; did you mean 'tides'?" in run(capsys, "--case", "tide", code=1)
+
+
+def test_options_replace_what_the_file_says(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, repeat=3, max_tokens=1_000_000, results="ours", cassettes="recorded")
+    report = as_json(capsys, "--record", "--repeat", "2")
+    assert [one["number"] for one in report["cases"][0]["attempts"]] == [1, 2]
+    assert len(list(Path("ours").glob("*.json"))) == 1
+    assert sorted(Path("recorded/agent/tides").iterdir()) == [Path(f"recorded/agent/tides/{n}.json") for n in (1, 2)]
+    report = as_json(capsys, "--live", "--max-tokens", "1", "--concurrency", "1", code=1)
+    assert [one["error"] for one in report["cases"][0]["attempts"]] == [False, True, True]
+    as_json(capsys, "--record", "--results", "elsewhere", "--cassettes", "there")
+    assert (len(list(Path("elsewhere").glob("*.json"))), len(list(Path("there/agent/tides").iterdir()))) == (1, 3)
+    assert len(list(Path("ours").glob("*.json"))) == 1
+    refused = run(capsys, "--live", "--max-cost", "1", code=1)
+    assert "the price of these models in USD is unknown" in refused
+
+
+def test_folders_of_a_file_are_relative_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("inner").mkdir()
+    Path("inner/agent.yaml").write_text(Path("agent.yaml").read_text())
+    table = {"agents": ["agent.yaml"], "cases": [TIDES], "results": "ours", "cassettes": "recorded"}
+    Path("inner/cases.yaml").write_text(yaml.safe_dump(table))
+    assert main(["eval", "inner/cases.yaml", "--record"]) == 0
+    assert (Path("inner/ours").is_dir(), Path("inner/recorded").is_dir()) == (True, True)
+    assert main(["eval", "inner/cases.yaml", "--live", "--results", "ours"]) == 0
+    assert Path("ours").is_dir()  # an option is relative to the working directory
+
+
+def test_a_table_an_empty_line_and_a_line_for_each_agent_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, {**BELLS, "score": [{"contains": ["ten", "bells"]}, {"exact": "12"}]}, repeat=2)
+    lines = run(capsys, "--live").splitlines()
+    assert lines[0].split() == ["agent", "case", "passed", "95", "%", "score", "tokens", "seconds", "why", "not"]
+    tides = next(line for line in lines if "tides" in line)
+    assert tides.split()[:9] == ["agent", "tides", "2/2", "34", "%", "to", "100", "%", "1.00"]
+    bells = next(line for line in lines if "bells" in line)
+    assert bells.split()[2] == "0/2"
+    assert "'ten' is not in the answer" in bells
+    assert "(and" not in bells  # both runs have the same reason
+    assert lines[lines.index("") + 1].startswith("agent: 50 % passed (")
+
+
+def test_one_run_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    assert " 1/1     -  " in run(capsys, "--live")
+
+
+def test_without_a_seed_the_intervals_are_the_same_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, {**BELLS, "expect": "ten"}, {**BELLS, "name": "more", "score": [{"contains": ["ten", "nine"]}]})
+    first, second = as_json(capsys, "--live"), as_json(capsys, "--live")
+    assert first["seed"] == 0
+    assert first["agents"][0]["score_interval"] == second["agents"][0]["score_interval"]
+
+
+def test_results_are_readable_text(capsys: pytest.CaptureFixture[str]) -> None:
+    write({**TIDES, "name": "gezeiten-für-alle"})
+    run(capsys, "--live")
+    (file,) = Path("cases.results").glob("*.json")
+    assert "gezeiten-für-alle" in file.read_text(encoding="utf-8")
+
+
+def test_the_newest_results_are_those_that_are_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    run(capsys, "--live")
+    (file,) = Path("cases.results").glob("*.json")
+    old = json.loads(file.read_text())
+    for entry in old["cases"]:
+        entry["share"] = entry["score"] = 0.0
+    Path("cases.results/20200101T000000.000000Z.json").write_text(json.dumps(old))
+    report = as_json(capsys, "--live")
+    assert (report["comparison"]["since"], report["comparison"]["better"]) == (file.name, [])
+
+
+def test_results_of_another_version_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    Path("cases.results").mkdir()
+    Path("cases.results/20260101T000000.000000Z.json").write_text('{"version": 2, "cases": []}')
+    assert "has version 2, not 1: delete it" in run(capsys, "--live", code=1)
+
+
+def test_several_cases_that_became_worse_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, {**TIDES, "name": "again"})
+    run(capsys, "--live")
+    know("never")
+    assert "jackfield: 2 cases became worse" in run(capsys, "--live", "--no-worse", code=1)
+
+
+def test_passes_count_before_the_score(capsys: pytest.CaptureFixture[str]) -> None:
+    """The score may rise while passes fall: that is worse all the same."""
+    write(TIDES)
+    run(capsys, "--live")
+    (file,) = Path("cases.results").glob("*.json")
+    table = json.loads(file.read_text())
+    table["cases"][0] |= {"share": 1.0, "score": 0.0}
+    file.write_text(json.dumps(table))
+    know("never")
+    write({**TIDES})
+    report = as_json(capsys, "--live", "--no-worse", code=1)
+    assert report["comparison"]["worse"] == ["agent/tides: 100 % (score 0.00) → 0 %"]
+
+
+def test_a_lower_score_alone_is_worse_and_a_difference_of_rounding_is_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES)
+    run(capsys, "--live")
+    (file,) = Path("cases.results").glob("*.json")
+    table = json.loads(file.read_text())
+    for score, worse in ((1 + 1e-10, []), (1.5, ["agent/tides: 100 % (score 1.50) → 100 %"])):
+        table["cases"][0]["score"] = score
+        Path("cases.results/29990101T000000.000000Z.json").write_text(json.dumps(table))
+        comparison = as_json(capsys, "--live")["comparison"]
+        assert (comparison["worse"], comparison["better"]) == (worse, [])
+
+
+def test_settings_may_be_small(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, repeat=1, concurrency=1, timeout_s=0.5, max_tokens=1, max_cost=0.01)
+    suite = load_suite(Path("cases.yaml"))
+    assert (suite.settings.timeout_s, suite.settings.max_cost) == (0.5, 0.01)
+
+
+def test_a_recording_of_a_file_that_was_agreed_to_needs_no_new_consent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
+    with FakeOpenAI() as server:
+        for _ in range(3):
+            server.reply(text("Twice a day."))
+        llm = {"model_type": "openai", "model": "m", "base_url": server.url}
+        Path("agent.yaml").write_text(yaml.safe_dump({"llm": llm}))
+        write({**TIDES, "expect": "Twice a day"})
+        request = load_suite(Path("cases.yaml"), trust=True).request()
+        assert request.effects
+        run(capsys, "--record", "--trust")
+        with pytest.raises(ConsentNeededError):  # that was for this one time
+            load_suite(Path("cases.yaml"))
+        record_consent(load_suite(Path("cases.yaml"), trust=True).request())
+        run(capsys, "--rerecord", "--repeat", "2")
+    assert "100 % passed" in run(capsys)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
+def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    write(TIDES, BELLS, concurrency=1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["eval", "cases.yaml", "--live", *options]) == 0
+    shown = capsys.readouterr().err
+    assert shown.endswith("\r\x1b[K1 of 2 runs\r\x1b[K") is not bool(options)
+    assert shown.count(" of 2 runs") == (0 if options else 1)
+
+
+def test_its_descriptor_states_its_effects() -> None:
+    (spec,) = commands()
+    assert spec.effects == {"files", "network"}
+
+
 def test_several_agents_are_asked_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES)
     Path("other.yaml").write_text("llm: offline:extractive\n")
@@ -202,7 +366,23 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ),
         ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{judge: x}]}]", "'judge' needs a model"),
         ("agents: [agent.yaml]\ncases: [{name: a, prompt: x, score: [{python: a:b}]}]", "no trusted local file"),
-        ("agents: [agent.yaml]\nrepeat: 0\ncases: [{name: a, prompt: x, expect: x}]", "repeat"),
+        *(
+            (f"agents: [agent.yaml]\n{setting}\ncases: [{{name: a, prompt: x, expect: x}}]", setting.partition(":")[0])
+            for setting in (
+                "repeat: 0",
+                "repeat: 1001",
+                "concurrency: 0",
+                "timeout_s: 0",
+                "max_tokens: 0",
+                "max_cost: 0",
+            )
+        ),
+        ("cases: [{name: a, prompt: '', expect: x}]", "prompt"),
+        ("cases: [{name: a, prompt: x, expect: ''}]", "expect"),
+        (
+            "cases: [{name: a, prompt: x, messages: [{role: user, content: x}], expect: x}]",
+            "either a prompt or messages",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_before_anything_runs(

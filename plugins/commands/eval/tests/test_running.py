@@ -29,6 +29,7 @@ from jackfield_eval.running import NOT_RUN, Attempt, run_all
 from jackfield_eval.taping import Mode, TapingHost
 
 Answer = Callable[[str], Any]
+KEY = "Zq83bXw4Rk2LpV7TnEval"
 
 
 class Backend(BaseChatModel):
@@ -38,6 +39,7 @@ class Backend(BaseChatModel):
     config_class = LLMConfig
     answer: Answer
     asked: list[str]
+    closed: list[str]
     price: Mapping[str, Any]
 
     @property
@@ -58,6 +60,10 @@ class Backend(BaseChatModel):
         yield TextDelta(text)
         yield UsageReported(Usage(prompt_tokens=60, completion_tokens=40, **type(self).price))
         yield ModelFinished("stop")
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        type(self).closed.append(self.config.model)
 
 
 class AsksAnother(BaseTool):
@@ -108,12 +114,13 @@ def _described(name: str, made: type, **more: Any) -> ToolSpec:
 @pytest.fixture(autouse=True)
 def _of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Backend, "asked", [], raising=False)
+    monkeypatch.setattr(Backend, "closed", [], raising=False)
     monkeypatch.setattr(Backend, "price", {}, raising=False)
     monkeypatch.setattr(Backend, "answer", staticmethod(lambda question: f"about {question}"), raising=False)
 
 
-def host() -> TapingHost:
-    made = TapingHost(Settings())
+def host(settings: Settings | None = None) -> TapingHost:
+    made = TapingHost(settings or Settings())
     made.register(sys.modules[__name__], name="acme")
     return made
 
@@ -192,6 +199,19 @@ def test_a_run_that_fails_is_a_result_and_the_others_go_on(tmp_path: Path) -> No
     assert [one.passed for one in (first, second, third)] == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    "said", [f"about {KEY}", f"{KEY} is wrong", ModelAuthError(f"no such key: {KEY}", backend="acme")],
+    ids=["answer", "reason", "error"],
+)  # fmt: skip
+def test_no_part_of_a_result_shows_a_secret(tmp_path: Path, said: Any) -> None:
+    Backend.answer = staticmethod(lambda _: said)
+    settings = Settings(_secrets={"ACME_WORD": KEY})
+    (attempt,) = sync.run(run_all(suite(tmp_path, "a"), host(settings), mode="live"))
+    shown = f"{attempt.answer} {attempt.why}"
+    assert KEY not in shown
+    assert "[secret:ACME_WORD]" in shown
+
+
 def test_what_a_failed_run_has_used_counts(tmp_path: Path) -> None:
     def answer(question: str) -> Any:
         return calls(("name_files", {})) if question == "a" else ModelAuthError("no key", backend="acme")
@@ -248,9 +268,33 @@ def test_what_is_played_back_uses_up_no_limit(tmp_path: Path) -> None:
     assert all(one.passed for one in run(suite(tmp_path, *"abcd", max_tokens=1, max_cost=0.01), "replay"))
 
 
-def test_a_limit_of_money_without_a_price_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("price", [{}, {"cost": Decimal("0.4"), "currency": "EUR"}], ids=["none", "other currency"])
+def test_a_limit_of_money_without_a_price_is_an_error(tmp_path: Path, price: dict[str, Any]) -> None:
+    Backend.price = price
     with pytest.raises(ConfigError, match="the price of these models in USD is unknown: use max_tokens"):
         run(suite(tmp_path, *"abcd", concurrency=1, max_cost=1), "live")
+
+
+def test_an_error_that_ends_all_cancels_the_runs_that_go_on(tmp_path: Path) -> None:
+    cancelled: list[str] = []
+    is_waiting = asyncio.Event()
+
+    async def answer(question: str) -> str:
+        if question == "a":
+            await is_waiting.wait()
+        if question == "b":
+            is_waiting.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(question)
+                raise
+        return "about"
+
+    Backend.answer = staticmethod(answer)
+    with pytest.raises(ConfigError, match="the price of these models"):
+        run(suite(tmp_path, *"abc", concurrency=2, max_cost=1, timeout_s=60), "live")
+    assert cancelled == ["b"]
 
 
 def test_no_run_begins_once_the_money_is_spent(tmp_path: Path) -> None:
@@ -283,6 +327,14 @@ def test_a_cassette_plays_wherever_its_files_and_the_workspace_are(
     (played,) = run(load_suite(Path("cases.yaml")), "replay")
     assert played.error == ""
     assert str(tmp_path / "there/agents/facts.md") in played.answer
+
+
+def test_folders_in_a_cassette_are_those_that_links_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    suite(tmp_path, "a")
+    (tmp_path / "one.yaml").rename(tmp_path / "real/one.yaml")
+    (tmp_path / "one.yaml").symlink_to(tmp_path / "real/one.yaml")
+    assert load_suite(tmp_path / "cases.yaml").folders == (tmp_path.resolve(), tmp_path.resolve() / "real")
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -341,6 +393,49 @@ def test_a_judge_that_gives_no_verdict_is_an_error_of_that_run(tmp_path: Path) -
     (attempt,) = run(judged(tmp_path, lambda question: "about" if question == "a" else "hm"), "live")
     assert attempt.error.startswith("InvalidAnswerError: ")
     assert attempt.answer == "about"
+
+
+@pytest.mark.parametrize("answer", [lambda _: "about", lambda _: ModelAuthError("no key", backend="acme")])
+def test_the_model_of_a_run_is_closed_however_the_run_ends(tmp_path: Path, answer: Answer) -> None:
+    Backend.answer = staticmethod(answer)
+    run(suite(tmp_path, "a"), "live")
+    assert "m" in Backend.closed
+
+
+@pytest.mark.parametrize("verdict", ['{"reason": "It does", "passes": true}', "hm"])
+def test_the_model_of_a_judge_is_closed_however_it_answers(tmp_path: Path, verdict: str) -> None:
+    run(judged(tmp_path, lambda question: "about" if question == "a" else verdict), "live")
+    assert "judge" in Backend.closed
+
+
+def test_a_judge_of_its_own_takes_precedence_over_that_of_the_file(tmp_path: Path) -> None:
+    given = judged(tmp_path, lambda question: "about" if question == "a" else '{"reason": "", "passes": true}')
+    table = yaml.safe_load(given.path.read_text())
+    table["cases"][0]["score"][0]["llm"] = "acme:other"
+    given.path.write_text(yaml.safe_dump(table))
+    run(load_suite(given.path), "live")
+    assert "other" in Backend.closed
+    assert "judge" not in Backend.closed
+
+
+def test_a_model_that_is_made_after_a_run_asks(tmp_path: Path) -> None:
+    from jackfield.models import get_chat_model
+    from jackfield_eval.taping import use_cassette
+
+    here = host()
+    with use_cassette(tmp_path / "t.json", "record", {}):
+        get_chat_model("acme:m", host=here).quick_chat("a")
+    with pytest.raises(ConfigError), use_cassette(tmp_path / "none.json", "replay", {}):
+        raise AssertionError("it begins without a cassette")
+    assert get_chat_model("acme:m", host=here).quick_chat("b") == "about b"
+    assert "about b" not in (tmp_path / "t.json").read_text()
+
+
+def test_the_number_of_finished_runs_is_reported(tmp_path: Path) -> None:
+    done: list[tuple[int, int]] = []
+    given = suite(tmp_path, *"abc", concurrency=1)
+    sync.run(run_all(given, host(), mode="live", on_done=lambda *counts: done.append(counts)))
+    assert done == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_models_that_tools_make_are_on_the_cassette_too(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "def half(text, result): return 0.5\n"
         "async def ends(text, result): return text.endswith('.') and result.stop_reason == 'finished'\n"
         "def odd(text, result): return 'yes'\n"
+        "def much(text, result): return 1.5\n"
+        "def little(text, result): return -0.5\n"
     )
     (folder / "broken.py").write_text("1 / 0\n")
     return folder
@@ -187,6 +189,8 @@ def test_a_function_that_cannot_be_used_is_an_error_that_says_why(
         ("../ours:half", "write module:function"),
         ("broken:half", "cannot be run: ZeroDivisionError"),
         ("ours:odd", "must return True, False or a number from 0 to 1, not 'yes'"),
+        ("ours:much", "must return True, False or a number from 0 to 1, not 1.5"),
+        ("ours:little", "must return True, False or a number from 0 to 1, not -0.5"),
     ):
         with pytest.raises(JackfieldError) as caught:
             of_python(address)

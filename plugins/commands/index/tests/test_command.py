@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from jackfield.cli.main import main
+from jackfield_index import command
+from jackfield_index.plugin import commands
 from jackfield_knowledge import KnowledgeIndex
 from jackfield_knowledge.store import Draft
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
@@ -96,6 +98,18 @@ def test_an_index_is_built_brought_up_to_date_searched_and_listed(
     assert found.startswith("1. docs/tides.md, Tides  (keyword_search 1)\n   # Tides ## Spring High water")
     assert run(capsys, "list") == "notes: 2 documents, 2 chunks\n"
     assert run(capsys, "search", "notes", "zebra") == "nothing found\n"
+
+
+@pytest.mark.parametrize("command", [("search", "notes", "water"), ("info", "notes")], ids=["search", "info"])
+def test_an_outdated_index_is_named_with_the_command_that_updates_it(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    for is_outdated in (False, True):
+        assert main(["index", *command]) == 0
+        told = capsys.readouterr().err
+        assert ("index 'notes' is outdated" in told) == ("jackfield index build notes" in told) == is_outdated
+        monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
 
 
 def test_info_says_what_came_in_and_went_out_and_what_each_file_gave(
@@ -463,7 +477,127 @@ def test_values_are_set_and_filter_searches_and_removals(tmp_path: Path, capsys:
     assert main(["index", "remove", "a"]) == 1
 
 
+def test_values_are_set_for_all_documents_unless_some_are_selected(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    assert run(capsys, "set", "notes", "year=2024") == "notes: 2 documents have year=2024\n"
+    assert as_json(capsys, "set", "notes", "team=sales", "--where", "name=tides.md") == {"documents": 1}
+    assert len(as_json(capsys, "search", "notes", "invoices", "--where", "year=2024")) == 1
+    assert as_json(capsys, "search", "notes", "invoices", "--where", "team=sales") == []
+    assert "is not a value" in run(capsys, "set", "notes", "year", code=1)
+
+
+def test_removing_needs_files_or_a_filter(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "build", "notes", "docs")
+    assert run(capsys, "remove", "notes", code=1).endswith("name the files to remove, or select them with --where\n")
+    assert as_json(capsys, "info", "notes")["documents"] == 2
+
+
+def test_of_several_searchers_no_more_hits_come_than_are_asked_for(
+    docs: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (docs / "more.md").write_text("Invoices and water.")
+    run(capsys, "build", "notes", "docs", *VECTORS)
+    assert len(as_json(capsys, "search", "notes", "water", "--limit", "1")) == 1
+    assert len(as_json(capsys, "search", "notes", "water", "--limit", "2")) == 2
+
+
+def test_documents_that_other_settings_read_otherwise_are_counted(
+    docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    said = run(capsys, "build", "notes", "--chunk-size", "300")
+    assert "it holds 2 documents, 2 chunks" in said
+    assert as_json(capsys, "info", "notes")["chunk_size"] == 300
+    built = as_json(capsys, "build", "notes")
+    names = {"read", "outdated", "unchanged", "removed", "failed", "skipped", "missing"}
+    assert names <= built.keys()
+    assert {"name", "folder", "documents", "chunks", "generation"} <= built.keys()
+
+
+def test_its_descriptor_states_its_effects() -> None:
+    (spec,) = commands()
+    assert spec.effects == {"files", "network"}
+
+
 # --- watching ---
+
+
+def watching(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> list[bool]:
+    """Have `watch` take these steps, and build after each; gives what each build returned."""
+    built: list[bool] = []
+
+    async def watch(index: KnowledgeIndex, build: Callable[[], Any], **options: Any) -> None:
+        assert options["interval_s"] == 5.0
+        for step in steps:
+            step()
+            built.append(await build())
+
+    monkeypatch.setattr(command, "watch", watch)
+    return built
+
+
+def test_a_watched_index_tells_what_changed_and_nothing_else(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change() -> None:
+        (docs / "new.md").write_text("# New")
+
+    def damage() -> None:
+        (docs / "bad.pdf").write_bytes(b"%PDF-1.7 broken")
+
+    built = watching(monkeypatch, lambda: None, change, (docs / "tides.md").unlink, damage)
+    said = run(capsys, "watch", "./mine", "docs", "--interval", "5")
+    assert built == [True] * 4
+    reports = [line for line in said.splitlines() if line.startswith("./mine: ")]
+    assert [line.partition(";")[0].removeprefix("./mine: ") for line in reports] == [
+        "2 read, 0 unchanged, 0 removed, 0 failed, 1 skipped",
+        "1 read, 2 unchanged, 0 removed, 0 failed, 1 skipped",
+        "0 read, 2 unchanged, 1 removed, 0 failed, 1 skipped",
+        "0 read, 2 unchanged, 0 removed, 1 failed, 1 skipped",
+    ]
+
+
+def test_an_index_from_elsewhere_that_was_watched_is_the_users_own(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "build", "./mine", "docs")
+    shutil.copytree("mine", "cloned")
+    watching(monkeypatch)
+    assert "uses a file outside of its folder" in run(capsys, "watch", "./cloned", "--interval", "5", code=1)
+    run(capsys, "watch", "./cloned", "--interval", "5", "--trust")
+    run(capsys, "build", "./cloned")
+
+
+def test_without_files_an_index_is_watched_as_it_is(
+    docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "build", "notes", "docs")
+    watching(monkeypatch)
+    assert run(capsys, "watch", "notes", "--interval", "5") == ""
+    assert "there is no index 'gone'" in run(capsys, "watch", "gone", "--interval", "5", code=1)
+
+
+@pytest.mark.parametrize("is_building", [True, False], ids=["in a build", "between builds"])
+def test_ctrl_c_ends_watching_with_0_unless_a_build_is_going_on(
+    is_building: bool, docs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "build", "notes", "docs")
+
+    async def interrupted(_: KnowledgeIndex, work: Any, *__: Any) -> Any:
+        work.close()
+        raise KeyboardInterrupt
+
+    def interrupt() -> None:
+        if is_building:
+            monkeypatch.setattr(command, "_build_and_prepare", interrupted)
+        else:
+            raise KeyboardInterrupt
+
+    watching(monkeypatch, interrupt)
+    said = run(capsys, "watch", "notes", "--interval", "5", code=130 if is_building else 0)
+    assert ("stopped. Documents and vectors so far are kept" in said) is is_building
 
 
 def test_a_watched_index_follows_files_until_ctrl_c(docs: Path) -> None:

@@ -173,7 +173,7 @@ def test_the_pipeline_shows_each_processor_and_the_reason_of_each_edge(command_l
     command_line("plugins", "enable", guard)
     done = command_line("pipeline", "-m", "parrot:m")
     lines = [line.split(maxsplit=3) for line in done.stdout.splitlines()[1:4]]
-    assert [line[1] for line in lines] == ["watch", "guard", "retry"]
+    assert [line[:2] for line in lines] == [["1", "watch"], ["2", "guard"], ["3", "retry"]]
     assert "inside watch (guard says after='watch')" in done.stdout
     assert "phase transport" in done.stdout
     facts = json.loads(command_line("pipeline", "-m", "parrot:m", "--json").stdout)

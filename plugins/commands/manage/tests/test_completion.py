@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jackfield.plugins import CommandSpec, PluginHost, Settings
 from jackfield_manage.cli import completion
 from jackfield_manage.cli.completion import Completions
 
@@ -120,6 +121,15 @@ def test_a_shell_completes_agents_after_an_option_of_a_command_or_an_action(
     (tmp_path / shell).write_text(completion._SCRIPTS[shell](commands, ["fncall", "other"]))
     offered = SHELLS[shell](tmp_path, f"jackfield {words}")
     assert [word.removeprefix("--agent=") for word in offered] == ["fncall"]
+
+
+def test_the_actions_in_descriptors_are_those_in_the_help() -> None:
+    host = PluginHost(Settings())
+    by_help = {name: found.actions for name, found in completion.find_completions(host).items() if name}
+    by_descriptor = {row.name: host.spec_of(row, CommandSpec).actions for row in host.policy.rows("command")}
+    assert {name: set(actions) for name, actions in by_help.items()} == {
+        name: set(actions) for name, actions in by_descriptor.items()
+    }
 
 
 def test_the_kinds_of_agents_of_the_core_are_offered(script: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +17,11 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
 from jackfield.settings import Settings
+from jackfield_manage.cli import installing
+from jackfield_manage.installing.installers import Environment, Sources
 from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, freeze
 from jackfield_manage.installing.lockfile import as_toml, parse_lock, read_lock, write_lock
-from jackfield_manage.installing.sync import InstalledPlugin, Plan, State, differences, plan
+from jackfield_manage.installing.sync import InstalledPlugin, Plan, State, carry_out, differences, plan, sync
 from jackfield_manage.record import changed_files, content_hash
 from tests.support.site import FakeSite
 
@@ -136,6 +140,15 @@ def test_a_rule_that_could_not_be_read_again_is_not_written(site: FakeSite, tmp_
     with pytest.raises(ConfigError, match="policy: 'block' has 'a b' as item 1"):
         write_lock(frozen(site, block=frozenset({"a b"})).lock, tmp_path / "lock")
     assert not (tmp_path / "lock").exists()
+
+
+def test_notes_of_a_lock_are_printed_beside_it_and_cannot_command_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = SimpleNamespace(lock=Lock("0.1.0", "", "linux"), notes=("one", "two\x1b[2J"))
+    monkeypatch.setattr("jackfield_manage.installing.lock.freeze", lambda _: found)
+    assert installing.freeze(Namespace(output="-")) == 0
+    assert capsys.readouterr() == (as_toml(found.lock), "jackfield: one\njackfield: two\\x1b[2J\n")
 
 
 # --- the file ---
@@ -297,11 +310,151 @@ def test_a_folder_somebody_works_in_is_never_replaced() -> None:
     assert "jackfield plugins uninstall acme" in todo.by_hand["acme"]
 
 
+@pytest.mark.parametrize("editable", [True, False])
+def test_a_folder_is_no_release_even_of_the_same_version(editable: bool) -> None:
+    lock = Lock("0.1.0", "", sys.platform, (LockedPlugin("acme", "2.0", editable=editable),))
+    here = replace(state_of(lock), plugins={"acme": InstalledPlugin("2.0", editable=not editable)})
+    assert list(plan(lock, here).by_hand) == ["acme"]
+
+
 def test_requirements_of_another_platform_are_not_missing_here() -> None:
     lock = Lock("0.1.0", "", "elsewhere", requirements={"winlib": "1.0", "lib": "2.0"})
     here = replace(state_of(lock), versions={"lib": "1.0"})
     assert plan(lock, here).missing == {}
     assert plan(lock, here).change == {"lib": ("1.0", "2.0")}
+
+
+def test_a_file_that_was_edited_is_named_beside_its_content() -> None:
+    lock = Lock("0.1.0", "", sys.platform, (LockedPlugin("acme", "2.0", CONTENT),))
+    edited = tuple(f"{letter}.py" for letter in "abcdef")
+    for here, said in (
+        (
+            InstalledPlugin("2.0", CONTENT, edited=edited),
+            "acme 2.0 was edited after it was installed: a.py, b.py, c.py,",
+        ),
+        (InstalledPlugin("2.0", "sha256:1", edited=edited), "acme 2.0 has the content sha256:1, and the lock has sha"),
+        (InstalledPlugin("2.0"), "acme 2.0 has no RECORD, so its content is unknown, and the lock has sha256:"),
+    ):
+        (told,) = differences(lock, replace(state_of(lock), plugins={"acme": here}))
+        assert told.startswith(said)
+        assert "f.py" not in told
+
+
+def test_a_rule_that_differs_names_the_files_of_the_core_rule_and_of_what_is_too_much() -> None:
+    lock = Lock("0.1.0", "", sys.platform, policy=Policy(block=("kept",), prefer={"tool.x": "acme"}))
+    extra = {"block:b": "/srv/z", "block:c": "/srv/b", "block:d": "/srv/y", "block:e": "/srv/x", "block:f": "/srv/w"}
+    origins = {"block:kept": "/srv/a", "allow": "/srv/c", **extra}
+    here = replace(state_of(lock), policy=Policy(allow=("a",), block=("kept", *"bcdef")), origins=origins)
+    assert plan(lock, here).settings == (
+        "allow is [a] (from /srv/c), and the lock has not set",
+        "block is [kept, b, c, d, e, f] (from /srv/b, /srv/w, /srv/x, /srv/y, /srv/z), and the lock has [kept]",
+        "prefer is {}, and the lock has {tool.x = acme}",
+    )
+
+
+PINNED = ["acme==2.0", "other==1.0"]
+
+
+@pytest.fixture
+def here(uv: str) -> Environment:
+    """An environment that belongs to no tool."""
+    free = Path("/srv/nowhere")
+    return Environment(sys.executable, free, free, free, str(Path(uv).parent))
+
+
+@pytest.mark.parametrize(
+    ("changes", "commands"),
+    [
+        (Plan(install={"acme": "2.0"}), [("install", PINNED)]),
+        (Plan(missing={"lib": "3.0"}), [("install", PINNED)]),
+        (Plan(change={"lib": ("1", "3.0")}), [("install", PINNED)]),
+        (Plan(change={"jackfield": ("0.0.1", "0.1.0")}), [("install", [*PINNED, "jackfield==0.1.0"])]),
+        (Plan(install={"acme": "2.0"}, by_hand={"other": "…"}), [("install", PINNED[:1])]),
+        (Plan(reinstall={"acme": "2.0"}), [("reinstall", PINNED[:1])]),
+        (
+            Plan(install={"acme": "2.0"}, reinstall={"other": "1.0"}, remove=("gone",)),
+            [("uninstall", ["gone"]), ("install", PINNED), ("reinstall", PINNED[1:])],
+        ),
+        (Plan(keep=("gone",), settings=("block is …",)), []),
+    ],
+    ids=["new", "requirement", "version", "core", "by hand", "content", "all", "none"],
+)
+def test_a_plan_is_carried_out_by_pinned_commands(
+    here: Environment, changes: Plan, commands: list[tuple[str, list[str]]]
+) -> None:
+    plugins = (
+        LockedPlugin("acme", "2.0", CONTENT),
+        LockedPlugin("other", "1.0"),
+        LockedPlugin("mine", "1", editable=True),
+    )
+    lock = Lock("0.1.0", "", sys.platform, plugins, {"lib": "3.0"})
+    ran: list[tuple[str, list[str]]] = []
+    files: list[Path] = []
+    pins = {"acme==2.0", "other==1.0", "jackfield==0.1.0", "lib==3.0"}
+
+    def run(command: Sequence[str]) -> int:
+        end = list(command).index("--")
+        kind = (
+            "reinstall" if "--no-deps" in command else next(one for one in ("install", "uninstall") if one in command)
+        )
+        assert ("--no-index" in command) == (kind != "uninstall")
+        for word in command[:end]:
+            if word.startswith("--constraint="):
+                files.append(Path(word.partition("=")[2]))
+                assert set(files[-1].read_text().split()) == pins - ({"other==1.0"} if changes.by_hand else set())
+        assert any(word.startswith("--constraint=") for word in command) == (kind == "install")
+        ran.append((kind, list(command[end + 1 :])))
+        return 0
+
+    carry_out(changes, lock, environment=here, sources=Sources(no_index=True), run=run)
+    assert ran == commands
+    assert not any(file.exists() for file in files)
+
+
+def test_an_installer_that_fails_ends_the_rest_and_leaves_no_file(here: Environment) -> None:
+    ran: list[Sequence[str]] = []
+
+    def run(command: Sequence[str]) -> int:
+        ran.append(command)
+        return 3
+
+    changes = Plan(install={"acme": "2.0"}, reinstall={"acme": "2.0"})
+    with pytest.raises(ConfigError, match="ended with code 3, so the lock is not restored"):
+        carry_out(changes, Lock("0.1.0", "", "", (LockedPlugin("acme", "2.0"),)), environment=here, run=run)
+    (command,) = ran
+    (file,) = (Path(word.partition("=")[2]) for word in command if word.startswith("--constraint="))
+    assert not file.exists()
+
+
+def test_an_installation_that_matches_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock("0.1.0", f"=={sys.version_info[0]}.*", sys.platform)
+    monkeypatch.setattr("jackfield_manage.installing.sync.read_state", lambda _: state_of(lock))
+    monkeypatch.setattr("platform.python_version", lambda: f"{sys.version_info[0]}.{sys.version_info[1] + 1}.0rc1")
+    told: list[str] = []
+    assert sync(lock, Settings, run=lambda _: pytest.fail("nothing has to change"), tell=told.append) == []
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("here", "done"),
+    [
+        ({"versions": {}}, ["packages"]),
+        ({"policy": Policy(block=("x",))}, ["rules"]),
+        ({"versions": {}, "policy": Policy(block=("x",))}, ["packages", "rules"]),
+    ],
+    ids=["packages", "rules", "both"],
+)
+def test_only_what_differs_is_changed(monkeypatch: pytest.MonkeyPatch, here: dict[str, Any], done: list[str]) -> None:
+    lock = Lock("0.1.0", "", sys.platform, requirements={"lib": "1.0"})
+    did: list[str] = []
+    place = "jackfield_manage.installing.sync"
+    monkeypatch.setattr(f"{place}.read_state", lambda _: state_of(lock) if did else replace(state_of(lock), **here))
+    monkeypatch.setattr(f"{place}.carry_out", lambda *_, **__: did.append("packages"))
+    monkeypatch.setattr(f"{place}.write_policy", lambda _: did.append("rules"))
+    assert len(sync(lock, Settings, dry_run=True, tell=list)) == len(done)
+    assert did == []
+    assert sync(lock, Settings, tell=list) == []
+    assert did == done
 
 
 # --- really ---

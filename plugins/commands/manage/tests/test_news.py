@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jackfield.hookspecs import KINDS
 from jackfield_manage.judging.news import Memory, News, Seen, describe, news, summarise
 
 LIGHT = """
@@ -63,6 +64,15 @@ def test_the_same_content_installed_again_is_not_asked_about(site: Any, memory: 
     site.remove("acme")
     site.add_tools("acme", "x")
     assert not news(site.host(), memory.seen())
+
+
+def test_a_component_of_every_kind_is_described_by_what_it_sees_or_does(site: Any, memory: Memory) -> None:
+    site.add("acme", {f"{kind}.x": "acme_light" for kind in KINDS}, modules={"acme_light": ""})
+    (newcomer,) = news(site.host(), memory.seen()).newcomers
+    lines = describe(newcomer, site.host())
+    accesses = {line.partition(".")[0]: line.partition(": ")[2].partition(";")[0] for line in lines}
+    assert accesses.keys() == set(KINDS)
+    assert len(set(accesses.values())) == len(KINDS)
 
 
 def test_what_was_only_told_is_still_to_be_asked(site: Any, memory: Memory) -> None:

@@ -14,7 +14,9 @@ from jackfield.errors import AmbiguousPluginError, ConfigError, PluginNotFoundEr
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings
 from jackfield_agent_files.files import load_agent_config
+from jackfield_manage.cli import requirements
 from jackfield_manage.cli.requirements import requirement_lines
+from jackfield_manage.distributions import Distribution
 from jackfield_manage.judging.python_files import read_python_uses
 from jackfield_manage.judging.requirements import Needs, needs_of, needs_of_python
 
@@ -128,6 +130,27 @@ def test_every_line_is_one_that_pip_reads(nothing: PluginHost) -> None:
     lines = requirement_lines(needs)
     assert {Requirement(line.partition(" #")[0]).name for line in lines} == set(needs.distributions)
     assert any(line.endswith("# llm.openai") for line in lines)
+
+
+def test_packages_that_an_index_may_not_have_are_named_when_they_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = {
+        "indexed": Distribution("indexed", "1.0", ""),
+        "linked": Distribution("linked", "2.0", "", direct={"url": "file:///a", "dir_info": {"editable": True}}),
+        "fetched": Distribution("fetched", "3.0", "", direct={"url": "https://acme.example/a.whl"}),
+    }
+    monkeypatch.setattr(requirements, "installed", lambda: packages)
+    needs = Needs({name: (f"tool.{name}",) for name in (*packages, "absent")}, ("absent",))
+    assert requirement_lines(needs, pin=True) == [
+        "indexed==1.0  # tool.indexed",
+        "linked==2.0   # tool.linked",
+        "fetched==3.0  # tool.fetched",
+        "absent        # tool.absent",
+    ]
+    assert list(requirements._pin_problems(needs)) == [
+        "linked was installed from a folder: an index may not have its version 2.0",
+        "fetched was installed from a URL or file: an index may not have its version 3.0",
+        "absent is not installed here, so its line has no version",
+    ]
 
 
 def test_an_agent_that_lacks_plugins_is_told_the_whole_line_at_once(nothing: PluginHost) -> None:

@@ -55,7 +55,10 @@ def test_what_is_there_is_left_as_it_is(tmp_path: Path, what: str) -> None:
             (tmp_path / "elsewhere").mkdir()
         place.symlink_to(tmp_path / "elsewhere")
     before = everything(tmp_path)
-    with pytest.raises(ConfigError, match=r"--dir"):
+    said = (
+        "is not empty: choose another one with --dir" if what == "full folder" else "already exists and is not a folder"
+    )
+    with pytest.raises(ConfigError, match=said):
         write_folder(place, FILES)
     assert everything(tmp_path) == before
 

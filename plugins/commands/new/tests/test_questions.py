@@ -94,12 +94,15 @@ def test_what_will_not_do_is_named(questions: list[Question], given_answers: dic
 def test_a_person_is_asked_for_what_is_not_given_until_the_answer_will_do(questions: list[Question]) -> None:
     typed: Iterator[str] = iter(["Tide", "", "tide", "", "short", "Tides for everybody.", "", "perhaps", "no"])
     asked: list[tuple[str, Answer | None, bool]] = []
+    problems: list[str] = []
 
     def ask(question: Question, default: Answer | None, problem: str) -> str:
         asked.append((question.name, default, bool(problem)))
+        problems.append(problem)
         return next(typed)
 
     answers = complete(questions, {"kind": "tool"}, ask=ask)
+    assert (problems[2], problems[-1]) == ("Please enter an answer.", "Answer yes or no.")
     assert asked == [
         ("name", None, False),
         ("name", None, True),

@@ -219,8 +219,20 @@ def test_an_address_that_cannot_be_one_is_refused(
         ("http://localhost/jack/field", ""),
         ("git@buildbox.local:jack/field.git", ""),
         ("git@buildbox:jack/field.git", ""),
+        ("https://git.internal/jack/field", ""),
+        ("https://git.LOCALHOST/jack/field", ""),
+        ("https://git.localdomain/jack/field", ""),
+        ("https://git.lan/jack/field", ""),
         ("", ""),
     ],
 )
 def test_an_address_is_public_or_left_out(remote: str, url: str) -> None:
     assert public_url(remote) == url
+
+
+def test_a_file_that_git_cannot_merge_stops_the_update_before_anything_is_written(tmp_path: Path) -> None:
+    path = PurePosixPath("logo.png")
+    (tmp_path / path).write_bytes(b"\0mine")
+    with pytest.raises(ConfigError, match=r"git cannot merge a file: .*binary"):
+        plan_update(tmp_path, Record({}, {path: b"\0base"}), {path: b"\0new"})
+    assert (tmp_path / path).read_bytes() == b"\0mine"

@@ -84,9 +84,58 @@ def test_a_function_may_name_the_owner() -> None:
     assert code_of(checks, scope()) == "unauthorized"
 
 
+def test_a_function_takes_precedence_over_tokens() -> None:
+    checks = Checks(owner=lambda request: "of the application", tokens=CLOSED.tokens, max_body_bytes=1)
+    assert checks.admit(scope(("authorization", f"Bearer {ADA}"))) == "of the application"
+
+
+def test_a_request_without_an_owner_is_checked_all_the_same() -> None:
+    assert CLOSED.admit(scope(), needs_owner=False) == ""
+    with pytest.raises(RequestRefusedError):
+        CLOSED.admit(scope(("origin", "https://evil.example")), needs_owner=False)
+    with pytest.raises(RequestRefusedError):
+        OPEN.admit(scope(("content-length", "1001")), needs_owner=False)
+
+
 def test_many_and_long_headers_are_refused() -> None:
+    assert OPEN.admit(scope(*[("x", "y")] * 99)) == ""
     assert code_of(OPEN, scope(*[("x", "y")] * 100)) == "headers_too_large"
-    assert code_of(OPEN, scope(("x", "y" * 40_000))) == "headers_too_large"
+    fitting = (32 << 10) - len("hostlocalhost:8000") - 1
+    assert OPEN.admit(scope(("x", "y" * fitting))) == ""
+    assert code_of(OPEN, scope(("x", "y" * (fitting + 1)))) == "headers_too_large"
+
+
+def test_names_of_headers_have_no_case() -> None:
+    assert CLOSED.admit(scope(("Authorization", f"Bearer {ADA}"), ("HOST", "x.example"), host=None)) == "ada"
+    assert code_of(OPEN, scope(("Origin", "https://evil.example"))) == "origin_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "says"),
+    [
+        (scope(host="evil.example"), 421, "this host is not served here: name it with --allow-host"),
+        (scope(("origin", "https://evil.example")), 403, "pages of other origins may not use this server"),
+        (scope(("origin", "chrome-extension://x")), 403, "start the server with --token-file"),
+        (scope(("x", "y" * 40_000)), 431, "too many or too long headers: send fewer"),
+        (scope(("content-length", "1001")), 413, "the body is larger than 1000 bytes: send less"),
+    ],
+    ids=["host", "origin", "extension", "headers", "body"],
+)
+def test_a_refusal_has_its_status_and_the_next_step(request_: dict[str, Any], status: int, says: str) -> None:
+    with pytest.raises(RequestRefusedError, match=says) as caught:
+        OPEN.admit(request_)
+    assert caught.value.status == status
+
+
+def test_a_missing_token_is_401() -> None:
+    with pytest.raises(RequestRefusedError, match="send a valid token: Authorization: Bearer TOKEN") as caught:
+        CLOSED.admit(scope())
+    assert caught.value.status == 401
+
+
+@pytest.mark.parametrize("length", ["1000", "0", "", "-5", "ten"])
+def test_a_body_that_announces_no_more_than_allowed_is_read(length: str) -> None:
+    assert OPEN.admit(scope(("content-length", length))) == ""
 
 
 @pytest.mark.parametrize("length", ["1001", "9" * 5000])

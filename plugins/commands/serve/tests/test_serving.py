@@ -110,7 +110,7 @@ def run_serve(tmp_path: Path) -> Callable[..., AbstractContextManager[tuple[subp
 def wait_for(url: str) -> None:
     for _ in range(1200):
         try:
-            with urllib.request.urlopen(f"{url}/readyz", timeout=10):
+            with urllib.request.urlopen(f"{url}/readyz", timeout=60):
                 return
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.05)

@@ -64,3 +64,37 @@ def test_tokens_are_not_kept_in_plain_text() -> None:
     tokens = Tokens([("ada", ADA)])
     assert ADA not in repr(tokens)
     assert ADA not in str(vars(tokens))
+
+
+def test_sixteen_characters_are_enough() -> None:
+    assert Tokens([("ada", "x" * 16)]).owner_of(f"Bearer {'x' * 16}") == "ada"
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_taken"), [("a" * 64, True), ("a" * 65, False), ("a b", False), ("ada@x.y", True)]
+)
+def test_an_owner_has_at_most_64_plain_characters(owner: str, is_taken: bool) -> None:
+    if is_taken:
+        assert Tokens([(owner, ADA)]).owner_of(f"Bearer {ADA}") == owner
+    else:
+        with pytest.raises(ConfigError, match="must be 1 to 64 letters, digits or"):
+            Tokens([(owner, ADA)])
+
+
+def test_the_token_at_fault_is_named_by_its_number_and_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^token 2 must have at least 16 characters"):
+        Tokens([("", ADA), ("", "short")])
+    file = tmp_path / "tokens"
+    file.write_text(f"{ADA}\n  # a comment\nshort\n")
+    with pytest.raises(ConfigError, match=r"tokens': token 2 must have") as caught:
+        Tokens.read(file)
+    assert ADA not in str(caught.value)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="it is not text in UTF-8"):
+        Tokens.read(file)
+
+
+def test_the_number_of_tokens_is_shown_and_two_tokens_have_two_owners() -> None:
+    tokens = Tokens([("", ADA), ("", BOB)])
+    assert repr(tokens) == "<Tokens: 2>"
+    assert tokens.owner_of(f"Bearer {ADA}") != tokens.owner_of(f"Bearer {BOB}")

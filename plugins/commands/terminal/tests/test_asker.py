@@ -63,9 +63,10 @@ def test_always_is_for_one_tool_and_as_long_as_its_asker(ask: Callable[..., bool
     assert not ask(Asker(), "remove", "n\n")
 
 
-def test_yes_is_for_one_call(ask: Callable[..., bool]) -> None:
+@pytest.mark.parametrize("answer", ["y\n", " YES \n"])
+def test_yes_is_for_one_call(ask: Callable[..., bool], answer: str) -> None:
     asker = Asker()
-    assert ask(asker, "remove", "y\n")
+    assert ask(asker, "remove", answer)
     assert not ask(asker, "remove", "n\n")
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
+import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.messages import ContentItem
-from jackfield_terminal.inputs import find_documents, is_piped, make_attachment, make_question
+from jackfield.retrieval import Block, Document
+from jackfield_terminal.inputs import (
+    find_documents,
+    is_piped,
+    make_attachment,
+    make_question,
+    read_fragment,
+    read_input,
+    read_text,
+    why_not_sent,
+)
 
 
 def texts_only(path: str) -> str:
@@ -100,4 +114,94 @@ def test_only_what_somebody_has_put_there_is_read() -> None:
         assert is_piped(pipe)
         assert not is_piped(nothing)
     assert not is_piped(pipe), "it is closed"
+    near, far = socket.socketpair()
+    with near, far, far.makefile() as stream:
+        assert is_piped(stream)
     assert not is_piped(None)
+
+
+class _Timer:
+    """Stands in for the timer that prints a hint, and records what happens to it."""
+
+    daemon = False
+    journal: ClassVar[list[str]] = []
+
+    def __init__(self, seconds: float, work: Any) -> None:
+        self.journal.append(f"{seconds:g} s")
+
+    def start(self) -> None:
+        self.journal.append("started")
+
+    def cancel(self) -> None:
+        self.journal.append("cancelled")
+
+
+@pytest.mark.parametrize("content", [b"text", None])
+def test_the_hint_is_cancelled_once_the_input_is_read_or_fails(
+    content: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Timer.journal.clear()
+    monkeypatch.setattr("jackfield_terminal.inputs.threading.Timer", _Timer)
+    stream: Any = SimpleNamespace(buffer=io.BytesIO(content or b""))
+    if content is None:
+        stream.buffer.close()
+    monkeypatch.setattr("sys.stdin", stream)
+    if content is None:
+        with pytest.raises(ValueError, match="closed"):
+            read_input()
+    else:
+        assert read_input() == content
+    assert _Timer.journal == ["2 s", "started", "cancelled"]
+    monkeypatch.setattr("sys.stdin", None)
+    assert read_input() == b""
+
+
+def test_input_that_is_not_text_names_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"ab\xff")))
+    with pytest.raises(ConfigError, match=r"is not UTF-8 text \(byte 2\); to attach an image, pass -a -"):
+        read_text()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"\xef\xbb\xbfab")))
+    assert read_text() == "ab"
+
+
+def test_fragments_are_texts_or_what_a_parser_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf  text \n")
+    assert read_fragment("a.txt") == "text"
+    for name, fault in ((".", "is a folder; name the files in it"), ("gone.txt", "is not in ")):
+        with pytest.raises(ConfigError, match=f"the fragment '{name}' {fault}"):
+            read_fragment(name)
+    late = "a" * 8192 + "\0"
+    (tmp_path / "late.txt").write_text(late)
+    assert read_fragment("late.txt") == late, "only the beginning tells text from other files"
+    (tmp_path / "a.bin").write_bytes(b"\0\1")
+    with pytest.raises(ConfigError, match=r"the fragment .*a\.bin' cannot be read"):
+        read_fragment("a.bin")
+
+
+def test_only_the_host_of_a_typed_address_may_be_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: list[Any] = []
+
+    class Reader:
+        def __init__(self, **more: Any) -> None:
+            settings.append(more["fetch_cfg"])
+
+        async def read(self, source: str) -> Document:
+            return Document(source, (Block("one "), Block("two ")), "")
+
+    monkeypatch.setattr("jackfield_documents.DocumentReader", Reader)
+    assert read_fragment("http://127.0.0.1:8000/a.html") == "one \n\ntwo"
+    assert settings == [{"allow": ["127.0.0.1"]}]
+
+
+def test_files_that_no_parser_reads_are_sent_if_they_are_text_or_pdf(tmp_path: Path) -> None:
+    why_not = why_not_sent(lambda path: "" if path.endswith(".md") else "nothing reads it")
+    contents = {"a.md": b"\0", "a.pdf": b"%PDF-1", "a.log": "é".encode(), "a.bin": b"\0\xff\xfe\x01"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    assert {name: why_not(str(tmp_path / name)) for name in contents} == {
+        "a.md": "",
+        "a.pdf": "",
+        "a.log": "",
+        "a.bin": "nothing reads it",
+    }

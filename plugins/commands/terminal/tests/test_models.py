@@ -13,9 +13,10 @@ import pytest
 
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
+from jackfield.settings import models_path
 from jackfield_openai.backend import OpenAIChat
 from jackfield_terminal import models
-from jackfield_terminal.model_names import load_names
+from jackfield_terminal.model_names import ModelNames, load_names, names_path, remember_models, save_names
 from jackfield_terminal.options import _model_config
 
 
@@ -166,3 +167,29 @@ def test_a_server_that_is_silent_holds_nothing_up_and_connections_are_closed(
         assert models.main(["list", "-m", "openai"]) == 1
     assert capsys.readouterr().err.startswith("! openai: ")
     assert closed == ["openai"]
+
+
+def test_chosen_names_are_kept_and_shells_complete_them_beside_earlier_ones(home: Path) -> None:
+    save_names(ModelNames("m:x", {"fast": "m:y"}))
+    assert load_names() == ModelNames("m:x", {"fast": "m:y"})
+    remember_models(["m:z", "odd name", "", "fast"])
+    assert models_path().read_text().split("\n") == ["m:x", "fast", "m:z", ""]
+    models_path().write_bytes(b"\xff")
+    remember_models(["m:z"])  # only completion misses it
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"default": 1}', '{"aliases": []}', '{"aliases": {"fast": 1}}'], ids=str)
+def test_a_damaged_file_of_names_is_an_error(text: str) -> None:
+    names_path().parent.mkdir(parents=True)
+    names_path().write_text(text)
+    with pytest.raises(ConfigError, match="is damaged: remove it"):
+        load_names()
+
+
+def test_without_a_folder_for_settings_there_are_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_names() == ModelNames()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    assert load_names() == ModelNames()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        save_names(ModelNames("m:x"))

@@ -76,6 +76,32 @@ def test_links_pipes_and_odd_names_do_no_harm(tmp_path: Path) -> None:
     assert outputs.save(finished(files="text", files_are_temporary=True)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        (".bashrc", "_bashrc"),
+        ("..tar", "_tar"),
+        ("x" * 130 + ".csv", "x" * 116 + ".csv"),
+        ("plot-1.png", "plot-1.png"),
+        ("taken.txt", "taken-2.txt"),
+        ("gone-1.txt", "gone-2.txt"),
+    ],
+)
+def test_a_name_is_not_hidden_not_long_and_not_taken(name: str, saved: str, tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    out.mkdir()
+    (work / name).write_text("x")
+    (out / "taken.txt").write_text("mine")
+    (out / "gone-1.txt").symlink_to(tmp_path / "nowhere")
+    [path] = OutputFiles(out).save(finished(files=[str(work / name)], files_are_temporary=True))
+    assert path == out / saved
+
+
+def test_a_text_that_looks_like_a_picture_is_a_text(tmp_path: Path) -> None:
+    assert OutputFiles(tmp_path / "out").save(finished(ContentItem(text=URI))) == []
+
+
 def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
     work, host = tmp_path / "work", tmp_path / "host"
     (work / "results").mkdir(parents=True)

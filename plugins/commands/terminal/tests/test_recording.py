@@ -11,18 +11,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jackfield import FnCallAgent
 from jackfield.cli.main import main
-from jackfield.errors import StoreError
+from jackfield.defaults import STORE
+from jackfield.errors import RunBusyError, StoreError
 from jackfield.plugins import PluginHost
 from jackfield.settings import Settings, load_settings
+from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, answer
 from jackfield_terminal import recording
-from jackfield_terminal.recording import BestEffortStore, open_recording, open_store
+from jackfield_terminal.recording import BestEffortStore, configure_store, open_recording, open_store
 from jackfield_testkit.records import MemoryStore
 from jackfield_testkit.server import FakeOpenAI, text
 
@@ -225,3 +228,95 @@ def test_a_store_that_fills_up_at_any_step_loses_no_answer(room: int, caplog: py
     runs = asyncio.run(full.runs())
     assert not any(run.is_held for run in runs), "nothing holds a run that has ended"
     assert [run.state for run in runs] == ([] if room == 0 else ["finished" if room == 3 else "failed"])
+
+
+class Noted:
+    """A store that notes what it is asked for, and raises what it is told for some of it."""
+
+    content = True
+
+    def __init__(self, **errors: Exception) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self._errors = errors
+
+    async def create(self, run: StoredRun, entries: Any) -> int:
+        return self._note(5, "create", run.run_id)
+
+    async def append(self, run_id: str, hold: int, entries: Any, *, state: str) -> None:
+        self._note(0, "append", hold, list(entries), state)
+
+    async def release(self, run_id: str, hold: int) -> None:
+        self._note(0, "release", hold)
+
+    def _note(self, value: int, name: str, *facts: object) -> int:
+        self.asked.append((name, *facts))
+        if name in self._errors:
+            raise self._errors[name]
+        return value
+
+
+def record(store: Noted, *, state: str = "finished") -> BestEffortStore:
+    """Record a run of two steps."""
+
+    async def steps() -> BestEffortStore:
+        recorded = BestEffortStore(store)  # type: ignore[arg-type]
+        hold = await recorded.create(StoredRun(run_id="r"), ["first"])
+        await recorded.append("r", hold, ["second"])
+        await recorded.append("r", hold, ["last"], state=state)
+        await recorded.release("r", hold)
+        return recorded
+
+    return asyncio.run(steps())
+
+
+FULL = StoreError("the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("errors", "asked"),
+    [
+        ({}, [("append", 5, ["second"], "running"), ("append", 5, ["last"], "finished"), ("release", 5)]),
+        ({"create": FULL}, []),
+        (
+            {"append": FULL},
+            [("append", 5, ["second"], "running"), ("append", 5, [], "failed"), ("release", 5), ("release", 5)],
+        ),
+    ],
+    ids=["all is well", "never begun", "a gap"],
+)
+def test_a_run_with_a_gap_has_failed_and_is_let_go_and_one_without_a_beginning_is_left_alone(
+    errors: dict[str, Exception], asked: list[tuple[Any, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Noted(**errors)
+    assert record(store).has_recorded("r") is not bool(errors)
+    assert store.asked == [("create", "r"), *asked]
+    assert caplog.text.count("this run is not recorded: the disk is full") == bool(errors)
+
+
+def test_a_run_that_another_process_has_resumed_does_not_go_on_here() -> None:
+    store = Noted(append=RunBusyError("it is held elsewhere"))
+    with pytest.raises(RunBusyError, match="held elsewhere"):
+        record(store)
+    assert store.asked[1:] == [("append", 5, ["second"], "running")]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        (None, {"path": "x"}, {"name": STORE, "path": "x"}),
+        (STORE, {"path": "x"}, {"name": STORE, "path": "x"}),
+        ("other", {"path": "x"}, {"name": "other"}),
+        (None, {"name": "other", "dsn": "x"}, {"name": "other", "dsn": "x"}),
+        (None, True, {"name": STORE}),
+    ],
+)
+def test_settings_of_recording_are_for_the_default_store_only(
+    name: str | None, settings: Any, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host: Any = SimpleNamespace(settings=SimpleNamespace(record=settings))
+    assert configure_store(name, host) == expected
+    loaded: list[Any] = []
+    monkeypatch.setattr(recording, "load_store", lambda given, _: loaded.append(given) or Noted())
+    open_recording(host)
+    [given] = loaded
+    assert given.get("timeout_s") == (3.0 if given["name"] == STORE else None), "an answer does not wait long"

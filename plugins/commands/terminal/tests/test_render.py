@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +14,7 @@ from jackfield.events import (
     HandedOff,
     HistoryTrimmed,
     PluginEvent,
+    PreparationProgress,
     ReasoningDelta,
     RetryScheduled,
     RunEvent,
@@ -122,3 +123,77 @@ def test_no_note_and_no_reasoning_breaks_a_line_inside_a_word(columns: int) -> N
     assert "".join("".join(lines).split()) == "".join((thought + sources).split())
     shown_words = " ".join(lines).split()
     assert [word for word in (thought + "\n" + sources).split() if word.isascii() and word not in shown_words] == []
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (ToolStarted(0, "c", FunctionCall("add\n", '{"a":\n 1}')), ['→ add\\n {"a": 1}']),
+        (ToolProgress(0, "c", "half\nway"), ["  … half way"]),
+        (ToolFinished(0, "c", Message("function", "3", name="add"), 0.54, "", {}), ["← add (0.5 s) 3"]),
+        (
+            ToolFinished(0, "c", Message("function", "no", name="add"), 0.5, "ToolServiceError", {}),
+            ["← add (failed, 0.5 s) no"],
+        ),
+        (RetryScheduled(1, 0.5, "busy\nnow"), ["! busy now; retrying in 0.5 s"]),
+        (StreamReset("again"), ["! the answer starts over"]),
+        (
+            HistoryTrimmed(1, 2, 9, 5),
+            ["! the conversation is too long: 1 messages left out, 2 shortened (about 9 → 5 tokens)"],
+        ),
+        (PluginEvent("acme.note", {"note": "look\nout"}), ["! look out"]),
+        (PluginEvent("acme.note", {"note": ""}), []),
+        (ApprovalNeeded((CALL, CALL), ("c", "d")), ["! needs approval: add, add"]),
+        (HandedOff("boss", "other"), ["→ other takes over"]),
+        (RunFinished("finished", (), Usage()), []),
+        (RunFinished("token_limit", (), Usage()), ["! stopped at the token limit"]),
+        (RunFinished("cancelled", (), Usage()), ["! cancelled"]),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, list) else "",
+)
+def test_an_event_is_told_in_these_lines(event: Any, lines: list[str]) -> None:
+    notes = io.StringIO()
+    Renderer(io.StringIO(), notes, dim=False).show(RunEvent("r", 1, "a", 0, event))
+    assert notes.getvalue().splitlines() == lines
+
+
+@pytest.mark.parametrize(("length", "shown"), [(100, "x" * 100), (101, f"{'x' * 100} …")])
+def test_a_text_of_a_tool_is_cut_after_100_characters(length: int, shown: str) -> None:
+    notes = io.StringIO()
+    renderer = Renderer(io.StringIO(), notes, dim=False)
+    renderer.show(RunEvent("r", 1, "a", 0, ToolProgress(0, "c", "x" * length)))
+    assert notes.getvalue() == f"  … {shown}\n"
+
+
+def test_what_holds_for_each_call_of_a_tool_is_told_once() -> None:
+    notes = io.StringIO()
+    renderer = Renderer(io.StringIO(), notes, dim=False)
+    for number in range(2):
+        finished = ToolFinished(0, "c", Message("function", "3", name="add"), 0.5, "", METADATA)
+        renderer.show(RunEvent("r", number, "a", 0, finished))
+    lines = notes.getvalue().splitlines()
+    assert lines.count("  isolation of add: none: a test") == lines.count("! it leaks") == 1
+    assert lines.count("← add (0.5 s) 3") == 2
+
+
+def progressed(*, dim: bool = True, quiet: bool = False, columns: int = 20, depth: int = 0) -> str:
+    """What two steps of a preparation and an answer look like."""
+    both = io.StringIO()
+    renderer = Renderer(both, both, dim=dim, quiet=quiet, columns=lambda: columns)
+    for number, done in enumerate((1, 2)):
+        renderer.show(RunEvent("r", number, "helper", depth, PreparationProgress("reading", done, 9, "a.md")))
+    renderer.show(RunEvent("r", 3, "helper", 0, TextDelta("Yes.")))
+    renderer.end_line()
+    return both.getvalue()
+
+
+def test_progress_is_one_line_that_is_replaced_and_cleared() -> None:
+    first, second = "reading: 1 of 9, a.md"[:19], "reading: 2 of 9, a.md"[:19]
+    assert progressed() == f"\r\x1b[K\x1b[2m{first}\x1b[0m\r\x1b[K\x1b[2m{second}\x1b[0m\r\x1b[KYes.\n"
+    assert "\x1b[2mhelper: reading: 1\x1b[0m" in progressed(columns=19, depth=1)
+    assert "reading: 1 of 9, a.md\x1b[0m" in progressed(columns=0)
+
+
+@pytest.mark.parametrize("options", [{"dim": False}, {"quiet": True}])
+def test_no_progress_is_shown_where_a_line_cannot_be_replaced_or_nobody_wants_it(options: dict[str, bool]) -> None:
+    assert progressed(**options) == "Yes.\n"  # type: ignore[arg-type]

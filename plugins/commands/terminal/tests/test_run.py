@@ -62,7 +62,7 @@ def test_the_model_may_come_from_the_environment(command_line: CommandLine) -> N
         (("run", "-m", "echo:", "hi"), "which model of echo?"),
         (("run", "-m", "echo:m", "-t", "cloc", "hi"), "no tool 'cloc' is installed; did you mean 'clock'?"),
         (("run", "-m", "echo:m", "--agent", "nobody", "hi"), "no agent 'nobody'"),
-        (("rin", "hi"), "did you mean 'run'?"),
+        (("rin", "hi"), "did you mean 'jackfield run'?"),
     ],
 )
 def test_a_mistake_is_one_clear_line(command_line: CommandLine, arguments: tuple[str, ...], told: str) -> None:

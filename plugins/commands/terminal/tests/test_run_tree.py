@@ -18,8 +18,10 @@ from jackfield.cli.main import main
 from jackfield.events import UsageReported
 from jackfield.messages import Usage
 from jackfield.plugins import default_host
+from jackfield.stores import StoredRun
 from jackfield.testing import ScriptedModel, Step, answer, calls
-from jackfield_terminal.run_tree import RunStep, tree_lines, tree_of
+from jackfield_terminal.run_tree import RunStep, _plus, _time, tree_lines, tree_of
+from jackfield_terminal.runs import _print_tree
 
 
 @tool
@@ -141,3 +143,75 @@ def test_the_command_shows_the_tree(
     assert max(map(len, lines[head:])) <= columns
     assert [line.split()[0] for line in lines[head:]] == ["step", "FnCallAgent", "answer", "search", "answer"]
     assert "…" in lines[head + 3]
+
+
+@pytest.mark.parametrize(
+    ("total", "usage", "cost", "currency"),
+    [
+        ((None, None), (None, None), None, None),
+        (("1", "USD"), (None, None), "1", "USD"),
+        ((None, None), ("2", "USD"), "2", "USD"),
+        (("1", "USD"), ("2", "USD"), "3", "USD"),
+        (("1", "USD"), ("2", "EUR"), "1", "USD"),
+        ((None, "USD"), ("2", "EUR"), None, "USD"),
+    ],
+)
+def test_costs_are_summed_in_one_currency(total: Any, usage: Any, cost: str | None, currency: str | None) -> None:
+    def of(pair: Any) -> Usage:
+        return Usage(prompt_tokens=1, completion_tokens=2, cost=pair[0] and Decimal(pair[0]), currency=pair[1])
+
+    summed = _plus(of(total), of(usage))
+    assert (summed.prompt_tokens, summed.completion_tokens) == (2, 4)
+    assert (summed.cost, summed.currency) == (cost and Decimal(cost), currency)
+
+
+@pytest.mark.parametrize(("state", "seconds"), [("finished", 5.0), ("running", None)])
+def test_a_run_that_goes_on_has_no_time_yet(state: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[RunStep] = []
+    monkeypatch.setattr("jackfield_terminal.run_tree.tree_lines", lambda tree, columns: shown.append(tree) or [])
+    run = StoredRun(run_id="r", state=state, began=10.0, changed=15.0, agent="boss")
+    _print_tree(run, [{"event": "RunStarted", "messages": []}])
+    assert shown[0].seconds == seconds
+
+
+def test_each_entry_of_a_record_is_a_step_or_says_how_an_agent_ended() -> None:
+    call = {"function_call": {"name": "look", "arguments": '{"a": 1}'}, "extra": {"function_id": "c1"}}
+    nested = {"above": 0, "agent": "clerk", "place": "call c2 #1"}
+    finished = {"event": "ToolFinished", "call_id": "c1", "message": {"name": "look"}}
+    tree = tree_of(
+        "boss",
+        [
+            {"event": "TurnFinished", "turn": 1, "messages": [{"content": "Hm"}, call], "seconds": 0},
+            {**finished, "seconds": 2, "error": "OSError"},
+            finished,  # another call of the same id, which no answer made
+            {"event": "TurnFinished", "below": 1, "asked": nested, "turn": 1},
+            {"event": "RunFinished", "below": 1, "stop_reason": "turn_limit"},
+            {"event": "ToolFinished", "call_id": "c2", "seconds": 3, "error": "ToolServiceError"},
+            {"event": "ToolFinished", "call_id": "c2"},  # models use ids again: this call asked no agent
+            {"event": "TurnFinished", "turn": 7, "below": 9},  # of a run whose beginning is lost
+            {"event": "HandedOff", "to": "clerk"},
+            {"event": "Resumed"},
+            {"event": "RunFailed", "kind": "OSError", "error": "gone"},
+        ],
+    )
+    assert tree.detail == "failed: OSError gone"
+    assert [(step.name, step.detail, step.seconds) for step in tree.steps] == [
+        ("answer 1", "Hm; calls look", None), ("look", 'OSError {"a": 1}', 2), ("look", "", None),
+        ("clerk", "turn limit", 3), ("tool", "", None), ("hand-off", "to clerk", None), ("resumed", "", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(None, ""), (0.25, "250 ms"), (0.9994, "999 ms"), (1, "1.0 s"), (99.9, "99.9 s"), (100, "1:40 min")],
+)
+def test_a_time_has_the_unit_of_its_size(seconds: float | None, shown: str) -> None:
+    assert _time(seconds) == shown
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(0, 100), (60, 60), (10, 24), (2000, 503)])
+def test_a_long_detail_is_cut_to_the_terminal_and_in_a_pipe_to_a_hundred_columns(columns: int, shown: int) -> None:
+    head, line = tree_lines(RunStep(name="a", detail="x" * 600), columns)
+    assert head.split() == ["step", "time", "in", "out"], "no column for a cost that is unknown everywhere"
+    rest = len(head) - len(head[: head.index("  time")].rstrip().ljust(head.index("  time")))
+    assert len(line) == (shown if columns in (0, 10, 2000) else columns - rest)

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ import pytest
 
 from jackfield import FnCallAgent, Message, tool
 from jackfield.cli.main import main
+from jackfield.events import RunEvent
+from jackfield.runs import Observer
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_testkit.server import FakeOpenAI, RecordedRequest, Reply, text, tool_call
 
@@ -76,6 +78,27 @@ def test_what_plugins_reported_in_a_run_is_shown(jackfield: Run) -> None:
     shown = jackfield("runs", "show", "last")[1]
     assert "PluginEvent" in shown
     assert "jackfield-truncation.compacted: messages 1 to " in shown
+
+
+class Traces(Observer):
+    """Gives each run a trace."""
+
+    name = "traces"
+
+    def observe(self, event: RunEvent) -> None:
+        """Note nothing."""
+
+    def trace_of(self, run_id: str) -> Mapping[str, str]:
+        return {"traceparent": f"00-{7:032x}-{8:016x}-01"}
+
+
+def test_the_trace_of_a_run_is_shown_but_is_no_step_of_its_tree(jackfield: Run) -> None:
+    FnCallAgent(llm=ScriptedModel([answer("Hello.")]), store="sqlite", observers=[Traces()]).ask("Hi")
+    [line] = [line.split() for line in jackfield("runs", "show", "last")[1].splitlines() if "Traced" in line]
+    assert line[1:] == ["Traced", f"00-{7:032x}-{8:016x}-01"]
+    tree = jackfield("runs", "show", "last", "--tree")[1]
+    steps = tree[tree.index("step ") :].splitlines()
+    assert [row.split()[0] for row in steps] == ["step", "FnCallAgent", "answer"]
 
 
 def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_path: Path) -> None:
@@ -247,4 +270,26 @@ def test_runs_are_searched_by_words_of_questions_and_answers(jackfield: Run) -> 
     assert "What is a tide?" in jackfield("runs", "search", "TIDE", "what")[1]
     found = json.loads(jackfield("runs", "search", "潮汐", "--json")[1])
     assert [(run["title"], run["excerpt"]) for run in found] == [("潮汐是什么？", "潮汐是什么？")]
+    jackfield("run", *MODEL, "--store", "sqlite", f"{'Well, ' * 40}what about the harbour?")
+    (late,) = json.loads(jackfield("runs", "search", "harbour", "what", "--json")[1])
+    assert late["excerpt"].startswith("…"), "each word is looked for by itself"
+    assert late["excerpt"].endswith("what about the harbour?")
     assert jackfield("runs", "search", "zebra")[1] == "no recorded run has 'zebra' in its question or answers\n"
+
+
+def test_a_saved_run_that_made_no_call_can_be_resumed_again(jackfield: Run, tmp_path: Path) -> None:
+    """Without a decision, its calls still wait; with one, they may have run."""
+    (tmp_path / "agent.yaml").write_text(
+        "llm: offline:extractive\nfunction_list: [{name: storage, needs_approval: true}]\n"
+    )
+    options = ("-C", "agent.yaml", "--no-record", "-q")
+    call = 'call storage {"operate": "put", "key": "a", "value": "b"}'
+    code, _, told = jackfield("run", *options, "--save", "run.json", call)
+    assert (code, "Saved. To continue: jackfield run --resume run.json" in told) == (1, True)
+    before = (tmp_path / "run.json").read_text()
+    for _ in range(2):
+        assert jackfield("run", *options, "--resume", "run.json")[0] == 1
+        assert (tmp_path / "run.json").read_text() == before
+    code, out, _ = jackfield("run", *options, "--resume", "run.json", "--approve")
+    assert (code, "Successfully saved a" in out) == (0, True)
+    assert "so its calls may have run" in jackfield("run", *options, "--resume", "run.json", "--approve")[2]

@@ -30,6 +30,16 @@ def test_a_file_a_schema_and_the_short_form_say_the_same(
     assert read_schema(text).schema == PERSON
 
 
+@pytest.mark.parametrize("text", ["[name str, age int]", "[\nname str, age int\n]", "[\nname str\nage int\n]"])
+def test_fields_in_brackets_are_those_of_a_list(text: str) -> None:
+    assert read_schema(text).schema == {"type": "array", "items": PERSON}
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(PERSON), encoding="utf-8-sig")
+    assert read_schema(str(tmp_path / "x.json")).schema == PERSON
+
+
 @pytest.mark.parametrize(
     ("text", "field", "schema"),
     [
@@ -56,9 +66,11 @@ def test_brackets_make_a_list_of_objects() -> None:
         ("a, a", "has the field 'a' twice"),
         ("what is it?", "'what is it?' is not a field"),
         ("{", "--schema is not JSON"),
+        ('{"a":' * 100_000, "--schema is not JSON"),
         ('{"type": 5}', "is not a valid JSON Schema"),
         ("gone.json", "the schema gone.json cannot be read: No such file"),
     ],
+    ids=["empty", "unknown type", "twice", "no field", "half", "deep", "wrong", "gone"],
 )
 def test_what_is_no_schema_is_an_error_that_says_what_to_write(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:

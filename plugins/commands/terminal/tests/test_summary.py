@@ -73,3 +73,47 @@ def test_a_cancelled_answer_without_counts_is_not_reported_as_free() -> None:
 )
 def test_a_small_amount_is_not_told_as_zero(cost: str, shown: str) -> None:
     assert money(Decimal(cost), "USD") == shown
+
+
+def ended(run: str, usage: Usage, *, depth: int = 0, reason: str = "finished") -> RunEvent:
+    return RunEvent(run, 2, "a", depth, RunFinished(reason, (), usage))  # type: ignore[arg-type]
+
+
+def test_runs_are_summed_and_those_of_agents_below_are_part_of_theirs() -> None:
+    times = iter((1.0, 2.0, 10.0, 13.0))
+    summary = Summary(clock=lambda: next(times))
+    for run in ("one", "two"):
+        summary.feed(RunEvent(run, 1, "a", 0, TurnStarted(1)))
+        summary.feed(ended("below", Usage(prompt_tokens=100, completion_tokens=1), depth=1))
+        summary.feed(ended(run, Usage(prompt_tokens=4, completion_tokens=2)))
+    assert summary.run_id == "two"
+    assert summary.figures() == ["8 + 4 tokens", "price unknown", "2 turns", "4.0 s"]
+
+
+def test_a_run_that_began_has_not_ended() -> None:
+    summary = Summary(clock=lambda: 1.0)
+    summary.feed(ended("one", Usage()))
+    assert summary.end is not None
+    summary.feed(RunEvent("two", 1, "a", 0, RunStarted(())))
+    assert summary.end is None
+
+
+def test_one_turn_is_not_worth_a_word_and_several_uncounted_answers_are_counted() -> None:
+    summary = Summary(clock=lambda: 1.0)
+    summary.feed(RunEvent("one", 1, "a", 0, TurnStarted(1)))
+    for run in ("one", "two"):
+        summary.feed(ended(run, Usage(), reason="cancelled"))
+    assert summary.figures() == ["tokens of the cancelled 2 answers unknown", "0.0 s"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "currency", "shown"),
+    [
+        ("0.0001", "USD", "0.0001 USD"),
+        ("0.00009", "USD", "0.00009 USD"),
+        ("1", None, "1.0000"),
+        ("100", "CNY", "100.0000 CNY"),
+    ],
+)
+def test_an_amount_has_four_decimals_unless_it_is_smaller(cost: str, currency: str | None, shown: str) -> None:
+    assert money(Decimal(cost), currency) == shown

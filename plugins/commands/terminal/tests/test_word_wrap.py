@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +34,25 @@ def test_every_width_gives_whole_words_also_character_by_character() -> None:
         out = "".join(wrapper.feed(char, columns) for char in TEXT) + wrapper.finish(columns)
         assert max(width_of(line.rstrip()) for line in out.split("\n")) <= columns
         assert [word for word in TEXT.split() if word.isascii() and word not in out.split()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "out"),
+    [
+        ("one two", 7, "one two"),
+        ("one two", 6, "one\ntwo"),
+        ("one two three", 7, "one two\nthree"),
+        ("a bb ccc dd e", 4, "a bb\nccc\ndd e"),
+        ("ab\ncd ef", 5, "ab\ncd ef"),
+        ("ab \ncd", 5, "ab \ncd"),
+        ("abcdefgh ij", 4, "abcdefgh\nij"),
+        ("abcdefghi jk", 4, "abcdefghi jk"),
+        ("", 4, ""),
+    ],
+)
+def test_a_line_is_full_when_the_next_word_has_no_room(text: str, columns: int, out: str) -> None:
+    wrapper = WordWrapper()
+    shown = wrapper.feed(text, columns) + wrapper.finish(columns)
+    assert "\n".join(line.rstrip() for line in shown.split("\n")) == "\n".join(
+        line.rstrip() for line in out.split("\n")
+    )

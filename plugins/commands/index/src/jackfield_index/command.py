@@ -36,7 +36,6 @@ from jackfield_knowledge import Built, KnowledgeIndex, index_names, watch
 from jackfield_knowledge.places import FILE
 
 _FUSED_HITS = 100  # hits of each searcher if several are fused
-_DEFAULT_SEARCHERS: Mapping[str, Mapping[str, object]] = {"keyword_search": {}}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -215,12 +214,16 @@ def _make_searchers(chosen: Mapping[str, Mapping[str, object]]) -> dict[str, Sea
     try:
         return {
             name: make_searcher(name, settings, host=default_host())
-            for name, settings in (chosen or _DEFAULT_SEARCHERS).items()
+            for name, settings in (chosen or _default_searchers(RAGConfig())).items()
         }
     except PluginNotFoundError:
         if chosen:
             raise
         return {}  # the default searcher is optional
+
+
+def _default_searchers(config: RAGConfig) -> Mapping[str, Mapping[str, object]]:
+    return config.with_included_model(default_host()).searchers
 
 
 async def _prepare(index: KnowledgeIndex, searchers: Mapping[str, Searcher], line: ProgressLine) -> list[str]:
@@ -302,13 +305,22 @@ def _info(options: argparse.Namespace) -> int:
         return 0
     for line in describe_index(index, options.name):
         say(line)
+    _warn_if_outdated(index)
     return 0
+
+
+def _warn_if_outdated(index: KnowledgeIndex) -> None:
+    outdated = index.why_outdated(default_host())
+    if outdated:
+        warn(outdated)
 
 
 def _search(options: argparse.Namespace) -> int:
     index, config = KnowledgeIndex(options.name), read_config(options)
     corpus = index.corpus()
-    chosen = chosen_searchers(config) or _recorded_searchers(index, options, reads_files=False) or config.searchers
+    _warn_if_outdated(index)
+    chosen = chosen_searchers(config) or _recorded_searchers(index, options, reads_files=False)
+    chosen = chosen or _default_searchers(config)
     with failures_noted() as failures:
         told = read_where(options.where) or config.where
         where = Where.parse(told) if told else None

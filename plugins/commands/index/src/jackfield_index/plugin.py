@@ -13,6 +13,7 @@ def commands() -> list[CommandSpec]:
             name="index",
             target="jackfield_index.command:main",
             summary="Keep documents in an index on disk, and search it.",
+            actions=("build", "add", "remove", "set", "watch", "list", "info", "search"),
             effects=frozenset({"files", "network"}),
         )
     ]

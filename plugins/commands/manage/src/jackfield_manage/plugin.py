@@ -13,6 +13,20 @@ def commands() -> list[CommandSpec]:
             name="plugins",
             target="jackfield_manage.cli.plugins:main",
             summary="List, check, install and configure plugins.",
+            actions=(
+                "list",
+                "info",
+                "search",
+                "doctor",
+                "enable",
+                "disable",
+                "install",
+                "uninstall",
+                "freeze",
+                "sync",
+                "why",
+                "bisect",
+            ),
             effects=frozenset({"files", "processes"}),
         ),
         CommandSpec(
@@ -35,6 +49,7 @@ def commands() -> list[CommandSpec]:
             name="keys",
             target="jackfield_manage.cli.keys:main",
             summary="Store API keys in the system keyring or a private file.",
+            actions=("list", "set", "remove"),
             effects=frozenset({"files"}),
         ),
         CommandSpec(

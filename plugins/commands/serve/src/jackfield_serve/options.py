@@ -190,11 +190,9 @@ def _read_face(text: str) -> str | dict[str, Any]:
     if not text.startswith("{"):
         return text
     try:
-        table = json.loads(text)
+        table: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"--face is neither a name nor JSON with a name and settings: {error}") from None
-    if not isinstance(table, dict):
-        raise ConfigError("--face must be a name, or a JSON object with `name` and settings")
     return table
 
 

@@ -74,9 +74,7 @@ def run_http(options: ServeOptions) -> int:
 
 def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
     """Run the server until a signal arrives; under a running loop, as in a notebook, in its own thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _has_running_loop():
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when it has stopped
             server.run([listener])
         return
@@ -85,6 +83,14 @@ def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
     with _interrupts(server.handle_exit):
         thread.start()
         thread.join()
+
+
+def _has_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # not while the server runs: all of its errors would show this one as their context
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -212,7 +212,7 @@ def _add_agent_options(parser: Parser) -> None:
         choices=("files", "network", "processes"),
         action="append",
         default=[],
-        help="refuse calls of tools with this effect; can be repeated",
+        help="refuse calls of tools with this effect, which the model itself may have; can be repeated",
     )
     parser.add_argument("--lang", choices=("en", "zh"), help="language of the texts that the agent adds to prompts")
 

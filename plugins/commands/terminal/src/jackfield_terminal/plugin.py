@@ -25,12 +25,14 @@ def commands() -> list[CommandSpec]:
             name="models",
             target="jackfield_terminal.models:main",
             summary="List the models of servers, and choose a default model and aliases.",
+            actions=("list", "default", "alias"),
             effects=frozenset({"files", "network"}),
         ),
         CommandSpec(
             name="runs",
             target="jackfield_terminal.runs:main",
             summary="List, search, show, replay and resume recorded runs of agents.",
+            actions=("list", "search", "show", "replay", "resume", "recover", "fork", "delete"),
             effects=frozenset({"files", "network"}),
         ),
     ]

@@ -374,6 +374,8 @@ def _content_of(entry: Mapping[str, object]) -> str:
             return ", ".join(_format_call(call) for call in calls)
         case {"event": "Resumed", "approvals": {**approvals}}:
             return ", ".join(f"{call_id}: {_decision(allowed)}" for call_id, allowed in approvals.items())
+        case {"event": "Traced", "headers": {"traceparent": str(traceparent)}}:
+            return traceparent
         case {"event": "HandedOff", "to": str(to)}:
             return f"to {to}"
         case {"event": "PluginEvent", "name": str(name), "data": {"note": str(note)}}:

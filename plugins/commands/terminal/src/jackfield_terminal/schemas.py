@@ -64,7 +64,8 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 
 def _object_of(text: str) -> dict[str, Any]:
     """Return the schema of an object with these fields, all of them required."""
-    parts = text.splitlines() if "\n" in text.strip() else text.split(",")
+    text = text.strip()
+    parts = text.splitlines() if "\n" in text else text.split(",")
     properties: dict[str, Any] = {}
     for part in parts:
         if part.strip(" ,"):

@@ -42,7 +42,12 @@ class WordWrapper:
         is_full = self._column > 0 and self._column + width_of(bare) > columns
         if is_full:
             self._column = 0
-        self._column += width_of(word)
-        shown = word if self._column <= columns else bare
-        self._column = min(self._column, columns) if width_of(bare) <= columns else self._column % columns
+        end, spaces = self._column + width_of(bare), width_of(word) - width_of(bare)
+        is_broken = end > columns  # by the terminal, inside of the word
+        if is_broken:
+            end = (end - 1) % columns + 1
+        shown = word if end + spaces <= columns else bare
+        self._column = min(end + spaces, columns)
+        if is_broken and not spaces:  # more of the word may follow
+            self._column %= columns
         return f"\n{shown}" if is_full else shown

@@ -37,6 +37,10 @@ _ACCESS = {
     "agent": "runs conversations, if it is named",
     "sandbox": "runs the code of models, if it is the sandbox",
     "command": "runs when its name is typed",
+    "tokenizer": "reads conversations, if it counts their tokens",
+    "embedder": "reads documents and questions, if a searcher uses it",
+    "server": "receives conversations and shows runs to clients, when it serves agents",
+    "store": "keeps the records of runs, if it is the store",
 }
 _DESCRIBED_FIELDS = frozenset(("effects", "network", "secrets", "**"))
 _UNREADABLE = Described("", {}, ("**",))
@@ -194,7 +198,7 @@ def describe(newcomer: Newcomer, host: PluginHost) -> list[str]:
     lines: list[str] = []
     active = active_components(host)
     for row in newcomer.rows:
-        access = _ACCESS.get(row.kind, "acts when it is named")
+        access = _ACCESS[row.kind]
         if row in active:
             access = f"{access.partition(',')[0]}: it {active[row]}"
         lines.append("; ".join([f"{row.id}: {access}", *_effects([row], host)]))

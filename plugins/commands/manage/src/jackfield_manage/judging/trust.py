@@ -13,7 +13,7 @@ from typing import Any
 
 from jackfield.errors import ConfigError
 from jackfield.projects import Project, trust_file
-from jackfield.settings import CONSIDERED_KINDS, Settings, enabled_form
+from jackfield.settings import CONSIDERED_KINDS, Settings, enabled_form, settings_form
 from jackfield_manage.choices import replace_file
 
 _EFFECT = {
@@ -85,7 +85,7 @@ def describe_request(project: Project, own: Settings, by_default: Collection[str
         by_default: Names of the components that act in every run by default.
 
     Raises:
-        ConfigError: The file enables a component of a kind that cannot be enabled.
+        ConfigError: The file enables or configures a component of a kind that it cannot.
     """
     request = project.asking
     return [
@@ -113,7 +113,7 @@ def _describe_enabled(name: str, own: Settings, by_default: Collection[str]) -> 
 
 def _describe_settings(request: Mapping[str, object], own: Settings) -> Iterator[str]:
     for name, settings in request.items():
-        current = own.options.get(enabled_form(name))
+        current = own.options.get(settings_form(name))
         replaced = "" if current is None else f", instead of your own: {_as_json(current)}"
         yield f"settings: {name} gets {_as_json(settings)}{replaced}"
 

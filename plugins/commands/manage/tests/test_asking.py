@@ -1,0 +1,358 @@
+"""Questions about newcomers and files, as they are answered at a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jackfield.errors import ConfigError
+from jackfield.projects import LocalFile, Project
+from jackfield.settings import Settings
+from jackfield_manage.choices import load_choices
+from jackfield_manage.cli import news as cli_news
+from jackfield_manage.cli.news import _fit_line, greet, remember
+from jackfield_manage.cli.trust import main as trust
+from jackfield_manage.judging.news import Memory, Seen
+from jackfield_manage.judging.trust import agree, agreements, describe_request, describe_restrictions, revoke
+from tests.support.command_line import Tty
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "state" / "seen.json", "here")
+
+
+def greeted(monkeypatch: pytest.MonkeyPatch, host: Any, memory: Memory, typed: str) -> tuple[bool, str]:
+    """Greet at a terminal at which somebody types; gives what `greet` returned, and what was shown."""
+    shown = Tty()
+    with monkeypatch.context() as patch:
+        patch.setattr(cli_news, "sys", SimpleNamespace(stdin=Tty(typed), stderr=shown))
+        return greet(host, memory), shown.getvalue()
+
+
+# --- newcomers ---
+
+
+@pytest.mark.parametrize(
+    ("typed", "refused"),
+    [("y\n", []), ("\n", []), ("YES\n", []), ("n\n", ["acme"]), ("x\n\n", []), ("d\nn\n", ["acme"])],
+    ids=["yes", "enter", "YES", "no", "unclear", "details"],
+)
+def test_one_newcomer_is_asked_about_once(
+    typed: str, refused: list[str], site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    changed, shown = greeted(monkeypatch, site.host(), memory, typed)
+    assert changed is bool(refused)
+    assert list(load_choices().block) == refused
+    assert "new here: acme 1.0" in shown
+    assert "May it load when it is named? [Y]es, [n]o, [d]etails: " in shown
+    assert ("tool.x: runs when a model calls it" in shown) is ("d" in typed)
+    if refused:
+        assert f"jackfield: blocked acme in {load_file()}\nTo change that: jackfield plugins enable acme\n" in shown
+    assert memory.seen()["acme"].asked
+    assert greeted(monkeypatch, site.host(), memory, "")[1] == ""
+
+
+def load_file() -> Path:
+    from jackfield.settings import choices_path
+
+    return choices_path()
+
+
+@pytest.mark.parametrize(
+    ("typed", "refused"),
+    [
+        ("y\n", []),
+        ("n\n", ["acme", "other"]),
+        ("c\ny\nn\n", ["other"]),
+        ("c\nn\ny\n", ["acme"]),
+        ("c\n\n\n", []),
+    ],
+)
+def test_several_newcomers_are_asked_about_together_or_one_by_one(
+    typed: str, refused: list[str], site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    site.add_tools("other", "y")
+    _, shown = greeted(monkeypatch, site.host(), memory, typed)
+    assert "new here (2): acme 1.0, other 1.0" in shown
+    assert "offers tool.x, tool.y" in shown
+    assert "May they load when they are named? [Y]es, [n]o, [c]hoose, [d]etails: " in shown
+    assert list(load_choices().block) == refused
+    assert ("May acme load when it is named? [Y/n] " in shown) is typed.startswith("c")
+
+
+def test_the_end_of_the_input_decides_nothing(site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add_tools("acme", "x")
+    with pytest.raises(KeyboardInterrupt):
+        greeted(monkeypatch, site.host(), memory, "")
+    assert (load_choices().block, memory.path.exists()) == ((), False)
+
+
+def test_what_is_gone_is_told_once(site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add_tools("acme", "x")
+    greeted(monkeypatch, site.host(), memory, "y\n")
+    site.remove("acme")
+    _, shown = greeted(monkeypatch, site.host(), memory, "")
+    assert shown == ("jackfield: acme was installed here, but no longer is. To get it back: pip install acme\n")
+    assert greeted(monkeypatch, site.host(), memory, "")[1] == ""
+
+
+def test_what_changed_is_told_apart_from_what_is_new(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    greeted(monkeypatch, site.host(), memory, "y\n")
+    site.remove("acme")
+    site.add_tools("acme", "x", version="2.0")
+    site.add_tools("other", "y")
+    _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
+    assert "jackfield: new here: other 1.0; changed: acme 2.0\n" in shown
+
+
+def test_what_was_requested_by_name_is_not_asked_about(
+    site: Any, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add_tools("acme", "x")
+    site.add_tools("other", "y")
+    remember(site.host(), ["acme"], memory)
+    assert list(memory.seen()) == ["acme"]
+    _, shown = greeted(monkeypatch, site.host(), memory, "y\n")
+    assert "new here: other 1.0\n" in shown
+    assert "acme" not in shown
+
+
+def test_a_state_that_cannot_be_written_is_told_with_what_follows(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    site.add_tools("acme", "x")
+    _, shown = greeted(monkeypatch, site.host(), Memory(tmp_path / "file" / "seen.json", "here"), "y\n")
+    assert "seen.json cannot be written (" in shown
+    assert shown.endswith("): this will be reported again\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "line"),
+    [
+        ("a" * 59, 10, "a" * 59),
+        ("a" * 60, 10, "a" * 60),
+        ("a" * 61, 10, f"{'a' * 58} …"),
+        (f"{'a' * 50}, {'b' * 20}", 10, f"{'a' * 50} …"),
+        ("a" * 99, 100, "a" * 99),
+        ("a" * 100, 100, f"{'a' * 97} …"),
+        ("a\x1b", 80, "a\\x1b"),
+    ],
+    ids=["59", "60", "61", "words", "99", "100", "escaped"],
+)
+def test_a_line_has_60_columns_at_least_and_ends_after_a_word(
+    text: str, columns: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert _fit_line(text) == line
+
+
+# --- what is remembered ---
+
+
+def test_states_of_other_environments_are_kept_and_odd_ones_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "seen.json"
+    seen = {"acme": Seen("1.0", "sha256:x", (1, 2), asked=True)}
+    Memory(path, "here").keep(seen)
+    Memory(path, "there").keep({})
+    assert Memory(path, "here").seen() == seen
+    assert Memory(path, "there").seen() == {}
+    table = json.loads(path.read_text())
+    table["here"]["odd"] = {"version": 1}
+    table["others"] = 3
+    path.write_text(json.dumps(table))
+    assert Memory(path, "here").seen() == seen
+    for text in ("", "[]", "{", "[" * 9999):
+        path.write_text(text)
+        assert Memory(path, "here").seen() == {}
+
+
+def test_a_distribution_is_its_content_or_where_that_is_unknown_its_metadata() -> None:
+    assert Seen("1", "x", (1, 2), asked=True).identity == Seen("2", "x", (3, 4), asked=False).identity
+    assert Seen("1", "", (1, 2), asked=True).identity != Seen("1", "", (1, 3), asked=True).identity
+
+
+# --- projects ---
+
+OWN = Settings(
+    enabled=("observer.a/b",),
+    order=("x", "y"),
+    prefer={"tool.a": "mine"},
+    options={"processor.acme/p": {"n": 1}, "store.acme-db/x": {"path": "mine"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        (
+            {"enabled": ["processor.acme/p"]},
+            ["enabled: processor.acme/p acts in every run here: it sees and may change all questions and answers"],
+        ),
+        (
+            {"enabled": ["observer.a/b"]},
+            ["enabled: observer.a/b acts in every run here, as it does already: it sees every event of every run"],
+        ),
+        (
+            {"enabled": ["processor.acme/default"]},
+            [
+                "enabled: processor.acme/default acts in every run here, as it already does by default: it sees and "
+                "may change all questions and answers"
+            ],
+        ),
+        ({"enabled": ["parser.acme/p"]}, ["enabled: parser.acme/p may be picked here without being named"]),
+        ({"prefer": {"tool.b": "acme"}}, ["prefer: tool.b refers to the one from acme"]),
+        (
+            {"prefer": {"tool.a": "acme"}},
+            ["prefer: tool.a refers to the one from acme, instead of the one from mine"],
+        ),
+        ({"order": ["b", "a"]}, ["order: processors run in this order: b, a, instead of your own: x, y"]),
+        (
+            {"settings": {"processor.acme/p": {"é": 2}}},
+            ['settings: processor.acme/p gets {"é": 2}, instead of your own: {"n": 1}'],
+        ),
+        ({"settings": {"processor.acme/q": {}}}, ["settings: processor.acme/q gets {}"]),
+        (
+            {"settings": {"store.Acme_Db/x": {"path": "x"}}},
+            ['settings: store.Acme_Db/x gets {"path": "x"}, instead of your own: {"path": "mine"}'],
+        ),
+        ({"block": ["acme"]}, []),
+    ],
+)
+def test_what_a_project_asks_for_is_told_with_what_it_replaces(table: dict[str, Any], lines: list[str]) -> None:
+    project = Project(Path("/srv/pyproject.toml"), table, "c")
+    assert describe_request(project, OWN, ["processor.acme/default"]) == lines
+
+
+def test_an_order_of_nothing_replaces_nothing() -> None:
+    project = Project(Path("/srv/pyproject.toml"), {"order": ["a"]}, "c")
+    assert describe_request(project, Settings()) == ["order: processors run in this order: a"]
+
+
+def test_what_a_project_forbids_is_told_one_rule_in_a_line() -> None:
+    project = Project(Path("/srv/pyproject.toml"), {"block": ["é"], "order": ["a"]}, "c")
+    assert describe_restrictions(project) == ['block: ["é"]']
+
+
+def test_local_files_are_told_with_their_content_or_their_fault() -> None:
+    files = (
+        LocalFile(path="/srv/a.py", name="a", content="abc"),
+        LocalFile(path="/srv/b.py", name="b", content="", fault="is gone"),
+    )
+    project = Project(Path("/srv/pyproject.toml"), {}, "c", local=files)
+    first, second = describe_request(project, Settings())
+    assert first.startswith("local: the code in /srv/a.py runs here (SHA-256 abc). Read it first;")
+    assert second.startswith("local: the code in /srv/b.py runs here, but it is gone. Read it first;")
+
+
+def test_agreements_are_recorded_listed_and_withdrawn(tmp_path: Path) -> None:
+    folder = tmp_path / "trusted"
+    for name in ("b", "a"):
+        agree(Project(Path(f"/srv/{name}/pyproject.toml"), {}, name), folder)
+    assert (folder.stat().st_mode & 0o777) == 0o700
+    (folder / "odd.json").write_text("[]")
+    (folder / "broken.json").write_text("{")
+    assert [(str(one.path), one.content) for one in agreements(folder)] == [
+        ("/srv/a/pyproject.toml", "a"),
+        ("/srv/b/pyproject.toml", "b"),
+    ]
+    assert revoke(Path("/srv/a/pyproject.toml"), folder) is True
+    assert revoke(Path("/srv/a/pyproject.toml"), folder) is False
+    assert len(agreements(folder)) == 1
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        agree(Project(Path("/srv/a/pyproject.toml"), {}, "a"), tmp_path / "file")
+
+
+# --- jackfield trust ---
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "pyproject.toml").write_text('[tool.jackfield]\nblock = ["b"]\nprefer = {"tool.a" = "acme"}\n')
+    return folder
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+    monkeypatch.setattr("sys.stdin", stream)
+
+
+def test_a_project_is_shown_agreed_to_and_withdrawn(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*words: str, code: int = 0) -> str:
+        assert trust(words) == code
+        return capsys.readouterr().out
+
+    shown = said("--show", code=1)
+    assert 'block: ["b"]' in shown
+    assert "prefer: tool.a refers to the one from acme" in shown
+    assert shown.endswith("It has no effect.\n")
+    typing(monkeypatch, Tty("n\n"))
+    assert said(code=1).endswith("Agree to this? [y/N] It has no effect.\n")
+    typing(monkeypatch, Tty("y\n"))
+    assert said().endswith("It has effect until it changes. To withdraw: jackfield trust --revoke\n")
+    assert said("--show").endswith("You have agreed to this, so it has effect. To withdraw: jackfield trust --revoke\n")
+    (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.a" = "other"}\n')
+    assert said("--show", code=1).endswith("It has no effect: it has changed since you agreed.\n")
+    said("--yes")
+    assert str(project / "pyproject.toml") in said("--list")
+    said("--revoke")
+    said("--show", code=1)
+
+
+def test_without_a_terminal_a_project_needs_a_flag(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typing(monkeypatch, io.StringIO("y\n"))
+    assert trust([]) == 1
+    assert capsys.readouterr().err == "jackfield: no terminal to ask at; to agree to the above, pass --yes\n"
+    assert trust(["--show"]) == 1
+
+
+def test_a_folder_without_settings_has_nothing_to_allow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert trust([str(tmp_path / "empty")]) == 0
+    assert "so there is nothing to allow" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="there is no file or folder"):
+        trust([str(tmp_path / "gone")])
+
+
+def test_an_agent_file_is_shown_allowed_and_withdrawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "elsewhere" / "agent.yaml"
+    file.parent.mkdir()
+    file.write_text("llm: {model: m, base_url: https://models.example}\n")
+
+    def said(*words: str, code: int = 0) -> str:
+        assert trust([str(file), *words]) == code
+        return capsys.readouterr().out
+
+    assert "https://models.example" in said("--show", code=1)
+    assert said("--revoke", code=1) == f"You have not allowed {file}.\n"
+    assert "This is allowed until the file, or a file that it refers to, changes." in said("--yes")
+    assert f"You have allowed this. To withdraw: jackfield trust {file} --revoke" in said("--show")
+    assert said("--revoke") == f"{file} needs your consent again.\n"
+    said("--show", code=1)
+    file.write_text("llm: offline\n")
+    assert said("--show") == f"Nothing in {file} needs your consent.\n"
