@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield.errors import MissingSecretError, ToolArgumentError, ToolServiceError
+from jackfield_amap_weather import tool
 from jackfield_amap_weather.tool import AmapWeather
 from jackfield_testkit.web import WebAnswer, WebServer
 
@@ -122,4 +123,42 @@ def test_a_key_is_needed_and_read_late(amap: WebServer, monkeypatch: pytest.Monk
 def test_ten_megabytes_are_refused_before_anybody_is_asked(amap: WebServer) -> None:
     with pytest.raises(ToolArgumentError):
         weather(amap, "x" * 10_000_000)
+    assert amap.requests == []
+
+
+def test_the_code_of_a_place_is_remembered_for_so_many_places(amap: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "_MOST_KNOWN", 2)
+    weather(amap, "a", "b", "a", "c", "b", "a")
+    asked = [request.query["keywords"] for request in amap.requests if request.path.endswith("district")]
+    assert asked == ["a", "b", "c", "a"], "the place that was asked for first is forgotten first"
+
+
+def test_what_amap_says_is_bounded(amap: WebServer) -> None:
+    amap.put("/v3/weather/weatherInfo", said(lives=[{**LIVE, "weather": "云" * 101, "city": "市" * 100}]))
+    live = weather(amap, "110108").metadata["weather"]
+    assert (live["weather"], live["city"]) == ("云" * 100, "市" * 100)
+    many = [{"name": "区" * 101, "adcode": f"{number}"} for number in range(110100, 110111)]
+    amap.put("/v3/config/district", said(districts=many))
+    with pytest.raises(ToolArgumentError, match="several places") as caught:
+        weather(amap, "区")
+    shown = str(caught.value).partition("of one: ")[2].split(", ")
+    assert shown == [f"{'区' * 100} {number}" for number in range(110100, 110110)]
+
+
+@pytest.mark.parametrize("code", ["11010", "1101088", "11010x", "\uff11\uff11\uff10\uff11\uff10\uff18"])
+def test_only_six_digits_are_a_code(amap: WebServer, code: str) -> None:
+    weather(amap, code)
+    assert [request.path.rpartition("/")[2] for request in amap.requests] == ["district", "weatherInfo"]
+
+
+def test_a_code_of_another_form_is_no_place(amap: WebServer) -> None:
+    amap.put(
+        "/v3/config/district", said(districts=[{"name": "a", "adcode": "11010"}, {"name": "b", "adcode": "110108"}])
+    )
+    assert weather(amap, "x").metadata["adcode"] == "110108"
+
+
+def test_an_empty_place_asks_nobody(amap: WebServer) -> None:
+    with pytest.raises(ToolArgumentError, match="the location is empty"):
+        weather(amap, " ")
     assert amap.requests == []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,6 +163,41 @@ def test_what_is_no_regular_file_is_left_alone_and_nothing_waits(
     assert list(folder.iterdir()) == []
 
 
+def test_a_pipe_that_takes_the_place_of_a_file_after_its_check_is_not_read(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, look = Path(given(tmp_path / "in/a", "1234")), os.stat
+
+    def look_and_plant(path: str, **how: Any) -> os.stat_result:
+        facts = look(path, **how)
+        if path == "a" and "dir_fd" in how:
+            source.unlink()
+            os.mkfifo(source)
+        return facts
+
+    monkeypatch.setattr(os, "stat", look_and_plant)
+    (note,) = BroughtFiles(folder).bring([str(source)])
+    assert note.endswith("it is not a regular file.")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_leased_file_is_left_alone_and_nothing_waits(tmp_path: Path, folder: Path) -> None:
+    import fcntl
+
+    source = given(tmp_path / "in/a", "1234")
+    with Path(source).open("r+") as held:
+        fcntl.fcntl(held, fcntl.F_SETSIG, 0)
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        try:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            (note,) = BroughtFiles(folder).bring([source])
+        finally:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            signal.signal(signal.SIGIO, before)
+    assert note.endswith("could not be copied to the working directory: Resource temporarily unavailable.")
+
+
 def test_a_device_is_not_read(folder: Path) -> None:
     assert "not a regular file" in BroughtFiles(folder).bring(["/dev/zero"])[0]
 
@@ -178,6 +216,48 @@ def test_no_more_than_the_limits_is_copied(tmp_path: Path, folder: Path, limits:
     assert reason in notes[-1]
     assert not (folder / "b").exists()
     assert len(everything_in(folder)) <= 4
+
+
+def test_just_as_much_as_the_limits_is_copied(tmp_path: Path, folder: Path) -> None:
+    files = BroughtFiles(folder, FileLimits(file_bytes=4, total_bytes=8, files=2))
+    sources = [given(tmp_path / "in" / name, "1234") for name in "ab"]
+    assert files.bring(sources) == []
+    # The bytes of one that has changed count again.
+    given(Path(sources[0]), "5678")
+    os.utime(sources[0], (1, 1))
+    assert "all together would have more than 8 bytes" in files.bring(sources)[0]
+    # It is no further file, though.
+    more = BroughtFiles(folder, FileLimits(files=1))
+    assert more.bring([sources[0]])[0].endswith("the conversation's file is 'a-2'.")
+    given(Path(sources[0]), "9")
+    assert more.bring([sources[0]]) == []
+    assert (folder / "a-2").read_text() == "9"
+
+
+def test_of_very_many_notes_some_are_given(tmp_path: Path, folder: Path) -> None:
+    sources = [given(tmp_path / "in" / str(number), "12") for number in range(22)]
+    notes = BroughtFiles(folder, FileLimits(file_bytes=1)).bring(sources)
+    assert len(notes) == 21
+    assert notes[-1] == "Note: the same holds for 2 more files."
+    assert len(BroughtFiles(folder, FileLimits(file_bytes=1)).bring(sources[:20])) == 20
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_copy_that_root_makes_belongs_to_the_owner_of_the_folder(tmp_path: Path, folder: Path) -> None:
+    files = BroughtFiles(folder)
+    files.bring([given(tmp_path / "in/a", "x")])
+    os.chown(folder, 12345, 12345)
+    files.bring([given(tmp_path / "in/b", "x")])
+    assert [(folder / name).stat().st_uid for name in "ab"] == [0, 12345]
+    assert (folder / "b").stat().st_gid == 12345
+
+
+def test_a_name_that_is_free_keeps_the_ending(tmp_path: Path, folder: Path) -> None:
+    for name in ("a.tar.gz", "a.tar-2.gz"):
+        (folder / name).touch()
+    notes = BroughtFiles(folder).bring([given(tmp_path / "in/a.tar.gz", "x")])
+    assert notes == ["Note: a file 'a.tar.gz' already existed; the conversation's file is 'a.tar-3.gz'."]
+    assert (folder / "a.tar-3.gz").read_text() == "x"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
@@ -202,6 +282,21 @@ def test_any_name_of_a_file_is_taken_and_told_on_one_line(tmp_path: Path, folder
 @pytest.mark.parametrize("path", ["..", "/", ".", "/..", "a/.."])
 def test_a_path_that_ends_in_no_name_is_left_out(folder: Path, path: str) -> None:
     assert BroughtFiles(folder).bring([path]) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the list of open files")
+def test_no_descriptor_stays_open_when_files_are_copied_and_folders_removed(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "in/pipe")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    files = BroughtFiles(folder, FileLimits(file_bytes=4))
+    files.bring([given(tmp_path / "in/a", "1234"), given(tmp_path / "in/b", "12345"), str(tmp_path / "in/pipe")])
+    FolderWatch(folder).changed()
+    (folder / "inner").mkdir()
+    remove_folder(folder)
+    remove_folder(folder)
+    assert not folder.exists()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_folder_is_removed_however_deep_and_through_no_link(tmp_path: Path, secret: Path) -> None:
@@ -279,3 +374,36 @@ def test_a_folder_of_very_many_files_is_read_as_far_as_is_looked(
 
     monkeypatch.setattr(made, "_facts", counted)
     assert len(FolderWatch(tmp_path).changed()) == read == 10
+
+
+def test_files_that_are_new_or_changed_are_named_in_order_and_hidden_ones_are_not(tmp_path: Path) -> None:
+    for name in ("same", "larger", "touched", "gone"):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (1, 1))
+    watch = FolderWatch(tmp_path)
+    watch.begin()
+    (tmp_path / "larger").write_text("xy")
+    os.utime(tmp_path / "larger", (1, 1))
+    os.utime(tmp_path / "touched", (2, 2))
+    (tmp_path / "gone").unlink()
+    for path in ("b/new", "a/new", ".hidden", ".folder/new", "__pycache__/new", "a/.hidden"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    assert watch.changed() == tuple(str(tmp_path / name) for name in ("a/new", "b/new", "larger", "touched"))
+    watch.begin()
+    assert watch.changed() == ()
+
+
+def test_so_many_files_are_named_at_most(tmp_path: Path) -> None:
+    watch = FolderWatch(tmp_path)
+    for number in range(201):
+        (tmp_path / f"{number:03}").touch()
+    assert watch.changed() == tuple(str(tmp_path / f"{number:03}") for number in range(200))
+
+
+def test_files_are_named_down_to_a_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "_DEEPEST", 2)
+    (tmp_path / "1/2/3").mkdir(parents=True)
+    for folder in ("1/2", "1/2/3"):
+        (tmp_path / folder / "file").touch()
+    assert FolderWatch(tmp_path).changed() == (str(tmp_path / "1/2/file"),)

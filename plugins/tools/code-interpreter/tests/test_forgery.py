@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import threading
 from collections.abc import Callable
@@ -98,31 +97,10 @@ def test_nothing_can_be_sent_ahead_for_the_next_call(
 
 
 @pytest.mark.slow
-def test_a_flood_of_empty_messages_is_stopped_and_others_have_their_turn(
-    make_interpreter: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_of_empty_messages_is_stopped(make_interpreter: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jackfield_code_interpreter.session._FLOOD_BYTES", 4_000_000)
     one = make_interpreter(timeout=600)
-    one.run("1")
-    turns = 0
-
-    async def flooded() -> Any:
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0.01)
-
-        counting = asyncio.create_task(count())
-        try:
-            return await one.tool.call({"code": FORGE + FLOOD})
-        finally:
-            counting.cancel()
-
-    result = asyncio.run(flooded())
-    content: Any = result.content
-    assert "printed too much and was stopped" in str(content)
-    assert turns > 20, "the event loop stood still"
+    assert "printed too much and was stopped" in one.run(FORGE + FLOOD).text
 
 
 FLOOD = """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jackfield_code_interpreter.kernel import FloodError, _Course
 from jackfield_code_interpreter.output import FINISHED, Output, clean_text, fenced
 
 PNG = (  # of one pixel
@@ -51,6 +54,22 @@ def test_each_kind_has_a_block_and_blank_lines_between() -> None:
         "display_data:\n\n```\n<Table>\n```\n\n"
         "error:\n\n```\nZeroDivisionError\nat line 1\n```"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ({"ename": "ValueError", "evalue": "x"}, "ValueError: x"),
+        ({"ename": "ValueError", "evalue": "x", "traceback": []}, "ValueError: x"),
+        ({"ename": "ValueError", "evalue": "x", "traceback": "text"}, "ValueError: x"),
+        ({"ename": "ValueError", "evalue": "x", "traceback": ["one\n", "two", 3]}, "one\ntwo"),
+        ({}, ":"),
+    ],
+)
+def test_an_error_is_its_traceback_or_its_name_and_text(error: dict[str, object], text: str) -> None:
+    output = Output()
+    output.add("error", error)
+    assert output.text().split() == f"error: ``` {text} ```".split()
 
 
 def test_code_that_says_nothing_has_finished() -> None:
@@ -198,3 +217,33 @@ def test_forged_messages_break_nothing(message_type: str, content: dict[str, Any
     output = Output()
     output.add(message_type, content)
     assert isinstance(output.text(), str)
+
+
+def test_others_have_their_turn_after_each_sixteenth_message() -> None:
+    async def count() -> list[int]:
+        course, turns = _Course("r", {"r"}), list[int]()
+
+        async def note_turns() -> None:
+            while True:
+                await asyncio.sleep(0)
+                turns.append(course.received)
+
+        other = asyncio.ensure_future(note_turns())
+        for _ in range(40):
+            await course.count([b""], None)
+        other.cancel()
+        return turns
+
+    assert asyncio.run(count()) == [32]  # its first turn only begins its wait
+
+
+def test_messages_are_a_flood_once_they_are_more_than_the_limit_whatever_they_contain() -> None:
+    async def count(parts: list[bytes], most_bytes: int) -> int:
+        course = _Course("r", {"r"})
+        with suppress(FloodError):
+            while True:
+                await course.count(parts, most_bytes)
+        return course.received
+
+    assert asyncio.run(count([], 3 * 1024)) == 4
+    assert asyncio.run(count([b"x" * 500, b"x" * 524], 6 * 1024)) == 4

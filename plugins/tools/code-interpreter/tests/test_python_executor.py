@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,23 @@ import pytest
 
 from jackfield import call_tool
 from jackfield.errors import ToolArgumentError, ToolServiceError
-from jackfield.plugins import PluginHost
+from jackfield.plugins import PluginHost, SandboxSpec, hook
+from jackfield.sandboxes import (
+    RISKS,
+    CodeResult,
+    CodeSandbox,
+    Finished,
+    Limits,
+    Program,
+    ProgramSandbox,
+    Protection,
+)
 from jackfield.settings import Settings
 from jackfield.tools import ToolResult
+from jackfield_code_interpreter import python_executor
 from jackfield_code_interpreter.python_executor import PythonExecutor
 
+_UNLIMITED = Limits()
 BOTH = pytest.mark.parametrize("sandbox", ["none", "monty"])
 
 
@@ -110,3 +125,138 @@ def test_without_a_sandbox_nothing_is_run_and_the_model_learns_why() -> None:
     tool.host = PluginHost(Settings(allow=frozenset({"jackfield-code-interpreter"})))
     with pytest.raises(ToolServiceError, match="the code cannot be run: no sandbox can be used to run programs"):
         call_tool(tool, {"code": "1 + 1"})
+
+
+# --- what a sandbox gets ---
+
+
+class Jail(ProgramSandbox):
+    """Notes its programs, and runs none."""
+
+    runs: list[tuple[Program, bytes, int]] = []  # noqa: RUF012 - of all its instances
+    end = Finished(0, b"", b"")
+
+    def protection(self) -> Protection:
+        return Protection("jail", frozenset(RISKS))
+
+    def command(self, program: Program) -> list[str]:
+        raise AssertionError(program)
+
+    async def run(self, program: Program, *, stdin: bytes = b"", output_bytes: int = 1 << 20) -> Finished:
+        assert Path(program.work_dir).is_dir()
+        self.runs.append((program, stdin, output_bytes))
+        return self.end
+
+
+class Calculator(CodeSandbox):
+    """Notes its code, and runs none."""
+
+    runs: list[tuple[str, Limits]] = []  # noqa: RUF012 - as above
+
+    def protection(self) -> Protection:
+        return Protection("calculator", frozenset(RISKS))
+
+    async def run_code(
+        self, code: str, *, values: Mapping[str, object] | None = None, limits: Limits = _UNLIMITED
+    ) -> CodeResult:
+        self.runs.append((code, limits))
+        return CodeResult(value=[1], stdout="printed\n")
+
+
+class Offers:
+    @hook.sandboxes
+    def sandboxes(self) -> list[SandboxSpec]:
+        return [
+            SandboxSpec(name="jail", target="jails:Jail"),
+            SandboxSpec(name="calculator", target="jails:Calculator", runs_programs=False, runs_code=True),
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The name of this module has a hyphen in it, which a target may not have.
+    monkeypatch.setitem(sys.modules, "jails", sys.modules[__name__])
+    monkeypatch.setattr(Jail, "runs", [])
+    monkeypatch.setattr(Calculator, "runs", [])
+
+
+def executed(code: Any = "1 + 1", **cfg: Any) -> ToolResult:
+    tool = PythonExecutor(cfg)
+    tool.host = PluginHost(Settings(), paths=())
+    tool.host.register(Offers())
+    result = call_tool(tool, {"code": code} if isinstance(code, str) else code)
+    assert isinstance(result, ToolResult)
+    return result
+
+
+def test_a_program_is_the_input_of_this_python_in_a_folder_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = executed("6 * 7", timeout=9, memory_mb=64)
+    ((program, stdin, output_bytes),) = Jail.runs
+    assert (program.argv[:3], stdin) == ((sys.executable, "-I", "-c"), b"6 * 7")
+    assert program.limits == Limits(memory_bytes=64 << 20, wall_s=9)
+    folder = program.work_dir
+    assert (program.leftovers, program.writable, program.readable, program.network) == (folder, (), (), False)
+    assert program.env == {"HOME": folder, "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+    assert not Path(folder).exists()
+    assert output_bytes == 1 << 20
+    assert result.metadata == {"report": "Done", "sandbox": str(Jail().protection())}
+    executed(memory_mb=None)
+    assert Jail.runs[1][0].limits == Limits(wall_s=20)
+
+
+def test_a_sandbox_that_runs_code_gets_the_code_and_the_limits() -> None:
+    result = executed("```python\n6 * 7\n```", sandbox="calculator", timeout=3)
+    assert Calculator.runs == [("6 * 7\n", Limits(memory_bytes=1024 << 20, wall_s=3))]
+    assert (result.content, result.metadata["report"]) == ("printed\n[1]", "Done")
+    assert Jail.runs == []
+
+
+def test_of_both_kinds_the_one_that_runs_programs_is_taken() -> None:
+    executed()
+    assert (len(Jail.runs), Calculator.runs) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("end", "content", "report"),
+    [
+        (Finished(0, b"a\n\n", b"noise"), "a", "Done"),
+        (Finished(0, b"\xff", b""), "\ufffd", "Done"),
+        (Finished(1, b"a", b"Traceback\nValueError: x\n"), "a\nTraceback\nValueError: x", "ValueError: x"),
+        (Finished(3, b"", b" "), "the program ended with exit code 3", "the program ended with exit code 3"),
+        (
+            Finished(143, b"a", b"noise", timed_out=True),
+            "a\nTimeoutError: the code was ended after 20 s",
+            "TimeoutError: the code was ended after 20 s",
+        ),
+    ],
+    ids=["output", "bytes", "error", "exit code", "time"],
+)
+def test_each_end_of_a_program_is_told(
+    end: Finished, content: str, report: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Jail, "end", end)
+    result = executed()
+    assert (result.content, result.metadata["report"]) == (content, report)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (20, "a" * 20),
+        (21, f"{'a' * 10}\n[… 1 characters left out …]\n{'a' * 10}"),
+        (2000, f"{'a' * 10}\n[… 1,980 characters left out …]\n{'a' * 10}"),
+    ],
+)
+def test_each_part_of_a_result_has_its_limit(size: int, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Jail, "end", Finished(1, b"a" * size, b"a" * size))
+    assert executed(max_output_chars=20).content == f"{shown}\n{shown}"
+
+
+def test_without_a_sandbox_a_guard_has_the_limits_and_no_claim_is_made_of_memory() -> None:
+    unprotected = python_executor._Unprotected()
+    assert unprotected.protection() == Protection("none", frozenset({"cpu", "file_size"}))
+    limits = Limits(memory_bytes=1 << 26, wall_s=9)
+    command = unprotected.command(Program(argv=("work",), work_dir="/", limits=limits, leftovers="/srv/left"))
+    plan = json.loads(command[4])
+    assert (plan["limits"], plan["barriers"]) == ({"memory_bytes": 1 << 26}, ["namespaces", "landlock"])
+    assert (plan["leftovers"], command[5:]) == ("/srv/left", ["work"])

@@ -19,6 +19,7 @@ from jackfield.runs import RunResources
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
 from jackfield_code_interpreter import launch
+from jackfield_code_interpreter.config import CodeInterpreterConfig
 from jackfield_code_interpreter.tool import CodeInterpreter
 from jackfield_confine import barriers
 
@@ -124,7 +125,8 @@ def test_what_goes_wrong_in_the_code_is_told_and_the_kernel_lives_on(interpreter
 
 def test_bytes_that_are_no_text_and_what_children_say_are_shown(interpreter: Any) -> None:
     said = interpreter.run(
-        "import os, subprocess\nos.write(1, b'\\xff\\xfeA\\n')\nsubprocess.run(['echo', 'child'])\nNone"
+        "import os, subprocess, time\nos.write(1, b'\\xff\\xfeA\\n')\nsubprocess.run(['echo', 'child'])\n"
+        "time.sleep(1)  # another thread of the kernel reads what children write"
     )
     assert "\ufffd\ufffdA" in said.text
     assert "child" in said.text
@@ -207,9 +209,14 @@ def test_a_long_path_for_temporary_files_is_no_obstacle(
 
 def test_files_of_the_conversation_are_in_the_working_directory(tmp_path: Path, interpreter: Any) -> None:
     (tmp_path / "table.csv").write_text("a,b\n")
-    context = ToolContext(files=(str(tmp_path / "table.csv"), "https://example.org/x.csv"))
+    told: list[str] = []
+    context = ToolContext(files=(str(tmp_path / "table.csv"), "https://example.org/x.csv"), report=told.append)
     try:
-        assert interpreter.run("print(open('table.csv').read())", context=context).stdout == "a,b\n"
+        said = interpreter.run("print(open('table.csv').read())", context=context)
+        assert said.stdout == "a,b\n"
+        assert said.metadata["files"] == (), "the call has not made it"
+        interpreter.run("1", context=context)
+        assert told == ["starting a kernel"]
     finally:
         sync.run(context.resources.aclose())
 
@@ -332,6 +339,33 @@ def test_two_runs_have_two_kernels_and_each_ends_with_its_run(
             return [pid for guard in guards for pid in processes_below(guard)]
 
     assert [pid for pid in asyncio.run(processes()) if is_running(pid)] == []
+
+
+def test_two_tools_in_one_run_have_two_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def opened(_: CodeInterpreter) -> Any:
+        return object()
+
+    monkeypatch.setattr(CodeInterpreter, "_open", opened)
+
+    async def sessions() -> list[Any]:
+        tools, context = (CodeInterpreter(), CodeInterpreter()), ToolContext()
+        return [await tool._session(context) for tool in (*tools, tools[0])]
+
+    first, second, again = asyncio.run(sessions())
+    assert first is again is not second
+
+
+def test_a_session_that_is_closed_starts_no_kernel() -> None:
+    from jackfield_code_interpreter.session import KernelSession
+
+    async def run() -> None:
+        session = KernelSession(CodeInterpreterConfig())
+        await session.aclose()
+        assert not session._holdings.folder.exists()
+        await session.run("1")
+
+    with pytest.raises(ToolServiceError, match="has been closed: no more code can be run in it"):
+        asyncio.run(run())
 
 
 def test_a_cancelled_call_leaves_no_code_running_and_the_state_is_kept(interpreter: Any, tmp_path: Path) -> None:

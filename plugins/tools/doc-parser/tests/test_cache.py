@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import time
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Document
 from jackfield.tools import ToolContext
-from jackfield_doc_parser.cache import DocumentCache
+from jackfield_doc_parser.cache import DocumentCache, default_folder
 from jackfield_doc_parser.chunks import DocParser
 from jackfield_doc_parser.simple import SimpleDocParser
 from jackfield_documents import DocumentReader, Fingerprint
@@ -85,6 +87,21 @@ def test_another_parser_or_other_bytes_are_another_entry(tmp_path: Path) -> None
     assert cache.get(PRINT, source="x") == Document("x", DOCUMENT.blocks, "c" * 64, "Tea", {"n": 1})
     assert cache.get(Fingerprint("d" * 64, "parser 1"), source="x") is None
     assert cache.get(Fingerprint("c" * 64, "parser 2"), source="x") is None
+
+
+@pytest.mark.parametrize("has_attachment", [False, True])
+def test_other_parsers_read_only_documents_again_that_have_files_in_them(
+    tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch, has_attachment: bool
+) -> None:
+    mail = EmailMessage()
+    mail.set_content("Green tea.")
+    if has_attachment:
+        mail.add_attachment("A pot.", filename="pot.txt")
+    (tmp_path / "a.eml").write_bytes(bytes(mail))
+    for parsers in ("some", "others", "others"):
+        monkeypatch.setattr(DocumentReader, "parsers", lambda _, parsers=parsers: parsers)
+        assert "Green tea." in text_of(SimpleDocParser(path=tmp_path / "cache"), tmp_path / "a.eml")
+    assert parsed == ["a.eml"] * (2 if has_attachment else 1)
 
 
 def test_what_changes_between_two_looks_is_not_kept_under_the_wrong_content(
@@ -244,3 +261,45 @@ def test_several_processes_share_it_while_it_overflows(tmp_path: Path) -> None:
     assert left
     assert all(path.suffix == ".doc" for path in left)
     assert sum(path.stat().st_size for path in left) <= 1000
+
+
+def test_a_document_of_just_the_size_is_kept(tmp_path: Path) -> None:
+    DocumentCache(tmp_path / "a", max_bytes=10**6).put(PRINT, DOCUMENT)
+    size = next((tmp_path / "a").iterdir()).stat().st_size
+    for name, most, is_kept in (("b", size, True), ("c", size - 1, False), ("d", 0, False)):
+        cache = DocumentCache(tmp_path / name, max_bytes=most)
+        cache.put(PRINT, DOCUMENT)
+        assert (cache.get(PRINT, source="") is not None) is is_kept
+
+
+@pytest.mark.parametrize(("age_s", "is_noted"), [(30, False), (90, True)])
+def test_a_use_is_noted_if_the_last_one_is_a_minute_ago(tmp_path: Path, age_s: int, is_noted: bool) -> None:
+    cache = DocumentCache(tmp_path, max_bytes=10**6)
+    cache.put(PRINT, DOCUMENT)
+    before = time.time() - age_s
+    os.utime(cache._path(PRINT), (before, before))
+    assert cache.get(PRINT, source="x.txt") == dataclasses.replace(DOCUMENT, source="x.txt")
+    assert (cache._path(PRINT).stat().st_mtime > before + 20) is is_noted
+
+
+def test_each_part_of_a_fingerprint_is_another_entry(tmp_path: Path) -> None:
+    prints = [
+        PRINT, dataclasses.replace(PRINT, content_hash="d" * 64), dataclasses.replace(PRINT, parser="parser 2"),
+        dataclasses.replace(PRINT, of_parts="x"),
+    ]  # fmt: skip
+    cache = DocumentCache(tmp_path, max_bytes=10**6)
+    assert len({cache._path(one) for one in prints}) == 4
+
+
+def test_a_document_that_json_would_change_is_not_kept(tmp_path: Path) -> None:
+    cache = DocumentCache(tmp_path, max_bytes=10**6)
+    cache.put(PRINT, dataclasses.replace(DOCUMENT, metadata={"of": (1, 2)}))
+    assert cache.get(PRINT, source="") is None
+
+
+def test_the_folder_of_documents_is_that_of_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_folder() == tmp_path / ".cache/jackfield/documents"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
+    assert default_folder() == tmp_path / "c/jackfield/documents"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from jackfield import FnCallAgent, RunResult
+from jackfield.errors import ModelConnectionError
+from jackfield.retrieval import Block, Document, Part
+from jackfield.tools import ToolContext
+from jackfield_doc_parser import describing
 from jackfield_testkit.requests import RecordedRequest
 from jackfield_testkit.server import FakeOpenAI, Reply, error, text, tool_call
 
@@ -155,3 +160,40 @@ def test_a_picture_that_cannot_be_described_is_named_and_tried_again(model: Mode
     assert "a.pdf: picture 2 on page 2 could not be read" in result.text
     model.fails_at = ""
     assert "A blue rectangle" in model.ask(tmp_path / "a.pdf", describe_images=True).text
+
+
+@pytest.mark.parametrize("has_pages", [True, False])
+def test_four_pictures_at_a_time_are_described_each_on_its_page_or_at_the_end(
+    has_pages: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    active, most, reports = 0, 0, list[str]()
+
+    async def ask(_: object, content: Any, context: ToolContext, *, part: str) -> str:
+        nonlocal active, most
+        active += 1
+        most = max(most, active)
+        await asyncio.sleep(0.01)
+        active -= 1
+        if part == "picture 3":
+            raise ModelConnectionError("no route", backend="m")
+        return f"{part}\n shown "
+
+    monkeypatch.setattr(describing, "ask_model", ask)
+    blocks = (Block("one", page=1 if has_pages else None), Block("two", page=2 if has_pages else None))
+    document = Document("x.pdf", blocks, "h", metadata={"unread": ["page 9"], "a": 1})
+    pictures = [Part(f"{n}.png", b"x", page=page) for n, page in enumerate((2, 1, 2, None, 1, None))]
+    agent: Any = None
+    work = describing.describe_pictures(document, pictures, agent, ToolContext(report=reports.append))
+    described = asyncio.run(work)
+    shown = [block.text.removeprefix("[Picture, described by a model: ") for block in described.blocks]
+    mark = {number: f"picture {number} shown]" for number in (1, 2, 4, 5, 6)}
+    if has_pages:
+        assert shown == ["one", mark[2], mark[5], "two", mark[1], mark[4], mark[6]]
+        assert [block.page for block in described.blocks] == [1, 1, 1, 2, 2, 2, 2]
+    else:
+        assert shown == ["one", "two", *mark.values()]
+        assert {block.page for block in described.blocks} == {None}
+    failed = "picture 3 on page 2" if has_pages else "picture 3"
+    assert described.metadata == {"unread": ["page 9", failed], "a": 1, "described_pictures": 5}
+    assert reports == [f"{done} of 6 pictures described" for done in range(1, 7)]
+    assert most == 4

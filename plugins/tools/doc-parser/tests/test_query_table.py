@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from jackfield.errors import ToolArgumentError
+from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import ToolContext, ToolResult
+from jackfield_doc_parser import querying
 from jackfield_doc_parser.querying import Table, run_query
 from jackfield_doc_parser.tables import QueryTable
 
@@ -44,6 +47,21 @@ def test_without_sql_tables_columns_and_first_rows_are_listed(orders: str) -> No
     text = str(query(orders).content)
     assert '"orders" ("Order" TEXT, "Customer" TEXT, "Price" NUMERIC, "Paid" TEXT), 3000 rows' in text
     assert "customer 0" in text
+
+
+def test_tables_that_are_layout_are_listed_last_and_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "guide.md"
+    tables = {
+        "Note": "| Tip | |\n|---|---|\n| ! | Keep a copy of the file. |",
+        "Frame": "| Menu |\n|---|\n| Home |\n| Help |",
+        "Total": "| Sum | 2024 |\n|---|---|\n| all | 12 |",
+        "Prices": "| Fruit | Colour |\n|---|---|\n| apple | red |\n| pear | green |",
+    }
+    path.write_text("\n\n".join(f"# {name}\n\n{table}" for name, table in tables.items()))
+    _, *data, layout = str(query(str(path)).content).split("\n\n")
+    assert [text.partition(" ")[0] for text in data] == ['"Total"', '"Prices"']
+    assert layout == 'Probably no data, but layout: "Note", "Frame"'
+    assert query(str(path), 'SELECT * FROM "Frame"').metadata["rows"] == [["Home"], ["Help"]]
 
 
 def test_codes_with_leading_zeros_stay_as_they_are(orders: str) -> None:
@@ -175,3 +193,87 @@ def test_the_type_of_a_column_follows_from_its_cells() -> None:
 def test_cells_of_blanks_take_no_time() -> None:
     blanks = f"a{' ' * 30_000}b"
     assert read({"wide": [blanks] * 100}) == {"wide": "TEXT"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("1", 1), ("+1", 1), ("-2.50", -2.5), (".5", 0.5), ("1e3", 1000.0), ("1,234,567", 1234567), ("1 234", 1234),
+        ("1\u202f234", 1234), ("1\u00a0234", 1234), ("€ 6.50", 6.5), ("6 €", 6), ("￥7", 7), ("7元", 7), ("7 %", 7),
+        ("12,34", None), ("1,2345", None), ("", None), ("-", None), (".", None), ("e5", None), ("1.2.3", None),
+        ("two", None), ("1-2", None), ("9" * 17, int("9" * 17)), ("9" * 18, float("9" * 18)),
+    ],
+)  # fmt: skip
+def test_a_number_is_what_a_cell_shows(cell: str, number: float | None) -> None:
+    found = querying._number(cell)
+    assert (found, type(found)) == (number, type(number))
+
+
+@pytest.mark.parametrize(("notes", "kind"), [(0, "NUMERIC"), (1, "NUMERIC"), (2, "TEXT")])
+def test_a_few_notes_do_not_make_a_column_a_text(notes: int, kind: str) -> None:
+    assert read({"n": ["n/a"] * notes + ["1"] * (10 - notes) + [""] * 5}) == {"n": kind}
+
+
+def test_a_column_has_its_cells_whatever_the_rows_lack() -> None:
+    table = querying._table("t", [["a", "A", " "], ["1"], ["2", "x", " y ", "z"], ["n", "", ""]])
+    assert table.columns == ("a", "A_2", "column_3", "column_4")
+    assert table.rows == (("1", None, None, None), ("2", "x", "y", "z"), ("n", None, None, None))
+    mixed = querying._table("t", [["a"], *[["1"]] * 9, ["n/a"]])
+    assert mixed.types == ("NUMERIC",)
+    assert mixed.rows[-2:] == ((1,), ("n/a",))
+
+
+def test_names_are_unique_whatever_their_case() -> None:
+    names: set[str] = set()
+    assert [querying._unique(name, names) for name in ("a", "A", "a_2", "a")] == ["a", "A_2", "a_2_2", "a_3"]
+
+
+@pytest.mark.parametrize(("rows", "more"), [(2, False), (3, True)])
+def test_a_result_of_just_the_limit_is_whole(rows: int, more: bool) -> None:
+    table = Table("t", ("a",), ("NUMERIC",), tuple((number,) for number in range(rows)))
+    result = run_query([table], "SELECT a FROM t", max_rows=2)
+    assert result == {"columns": ["a"], "rows": [[0], [1]], "more": more}
+
+
+def test_a_process_gets_the_limits_and_no_variable_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "secret")
+    seen: dict[str, Any] = {}
+
+    def run(command: list[str], **more: Any) -> Any:
+        seen.update(more, command=command, job=json.loads(more["input"]))
+        return subprocess.CompletedProcess(command, 0, b'{"columns": [], "rows": [], "more": false}', b"")
+
+    monkeypatch.setattr(querying.subprocess, "run", run)
+    run_query([SMALL], "SELECT 1", max_rows=7)
+    assert seen["command"][1:3] == ["-I", "-S"]
+    assert set(seen["env"]) <= {"SYSTEMROOT"}
+    assert seen["timeout"] == 30
+    limits = {name: seen["job"][name] for name in ("max_rows", "wall_s", "cpu_s", "memory_bytes")}
+    assert limits == {"max_rows": 7, "wall_s": 10, "cpu_s": 20, "memory_bytes": 1 << 30}
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "says"),
+    [
+        (subprocess.TimeoutExpired("x", 1), ToolArgumentError, "the query takes too long: ask for less"),
+        (OSError("none"), ToolServiceError, "no process for the query can start: none"),
+        (
+            subprocess.CompletedProcess([], -9, b"", b""),
+            ToolArgumentError,
+            "needs too much time or memory: ask for less",
+        ),
+        (subprocess.CompletedProcess([], 0, b'{"error": "x"}', b""), ToolArgumentError, "cannot be answered: x"),
+    ],
+    ids=["time", "start", "killed", "error"],
+)
+def test_each_end_of_a_query_is_told(
+    end: Any, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: Any, **__: Any) -> Any:
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(querying.subprocess, "run", run)
+    with pytest.raises(kind, match=says):
+        run_query([SMALL], "SELECT 1", max_rows=1)

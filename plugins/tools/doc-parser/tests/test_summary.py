@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,38 @@ def test_without_a_model_it_says_what_to_set(manual: str) -> None:
     tool = SummarizeDocument()
     with pytest.raises(ConfigError, match="set llm"):
         asyncio.run(tool.call({"url": "manual.md"}, context=ToolContext(files=(manual,))))
+
+
+@pytest.mark.parametrize("focus", [None, " ", "pressures"])
+def test_each_request_says_which_part_of_how_many_it_has_and_what_to_do(
+    manual: str, monkeypatch: pytest.MonkeyPatch, focus: str | None
+) -> None:
+    reading = Reading()
+    tool = SummarizeDocument(part_tokens=150)
+    monkeypatch.setattr(tool, "_agent", lambda _: BasicAgent(llm=reading.model, name="summarizer"))
+    arguments = {"url": "manual.md", **({} if focus is None else {"focus": focus})}
+    result: Any = asyncio.run(tool.call(arguments, context=ToolContext(files=(manual,))))
+    parts = [prompt for prompt in reading.prompts if prompt.startswith("Below is part ")]
+    count = result.metadata["parts"]
+    numbers = [re.match(r"Below is part (\d+) of (\d+) of a document\.", prompt) for prompt in parts]
+    assert sorted(found.groups() for found in numbers if found) == sorted(
+        (str(number), str(count)) for number in range(1, count + 1)
+    )
+    task = "Write down all that it says about the following" if focus == "pressures" else "Summarize it."
+    assert all(task in prompt for prompt in parts)
+    assert all(("pressures." in prompt) is (focus == "pressures") for prompt in parts)
+
+
+@pytest.mark.parametrize(
+    ("note", "is_useful"),
+    [("NOTHING", False), (" nothing. ", False), ("NOTHING。", False), ("", False), ("Not much.", True)],
+)
+def test_a_part_that_says_nothing_is_left_out(
+    manual: str, monkeypatch: pytest.MonkeyPatch, note: str, is_useful: bool
+) -> None:
+    tool = SummarizeDocument(part_tokens=150)
+    model = ScriptedModel(lambda _: answer(note))
+    monkeypatch.setattr(tool, "_agent", lambda _: BasicAgent(llm=model, name="summarizer"))
+    arguments = {"url": "manual.md", "focus": "whales"}
+    result: Any = asyncio.run(tool.call(arguments, context=ToolContext(files=(manual,))))
+    assert result.content.startswith("The document says nothing about this.") is not is_useful

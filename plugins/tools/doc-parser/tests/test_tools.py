@@ -20,12 +20,20 @@ from jackfield.errors import ConfigError, DocParserError, ToolArgumentError
 from jackfield.events import ToolFinished, ToolProgress
 from jackfield.messages import FunctionCall
 from jackfield.plugins import default_host
-from jackfield.retrieval import Block, Document
+from jackfield.retrieval import Block, Document, Part
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor, ToolResult, Workspace, find_tool
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_doc_parser.chunks import DocParser
+from jackfield_doc_parser.describing import fits_a_request
 from jackfield_doc_parser.parts import part_of
+from jackfield_doc_parser.settings import (
+    DocParserConfig,
+    QueryTableConfig,
+    SimpleDocParserConfig,
+    SummaryConfig,
+    VocabularyConfig,
+)
 from jackfield_doc_parser.simple import SimpleDocParser, _items_of
 from jackfield_doc_parser.vocabulary import ExtractDocVocabulary
 from jackfield_documents import DocumentReader
@@ -380,3 +388,59 @@ def test_a_long_table_is_cut_between_its_lines() -> None:
     texts = [item.text.strip("\n") for item in _items_of(document, 200)]
     assert len(texts) > 2
     assert [line for text in texts for line in text.split("\n")] == rows
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = DocParserConfig()
+    assert (config.max_ref_token, config.path, config.cache_max_bytes) == (20_000, None, 256 * 2**20)
+    assert (config.describe_images, config.max_images, dict(config.fetch_cfg)) == (False, 10, {})
+    assert (config.parser_page_size, config.chunk_overlap) == (500, 150)
+    assert DocParserConfig.parse({"chunk_size": 9}).parser_page_size == 9
+    assert (SimpleDocParserConfig().structured_doc, VocabularyConfig().max_words) == (False, 500)
+    summary = SummaryConfig()
+    assert (summary.llm, summary.part_tokens, summary.max_parts, summary.at_once) == (None, 6000, 100, 4)
+    assert QueryTableConfig().max_rows == 200
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "parts"),
+    [
+        ([], 5, [()]), ([5], 5, [(5,)]), ([3, 2], 5, [(3, 2)]), ([3, 3], 5, [(3,), (3,)]),
+        ([9, 1, 9], 5, [(9,), (1,), (9,)]),
+        ([1, 4, 1], 5, [(1, 4), (1,)]),
+    ],
+)  # fmt: skip
+def test_a_part_has_as_many_items_as_fit_and_at_least_one(sizes: list[int], most: int, parts: list[Any]) -> None:
+    def part(number: int) -> Any:
+        return part_of(sizes, number, max_tokens=most, tokens_of=lambda size: size)
+
+    assert [part(number + 1).items for number in range(len(parts))] == parts
+    for number in (0, len(parts) + 1):
+        with pytest.raises(ToolArgumentError, match=f"no part {number}: there are {len(parts)}, and the first is 1"):
+            part(number)
+    notes = [part(number + 1).note for number in range(len(parts))]
+    assert notes[-1] == ("" if len(parts) == 1 else f"This is part {len(parts)} of {len(parts)}.")
+    assert all(note.endswith(f"call again with part={number}.") for number, note in enumerate(notes[:-1], start=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "fits"),
+    [
+        ("a.png", 5 * 2**20, True),
+        ("a.png", 5 * 2**20 + 1, False),
+        ("a.jpg", 1, True),
+        ("a.gif", 1, True),
+        ("a.bmp", 1, False),
+    ],
+)
+def test_a_picture_fits_a_request_if_services_accept_it(name: str, size: int, fits: bool) -> None:
+    assert fits_a_request(Part(name, b"x" * size)) is fits
+
+
+@pytest.mark.parametrize("tool", [SimpleDocParser, DocParser], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("wrong", [{"part": 0}, {"part": 1.5}, {"part": "1"}, {"url": None}, {"more": 1}], ids=str)
+def test_arguments_that_do_not_fit_are_refused(tool: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ToolArgumentError, match=f"the arguments of '{tool.name}' do not fit"):
+        tool().parse_arguments({"url": "a.txt", **wrong})
+    with pytest.raises(ToolArgumentError, match="url"):
+        tool().parse_arguments({})

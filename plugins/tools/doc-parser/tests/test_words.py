@@ -30,6 +30,10 @@ def test_what_stands_everywhere_counts_less_than_what_stands_in_few_passages() -
     assert vocabulary(["usual special special", "usual"], most=3) == ["special", "usual"]
 
 
+def test_words_that_count_the_same_are_in_alphabetical_order() -> None:
+    assert vocabulary(["zebra mango", "apple kiwi"], most=3) == ["apple", "kiwi", "mango"]
+
+
 def test_all_documents_count_not_only_the_first() -> None:
     words = set(vocabulary([*OTTERS, *TEA], most=20))
     assert {"otter", "tea"} <= set(map(str.lower, words)) | {"otter"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from jackfield.errors import ToolServiceError
 from jackfield.tools import BaseTool, ToolContext, Workspace
+from jackfield_files import folder
 from jackfield_files.tools import EditFile, ListFiles, ReadFile, SearchFiles, WriteFile
 
 SECRET = "SING-A-SONG"
@@ -87,8 +91,8 @@ paths = st.builds(
 @given(paths, st.sampled_from(sorted(CALLS)))
 def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, path: str, how: str) -> None:
     # Each example has its own: a `secret.txt` that another has written into the workspace may be listed.
-    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
-        house = House(Path(folder))
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as place:
+        house = House(Path(place))
         (house.root / "out").symlink_to(house.outside)
         answer = house.reached(how, path)
     assert not any(leak in answer for leak in LEAKS)
@@ -143,6 +147,21 @@ def test_a_link_planted_between_check_and_use_leads_nowhere(house: House, how: s
     assert (house.root / place).is_symlink() or how == "write", "nothing was planted"
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the list of open files")
+def test_no_descriptor_stays_open_whatever_a_path_leads_to(house: House) -> None:
+    os.mkfifo(house.root / "a/pipe")
+    (house.root / "a/image").write_bytes(b"\0" * 9)
+
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = count()
+    for how in CALLS:
+        for path in ("a/b/own.txt", "a", "a/b", "a/pipe", "a/image", "a/b/own.txt/x", "gone/x", "a/gone", "."):
+            house.reached(how, path)
+            assert count() == before, (how, path)
+
+
 @pytest.fixture
 def swapper(house: House) -> Iterator[None]:
     """Somebody who puts a link in the place of a folder, and the folder back, again and again."""
@@ -175,6 +194,44 @@ def test_whoever_swaps_a_folder_for_a_link_reaches_nothing(house: House, how: st
     for _ in range(60):
         answer = house.reached(how, "a/b" if how in ("list", "search") else "a/b/secret.txt")
         assert not any(leak in answer for leak in LEAKS), answer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+@pytest.mark.parametrize("how", ["read", "edit", "search"])
+def test_a_file_that_another_program_has_leased_makes_no_tool_wait(house: House, how: str) -> None:
+    import fcntl
+
+    with (house.root / "a/b/own.txt").open("r+") as held:
+        fcntl.fcntl(held, fcntl.F_SETSIG, 0)
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        try:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            answer = house.reached(how, "a/b/own.txt")
+        finally:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            signal.signal(signal.SIGIO, before)
+    assert answer == "a/b/own.txt cannot be used: Resource temporarily unavailable"
+
+
+@pytest.mark.parametrize("how", ["read", "edit", "search"])
+@pytest.mark.parametrize("planted", ["pipe", "link"])
+def test_what_takes_the_place_of_a_file_after_its_check_is_not_read(
+    house: House, planted: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, path = folder._status, house.root / "a/b/own.txt"
+
+    def look_and_plant(*given: Any) -> os.stat_result:
+        status = look(*given)
+        path.unlink()
+        if planted == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(house.outside / "secret.txt")
+        return status
+
+    monkeypatch.setattr(folder, "_status", look_and_plant)
+    answer = house.reached(how, "a/b/own.txt")
+    assert ("not a regular file" if planted == "pipe" else "through a link") in answer
 
 
 def test_names_like_options_and_with_spaces_are_names(house: House) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from jackfield import FnCallAgent, call_tool
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.plugins import ToolSpec, default_host
 from jackfield.tools import BaseTool, ToolContext, Workspace
-from jackfield_files import folder
+from jackfield_files import folder, tools
 from jackfield_files.config import FilesConfig
 from jackfield_files.edits import Edit, apply_edits
 from jackfield_files.globs import matcher
@@ -110,6 +114,7 @@ def test_a_file_with_a_hole_of_a_terabyte_ends_within_bounds(root: Path, do: Do)
         (b"", "[a is empty]"),
         (b"\n", "1\t"),
         (b"\xef\xbb\xbfone\r\ntwo\r\n", "1\tone\n2\ttwo"),
+        ("\ufeffone\n\ufefftwo".encode(), "1\tone\n2\t\ufefftwo"),
         ("\ufeffé\n水".encode("utf-16-le"), "1\té\n2\t水"),
         ("\ufeffé\n水".encode("utf-32-be"), "1\té\n2\t水"),
         (b"caf\xe9 \xff\n", "1\tcaf\\xe9 \\xff"),
@@ -190,7 +195,132 @@ def test_a_missing_file_is_answered_with_close_names(root: Path, do: Do) -> None
         do(ReadFile, path="notes/tide.md")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_a_line_of_just_the_limit_is_whole(root: Path, do: Do, end: str) -> None:
+    (root / "a").write_bytes(f"{'x' * 20}{end}{'y' * 21}{end}next".encode())
+    whole, cut, last = do(ReadFile, path="a", cfg={"max_line_chars": 20}).splitlines()
+    assert (whole, last) == (f"1\t{'x' * 20}", "3\tnext")
+    # The line's end is counted, too.
+    assert cut == f"2\t{'y' * 20}[… {1 + len(end)} more characters]"
+
+
+def test_a_result_of_just_the_limit_is_whole_and_a_line_that_is_longer_comes_alone(root: Path, do: Do) -> None:
+    (root / "a").write_text(f"{'x' * 49}\n{'y' * 49}\nz")
+    assert do(ReadFile, path="a", end_line=2, cfg={"max_chars": 100}).splitlines()[:2] == [
+        f"1\t{'x' * 49}", f"2\t{'y' * 49}"
+    ]  # fmt: skip
+    shorter = do(ReadFile, path="a", cfg={"max_chars": 100})
+    assert shorter.endswith("[lines 1 to 2 of a; it continues at start_line=3]")
+    (root / "b").write_text(f"{'x' * 200}\nnext")
+    assert do(ReadFile, path="b", cfg={"max_chars": 100}) == (
+        f"1\t{'x' * 200}\n[lines 1 to 1 of b; it continues at start_line=2]"
+    )
+
+
+def test_the_end_of_a_file_is_not_announced_as_more(root: Path, do: Do) -> None:
+    (root / "a").write_text("1\n2\n")
+    for cfg, more in (({"max_lines": 2}, {}), ({}, {"end_line": 2}), ({}, {"end_line": 9})):
+        assert do(ReadFile, path="a", cfg=cfg, **more) == "1\t1\n2\t2"
+
+
+def test_a_character_across_the_looked_at_beginning_does_not_change_the_encoding(root: Path, do: Do) -> None:
+    text = "a" * 8191 + "é needle"
+    (root / "a").write_text(text)
+    cfg = {"encodings": ["utf-8", "cp1252"], "max_line_chars": 9000}
+    assert do(ReadFile, path="a", cfg=cfg) == f"1\t{text}"
+    assert "aé needle" in do(SearchFiles, query="needle", cfg=cfg)
+    (root / "b").write_bytes(b"a\xc3")  # a whole file ends in no half character
+    assert do(ReadFile, path="b", cfg=cfg) == "1\ta\xc3".replace("\\xc3", "\xc3")
+
+
+@pytest.mark.parametrize(("position", "is_text"), [(8191, False), (8192, True)])
+def test_only_a_null_character_near_the_beginning_makes_a_file_binary(
+    root: Path, do: Do, position: int, is_text: bool
+) -> None:
+    (root / "a").write_bytes(b"a" * position + b"\0 needle")
+    with nullcontext() if is_text else pytest.raises(ToolArgumentError, match="binary"):
+        assert do(ReadFile, path="a").startswith("1\taaa")
+    assert ("needle" in do(SearchFiles, query="needle")) is is_text
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EACCES, "may not be used: permission denied"),
+        (errno.EPERM, "may not be used: permission denied"),
+        (errno.ENOTDIR, "leads through something that is not a folder"),
+        (errno.ELOOP, "leads through a link that was just made: try again"),
+        (errno.ENAMETOOLONG, "is too long for a file name"),
+        (errno.ENOSPC, "cannot be written: the disk is full"),
+        (errno.EDQUOT, "cannot be written: the disk is full"),
+        (errno.EROFS, "cannot be written: the disk is read-only"),
+        (errno.EIO, "cannot be used: Input/output error"),
+        (errno.ENOENT, "does not exist"),
+    ],
+    ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
+)
+def test_each_failure_of_the_system_is_said_in_words(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
+) -> None:
+    (root / "folder").mkdir()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(folder, "_folder", fail)
+    with pytest.raises(ToolArgumentError, match=rf"^folder/a\\nb {reason}$"):
+        do(ReadFile, path="folder/a\nb")
+
+
 # --- write and edit ---
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_file_that_root_changes_keeps_its_owner(root: Path, do: Do) -> None:
+    (root / "a").write_text("once")
+    os.chown(root / "a", 12345, 23456)
+    edit(do, "a", "once", "twice")
+    status = (root / "a").stat()
+    assert ((root / "a").read_text(), status.st_uid, status.st_gid) == ("twice", 12345, 23456)
+
+
+def test_a_text_is_whole_on_the_disk_before_it_takes_the_place_of_the_old_one(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    (root / "a").write_text("old")
+    monkeypatch.setattr(os, "fsync", lambda file: sizes.append(os.fstat(file).st_size))
+    rename = os.rename
+
+    def renamed(*names: Any, **folders: Any) -> None:
+        sizes.append(-1)
+        rename(*names, **folders)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    do(WriteFile, path="a", content="x" * 1000)
+    assert sizes == [1000, -1]
+
+
+def test_an_edit_makes_no_folder(root: Path, do: Do) -> None:
+    with pytest.raises(ToolArgumentError, match=r"new/a does not exist$"):
+        edit(do, "new/a", "once", "twice")
+    with pytest.raises(ToolArgumentError, match=r"a does not exist$"):
+        edit(do, "a", "once", "twice")
+    assert list(root.iterdir()) == []
+
+
+def test_a_file_of_just_the_limit_can_be_written_edited_and_searched(root: Path, do: Do) -> None:
+    cfg = {"max_file_bytes": 8}
+    do(WriteFile, path="a", content="é twice", cfg=cfg)
+    do(EditFile, path="a", edits=[{"old_text": "twice", "new_text": "third"}], cfg=cfg)
+    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third"
+    with pytest.raises(ToolArgumentError, match="at most 8 bytes, and this one would have 9"):
+        # 8 characters
+        do(EditFile, path="a", edits=[{"old_text": "third", "new_text": "thirds"}], cfg=cfg)
+    (root / "b").write_text("third 789")
+    with pytest.raises(ToolArgumentError, match="b has more than 8 bytes"):
+        do(EditFile, path="b", edits=[{"old_text": "third", "new_text": "x"}], cfg=cfg)
+    assert do(SearchFiles, query="third", cfg=cfg) == "a\n1: é third\n\n[1 files are too large to be searched]"
 
 
 def test_the_copy_of_a_private_file_is_private_while_it_is_written(
@@ -449,6 +579,104 @@ def test_folders_in_folders_in_folders_are_no_reason_to_fail(root: Path, do: Do)
     assert len(do(ListFiles, path=".").splitlines()) == 64
 
 
+def test_a_folder_that_goes_while_its_parent_is_listed_is_left_out(root: Path) -> None:
+    for path in ("a/inner", "b/inner"):
+        (root / path).parent.mkdir()
+        (root / path).touch()
+    found = folder.entries(Workspace(root), ".")
+    assert [next(found).path for _ in range(2)] == ["a", "b"]
+    shutil.rmtree(root / "a")
+    assert [entry.path for entry in found] == ["b/inner"]
+    with pytest.raises(ToolArgumentError, match="a does not exist"):
+        list(folder.entries(Workspace(root), "a"))
+
+
+def test_a_folder_with_endless_names_is_read_in_part(root: Path, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(9):
+        (root / str(number)).touch()
+    monkeypatch.setattr(folder, "_MOST_IN_FOLDER", 4)
+    assert len(do(ListFiles, path=".").splitlines()) == 4
+
+
+def test_lists_and_searches_end_when_their_time_is_over(root: Path, do: Do) -> None:
+    (root / "a").write_text("needle")
+    assert do(ListFiles, path=".", cfg={"time_limit_s": 1e-9}) == (
+        "[and more: list one of the folders, or give a pattern]"
+    )
+    assert do(SearchFiles, query="needle", cfg={"time_limit_s": 1e-9}) == (
+        "Nothing was found.\n\n[and maybe more: search in one folder, or for something longer]"
+    )
+
+
+def test_a_list_and_a_search_have_just_the_seconds_of_the_settings(
+    root: Path, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        (root / str(number)).write_text("needle")
+    clock = itertools.count(100)  # a second passes each time that somebody looks
+    monkeypatch.setattr(tools.time, "monotonic", lambda: next(clock))
+    assert len(do(ListFiles, path=".", cfg={"time_limit_s": 5}).splitlines()) == 5 + 1
+    assert do(SearchFiles, query="needle", cfg={"time_limit_s": 5}).count(": needle") == 5
+
+
+def test_a_search_reads_so_many_bytes_altogether(root: Path, do: Do) -> None:
+    for name in ("a", "b", "c"):
+        (root / name).write_text("needle ...")
+    found = do(SearchFiles, query="needle", cfg={"max_scan_bytes": 11})
+    assert [line for line in found.splitlines() if len(line) == 1] == ["a", "b"]
+    assert found.endswith("[and maybe more: search in one folder, or for something longer]")
+    assert "maybe more" not in do(SearchFiles, query="needle", cfg={"max_scan_bytes": 31})
+
+
+def test_a_list_of_just_the_limit_is_whole(root: Path, do: Do) -> None:
+    for name in ("a", "b"):
+        (root / name).touch()
+    assert do(ListFiles, path=".", cfg={"max_entries": 2}) == "a (0 bytes)\nb (0 bytes)"
+
+
+def test_the_folders_to_skip_are_those_of_the_settings(root: Path, do: Do) -> None:
+    for path in ("node_modules/a", "build/a"):
+        (root / path).parent.mkdir()
+        (root / path).write_text("needle")
+    cfg = {"skip": ["build"]}
+    assert do(ListFiles, path=".", cfg=cfg) == "build/ (not entered)\nnode_modules/\nnode_modules/a (6 bytes)"
+    assert do(SearchFiles, query="needle", cfg=cfg) == "node_modules/a\n1: needle"
+
+
+def test_a_search_finds_the_first_line_of_a_file_with_a_mark(root: Path, do: Do) -> None:
+    for name, encoding in (("a", "utf-8-sig"), ("b", "utf-16")):
+        (root / name).write_bytes("high water\r\nlow".encode(encoding))
+    assert do(SearchFiles, query="^high water$", regex=True) == "a\n1: high water\n\nb\n1: high water"
+
+
+def test_a_search_of_a_file_that_is_no_text_finds_nothing_and_one_that_is_missing_fails(root: Path, do: Do) -> None:
+    (root / "binary").write_bytes(b"needle\0")
+    assert do(SearchFiles, query="needle", path="binary") == "Nothing was found."
+    os.mkfifo(root / "pipe")
+    for path in ("gone", "pipe"):
+        with pytest.raises(ToolArgumentError, match=path):
+            do(SearchFiles, query="needle", path=path)
+
+
+@given(
+    st.lists(st.sampled_from(["", "x", "ax", "b", "xx"]), min_size=1, max_size=12),
+    st.integers(0, 3), st.integers(1, 4),
+)  # fmt: skip
+def test_a_search_shows_as_many_matches_and_lines_around_them_as_are_wanted(
+    lines: list[str], context: int, most: int
+) -> None:
+    from jackfield_files.search import compile_expression, lines_with
+
+    data = "\n".join(lines).encode()
+    found = lines_with(compile_expression("x", is_regex=False, ignores_case=False), data, context=context, most=most)
+    matches = [number for number, line in enumerate(lines) if "x" in line][:most]
+    last = len(lines) - (lines[-1] == "")  # after the last line break comes no line
+    near = {number for match in matches for number in range(match - context, match + context + 1)}
+    assert [(line.number - 1, line.text, line.matches) for line in found] == [
+        (number, lines[number], number in matches) for number in sorted(near) if 0 <= number < last
+    ]
+
+
 @pytest.mark.parametrize(
     ("pattern", "fits", "fits_not"),
     [
@@ -459,6 +687,11 @@ def test_folders_in_folders_in_folders_are_no_reason_to_fail(root: Path, do: Do)
         ("*.{js,ts}", ["a.js", "b/a.ts"], ["a.jsx", "a.js,ts"]),
         ("[ab]?.t[!x]t", ["ac.txt".replace("x", "y"), "b/bc.tet"], ["ac.txt", "cc.tet"]),
         ("./a.b+(c)", ["a.b+(c)"], ["aXb+(c)"]),
+        ("a[!x]b", ["ayb", "c/ayb"], ["a/b", "axb"]),
+        ("[]a].x", ["].x", "a.x"], ["b.x", "[]a].x"]),
+        ("[^a-c]", ["d", "-"], ["b", "a"]),
+        ("/a/*", ["a/b"], ["b/a/b"]),
+        ("a[", ["a["], ["a"]),
         ("-rf", ["-rf", "a/-rf"], ["rf"]),
         ("", ["anything", "a/b"], []),
     ],
@@ -552,6 +785,19 @@ def test_only_what_changes_files_asks_and_stands_alone() -> None:
         "edit_file": (True, False, False),
     }
     assert {spec.effects for spec in specs.values()} == {frozenset({"files"})}
+    assert [name for name, spec in specs.items() if not spec.idempotent] == ["edit_file"]
+    tools: tuple[type[BaseTool], ...] = (ReadFile, WriteFile, EditFile, ListFiles, SearchFiles)
+    for tool in tools:
+        for fact in ("needs_approval", "read_only", "concurrent", "idempotent", "effects"):
+            assert getattr(tool, fact) == getattr(specs[tool.name], fact), (tool, fact)
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = ReadFile().config
+    assert (config.encodings, config.max_file_bytes, config.max_scan_bytes) == (["utf-8"], 10 * 2**20, 256 * 2**20)
+    assert (config.max_lines, config.max_line_chars, config.max_chars) == (2000, 2000, 50_000)
+    assert (config.max_entries, config.max_matches, config.time_limit_s) == (500, 100, 20)
+    assert {".git", "node_modules", "__pycache__"} <= {*config.skip}
 
 
 def test_all_of_them_are_one_set_whose_settings_go_to_each(root: Path) -> None:
@@ -587,3 +833,48 @@ def test_arguments_of_any_size_and_form_are_refused_in_words(root: Path, tool: t
         tool().call(arguments, context=ToolContext(workspace=Workspace(root)))
     assert caught.value.args
     assert list(root.iterdir()) == []
+
+
+EDIT = {"old_text": "a", "new_text": "b"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "fits", "wrong"),
+    [
+        (ReadFile, {"path": "a"}, [{"path": ""}, {"start_line": 0}, {"end_line": 0}, {"start_line": 1.5}, {"more": 1}]),
+        (WriteFile, {"path": "a", "content": ""}, [{"path": ""}, {"content": 1}, {"more": 1}]),
+        (
+            EditFile,
+            {"path": "a", "edits": [EDIT]},
+            [
+                *({"path": ""}, {"edits": []}, {"edits": [EDIT] * 101}, {"edits": EDIT}, {"more": 1}),
+                *(
+                    {"edits": [{**EDIT, "old_text": ""}]},
+                    {"edits": [{"old_text": "a"}]},
+                    {"edits": [{"new_text": "a"}]},
+                ),
+                *({"edits": [{**EDIT, "more": 1}]}, {"edits": [{**EDIT, "replace_all": "yes"}]}),
+            ],
+        ),
+        (ListFiles, {"path": "."}, [{"path": ""}, {"depth": 0}, {"pattern": 1}, {"more": 1}]),
+        (
+            SearchFiles,
+            {"query": "a"},
+            [{"query": ""}, {"path": ""}, {"context": -1}, {"context": 21}, {"regex": "yes"}, {"more": 1}],
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, type) else "",
+)
+def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(
+    root: Path, tool: type[BaseTool], fits: dict[str, Any], wrong: list[dict[str, Any]]
+) -> None:
+    made = tool()
+    assert made.parse_arguments(fits) == fits
+    for more in [*wrong, *({name: None} for name in fits)]:
+        with pytest.raises(ToolArgumentError, match=f"the arguments of '{made.name}' do not fit"):
+            made.call({**fits, **more}, context=ToolContext(workspace=Workspace(root)))
+    for name in fits:
+        with pytest.raises(ToolArgumentError, match=name):
+            made.parse_arguments({other: value for other, value in fits.items() if other != name})
+    assert SearchFiles().parse_arguments({"query": "a", "context": 20})
+    assert EditFile().parse_arguments({"path": "a", "edits": [EDIT] * 100})

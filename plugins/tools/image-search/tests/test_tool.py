@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.messages import ContentItem, Message
 from jackfield.tools import ToolContext
+from jackfield_image_search.plugin import tools
 from jackfield_image_search.tool import ImageSearch
 from jackfield_testkit.web import WebAnswer, WebServer
 
@@ -98,6 +100,26 @@ def test_a_page_whose_image_cannot_be_had_is_given_without_it(web: WebServer, th
     assert larger.content[1].image
 
 
+@pytest.mark.parametrize(
+    ("provider", "small", "large"), [("serpapi", "thumbnail", "original"), ("serper", "thumbnailUrl", "imageUrl")]
+)
+def test_the_smallest_image_of_each_page_is_shown_behind_its_text(
+    web: WebServer, provider: str, small: str, large: str
+) -> None:
+    for name in "abc":
+        web.put(f"/{name}", WebAnswer(PNG + name.encode()))
+    pages = [
+        {"title": "1", small: f"{web.url}/a", large: f"{web.url}/b"},
+        {"title": "2", small: f"{web.url}/none"},
+        {"title": "3", large: f"{web.url}/c"},
+    ]
+    wire = {"serpapi": serpapi(*pages), "serper": {"searchParameters": {}, "organic": pages}}[provider]
+    found = search(web, IMAGE, wire=wire, provider=provider)
+    shown = [item.text or base64.b64decode(item.image.partition(",")[2])[-1:] for item in found.content]
+    assert shown == ["[1] 1", b"a", "[2] 2", "[3] 3", b"c"]
+    assert found.metadata["images_missing"] == 1
+
+
 def test_an_image_that_was_found_is_not_fetched_from_a_private_network(web: WebServer) -> None:
     match = {"title": "T", "link": "https://c.example/", "thumbnail": f"{web.url}/thumb.png"}
     search(web, IMAGE, wire=serpapi(match), fetch_cfg={})
@@ -150,3 +172,33 @@ def test_an_image_at_any_address_of_the_web_is_searched_for(web: WebServer, imag
 def test_a_result_has_one_to_twenty_pages(number: int, fits: bool) -> None:
     with nullcontext() if fits else pytest.raises(ConfigError, match="max_results"):
         assert ImageSearch(max_results=number).config.max_results == number
+
+
+def test_each_part_of_a_page_has_its_limit(web: WebServer) -> None:
+    parts = ("title", "link", "source")
+    found = search(web, IMAGE, wire=serpapi({name: name[0] * 2001 for name in parts}))
+    assert found.content[0].text == f"[1] {'t' * 2000}\n{'l' * 2000}\n{'s' * 2000}"
+    shorter = search(web, IMAGE, wire=serpapi({name: name[0] * 2000 for name in parts}))
+    assert shorter.content[0].text == found.content[0].text
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config, fetching = ImageSearch().config, ImageSearch()._fetcher.config
+    assert (config.provider, config.max_results, config.request_timeout, config.max_retries) == ("serpapi", 5, 20, 2)
+    assert (fetching.timeout_s, fetching.max_bytes, fetching.allow) == (10, 2 * 2**20, ())
+    assert ImageSearch(fetch_cfg={"max_bytes": 9})._fetcher.config.timeout_s == 10
+    (spec,) = tools()
+    assert {*spec.secrets} == {"SERPAPI_IMAGE_SEARCH_KEY", "SERPER_API_KEY"}
+
+
+def test_so_many_pages_are_shown_as_the_settings_say(web: WebServer) -> None:
+    wire = serpapi(*({"title": str(number), "link": f"https://c.example/{number}"} for number in range(9)))
+    assert len(search(web, IMAGE, wire=wire).content) == 5
+    assert len(search(web, IMAGE, wire=wire, max_results=2).metadata["sources"]) == 2
+
+
+@pytest.mark.parametrize("image", ["httpx://c.example/a.png", "https:/c.example/a.png", "ftp://c.example/a.png"])
+def test_an_image_at_another_kind_of_address_is_not_searched_for(web: WebServer, image: str) -> None:
+    with pytest.raises(ToolArgumentError, match="given by its URL"):
+        search(web, image)
+    assert web.requests == []

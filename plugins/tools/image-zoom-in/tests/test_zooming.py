@@ -24,6 +24,7 @@ from jackfield.messages import ContentItem, Message
 from jackfield.request import ModelFacts
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, Workspace
+from jackfield_image_zoom_in.plugin import tools
 from jackfield_image_zoom_in.tool import ImageZoomIn
 from jackfield_image_zoom_in.zooming import _size_for_models, _widen, crop_and_enlarge
 
@@ -311,3 +312,51 @@ def test_an_image_of_exactly_the_largest_size_is_decoded() -> None:
     assert crop_and_enlarge(content, WHOLE, max_pixels=2000)
     with pytest.raises(ToolServiceError, match="only images of at most 1,999 pixels"):
         crop_and_enlarge(content, WHOLE, max_pixels=1999)
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [(0, "there is no image in this conversation"), (2, "there is no image 2: the conversation has 2, counted from 0")],
+)
+def test_an_image_that_is_not_there_is_named_with_their_number(images: int, said: str) -> None:
+    uris = [
+        f"data:image/png;base64,{base64.b64encode(written(halves().resize((9, number)))).decode()}" for number in (8, 9)
+    ]
+    context = ToolContext(messages=tuple(Message("user", [{"image": uri}]) for uri in uris[:images]))
+    call = ImageZoomIn().call({"bbox_2d": [0, 0, 9, 9], "label": "x", "img_idx": 2}, context=context)
+    with pytest.raises(ToolArgumentError, match=f"^{said}$"):
+        asyncio.run(_awaited(call))
+
+
+@pytest.mark.filterwarnings("error::PIL.Image.DecompressionBombWarning")
+def test_a_bomb_is_too_large_where_warnings_are_errors() -> None:
+    with pytest.raises(ToolServiceError, match="only images of at most 50,000,000 pixels"):
+        zoom(bomb(10_001, 10_000))
+
+
+def test_the_descriptor_states_its_effects() -> None:
+    (spec,) = tools()
+    assert spec.effects == {"files", "network"}
+
+
+def test_the_largest_image_is_that_of_the_settings() -> None:
+    assert ImageZoomIn().config.max_pixels == 50_000_000
+    uri = f"data:image/png;base64,{base64.b64encode(written(halves())).decode()}"
+    context = ToolContext(messages=(Message("user", [{"image": uri}]),))
+    call = ImageZoomIn(max_pixels=19_999).call({"bbox_2d": [0, 0, 9, 9], "label": "x", "img_idx": 0}, context=context)
+    with pytest.raises(ToolServiceError, match="only images of at most 19,999 pixels"):
+        asyncio.run(_awaited(call))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bbox_2d": [0, 0, 9]}, {"bbox_2d": [0, 0, 9, 9, 9]}, {"bbox_2d": [0, 0, 9, 1001]}, {"bbox_2d": [-1, 0, 9, 9]},
+        {"label": "x" * 501}, {"img_idx": -1}, {"img_idx": 0.5}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_each_argument_has_its_bounds(wrong: dict[str, Any]) -> None:
+    fits = {"bbox_2d": [0, 0, 1000, 1000], "label": "x" * 500, "img_idx": 0}
+    assert ImageZoomIn().parse_arguments(fits) == fits
+    with pytest.raises(ToolArgumentError, match="the arguments of 'image_zoom_in_tool' do not fit"):
+        ImageZoomIn().parse_arguments({**fits, **wrong})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import socket
 import threading
+import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
@@ -14,8 +17,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl, SecretStr
 
 from jackfield.errors import ToolServiceError
+from jackfield.secrets import Secrets
+from jackfield_mcp import access
 from jackfield_mcp.access import KeptTokens
 from jackfield_mcp.servers import OAuth
 from jackfield_mcp.session import ServerEndedError
@@ -250,3 +257,151 @@ def test_a_secret_goes_to_its_issuer_only(guarded: Guarded, tmp_path: Path) -> N
         with pytest.raises(ToolServiceError, match="'guarded'"):
             call(one, "guarded-whoami")
     assert "/token" not in guarded.asked
+
+
+# --- the callback and what is kept ---
+
+
+@pytest.mark.parametrize(
+    ("line", "query"),
+    [
+        (b"GET /callback?code=a&state=b HTTP/1.1\r\n", {"code": ["a"], "state": ["b"]}),
+        (b"GET /callback?error=x HTTP/1.1\r\n", {"error": ["x"]}),
+        (b"GET /callback HTTP/1.1\r\n", {}),
+        (b"GET /other?code=a HTTP/1.1\r\n", {}),
+        (b"GET /?x=/callback&code=a HTTP/1.1\r\n", {}),
+        (b"POST /callback?code=a HTTP/1.1\r\n", {}),
+        (b"GET /callback?code=a\r\n", {}),
+        (b"", {}),
+    ],
+)
+def test_only_a_request_for_the_callback_is_one(line: bytes, query: dict[str, list[str]]) -> None:
+    assert access._query_of(line) == query
+
+
+def test_a_browser_that_asks_for_something_else_first_is_answered_and_waited_for() -> None:
+    async def run() -> Any:
+        browser = access._Browser("s", OAuth(), 0)
+        await browser.open("https://login.example/")
+        pages = [
+            await asyncio.to_thread(_get, f"{browser.address.rpartition('/')[0]}{path}")
+            for path in ("/favicon.ico", "/callback?code=c0de&state=s&iss=i", "/callback?code=late")
+        ]
+        found = await browser.answer()
+        assert browser._server is not None
+        assert not browser._server.is_serving()
+        return pages, (found.code, found.state, found.iss)
+
+    assert asyncio.run(run()) == ([404, 200, 200], ("c0de", "s", "i"))
+
+
+def _get(url: str) -> int:
+    try:
+        return int(urllib.request.urlopen(url).status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [("error=no&error_description=not+today", "not today"), ("error=no", "no"), ("state=s", "it sent no code")],
+)
+def test_a_refusal_in_the_browser_is_said_with_its_reason(query: str, reason: str) -> None:
+    async def run() -> None:
+        browser = access._Browser("s", OAuth(), 0)
+        await browser.open("https://login.example/")
+        await asyncio.to_thread(_get, f"{browser.address}?{query}")
+        await browser.answer()
+
+    with pytest.raises(ToolServiceError, match=f"^MCP server 's' refused access: {reason}$"):
+        asyncio.run(run())
+
+
+def test_a_port_that_is_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ToolServiceError, match=f"port {port} is in use; set another 'port'"):
+            asyncio.run(access._Browser("s", OAuth(), port).open("https://login.example/"))
+
+
+@pytest.fixture(autouse=True)
+def _no_real_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda _: True)
+
+
+def test_tokens_are_kept_apart_for_each_server_client_and_scope(tmp_path: Path) -> None:
+    stores = [
+        KeptTokens(url, oauth, tmp_path)
+        for url, oauth in (
+            ("https://a", OAuth()), ("https://b", OAuth()), ("https://a", OAuth(client_id="c")),
+            ("https://a", OAuth(scope="read")),
+            ("https://a", OAuth(grant="client_credentials", client_id="c", client_secret=SecretStr("s"), issuer="i")),
+        )
+    ]  # fmt: skip
+    assert len({store.path for store in stores}) == len(stores)
+    assert KeptTokens("https://a", OAuth(), tmp_path).path == stores[0].path
+
+
+def test_tokens_and_the_client_are_kept_beside_each_other(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = KeptTokens("https://a", OAuth(), tmp_path / "new")
+        assert (await store.get_tokens(), await store.get_client_info(), store.port()) == (None, None, 0)
+        await store.set_tokens(OAuthToken(access_token=TOKEN))
+        client = OAuthClientInformationFull(client_id="me", redirect_uris=[AnyUrl("http://127.0.0.1:4711/callback")])
+        await store.set_client_info(client)
+        again = KeptTokens("https://a", OAuth(), tmp_path / "new")
+        tokens, kept = await again.get_tokens(), await again.get_client_info()
+        assert tokens is not None
+        assert kept is not None
+        assert (tokens.access_token, kept.client_id, again.port()) == (TOKEN, "me", 4711)
+        again.path.write_text(json.dumps({"tokens": {"access_token": 5}, "client": []}))
+        assert (await again.get_tokens(), await again.get_client_info(), again.port()) == (None, None, 0)
+        again.path.write_text("[]")
+        assert await again.get_tokens() is None
+
+    asyncio.run(run())
+
+
+def test_a_client_of_the_settings_needs_no_registration(tmp_path: Path) -> None:
+    async def run() -> Any:
+        oauth = OAuth(client_id="me", client_secret=SecretStr(SECRET))
+        return await KeptTokens("https://a", oauth, tmp_path).get_client_info()
+
+    client = asyncio.run(run())
+    assert (client.client_id, client.client_secret) == ("me", SECRET)
+
+
+def test_tokens_of_a_server_are_hidden_by_every_writer(tmp_path: Path) -> None:
+    # Words, because what looks random is hidden unasked.
+    secrets = [f"correct-{animal}-battery-staple" for animal in ("horse", "sheep", "goose", "camel")]
+    client_secret = "correct-donkey-battery-staple"
+    assert secrets[0] in Secrets().hide(" ".join(secrets))
+
+    async def run() -> None:
+        await KeptTokens("https://a", OAuth(), tmp_path).set_tokens(
+            OAuthToken(access_token=secrets[0], refresh_token=secrets[1])
+        )
+        earlier = KeptTokens("https://b", OAuth(), tmp_path)  # of another process
+        tokens = {"access_token": secrets[2], "refresh_token": secrets[3], "token_type": "Bearer"}
+        earlier.path.write_text(json.dumps({"tokens": tokens}))
+        await earlier.get_tokens()
+        await earlier.set_client_info(
+            OAuthClientInformationFull(client_id="me", client_secret=client_secret, redirect_uris=None)
+        )
+
+    asyncio.run(run())
+    hidden = Secrets().hide(" ".join([*secrets, client_secret]))
+    assert not any(secret in hidden for secret in [*secrets, client_secret])
+
+
+def test_after_a_login_nothing_listens_any_more() -> None:
+    async def run() -> bool:
+        browser = access._Browser("s", OAuth(timeout_s=0.01), 0)
+        await browser.open("https://login.example/")
+        assert browser._server is not None
+        assert browser._server.is_serving()
+        with pytest.raises(ToolServiceError, match="timed out"):
+            await browser.answer()
+        return browser._server.is_serving()
+
+    assert not asyncio.run(run())

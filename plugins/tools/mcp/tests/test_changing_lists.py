@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,14 @@ def names_of_tools(request: ChatRequest) -> Any:
 OLD, NEW = {"change", "one", "two"}, {"change", "two", "three"}
 
 
-@pytest.mark.parametrize("is_known", [False, True])
-def test_a_reported_change_is_offered_from_the_next_turn_on(is_known: bool, make: Make) -> None:
-    if is_known:
+@pytest.mark.parametrize("how", ["unknown", "known", "shared"])
+def test_a_reported_change_is_offered_from_the_next_turn_on(how: str, make: Make) -> None:
+    if how == "known":
         run(make(), answer("done"))
     last = calls(("s-one", {}), ("s-three", {}), ("s-hidden", {}))
-    shown, events, _ = run(make(), change(), last, answer("done"))
+    with ExitStack() as stack:
+        servers = stack.enter_context(make()) if how == "shared" else make()
+        shown, events, _ = run(servers, change(), last, answer("done"))
     assert shown == [OLD, NEW, NEW]
     changed, *others = results(events)
     one, three, hidden = sorted(others, key=lambda text: ("s-hidden" in text, "is done" in text))

@@ -241,6 +241,13 @@ def test_a_small_result_is_checked_without_another_thread(monkeypatch: pytest.Mo
     assert asyncio.run(entries.misfits_of_output("sound", {"result": "1"})) == ["result: '1' is not of type 'integer'"]
 
 
+def test_a_tool_that_is_listed_again_has_the_schema_of_the_last_list_only() -> None:
+    entries = entries_with({"type": "object", "required": ["a"]})
+    for schema, misfits in (({"type": "object", "required": ["b"]}, 1), (None, 0)):
+        entries._take_output_schema({**SOUND, "outputSchema": schema} if schema else {**SOUND})
+        assert len(asyncio.run(entries.misfits_of_output("sound", {"a": 1}))) == misfits
+
+
 def entries_with(output_schema: dict[str, Any]) -> Entries:
     entries = Entries()
     entries._take_output_schema({**SOUND, "outputSchema": output_schema})

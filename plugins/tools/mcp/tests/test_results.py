@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from jackfield.errors import ToolServiceError
 from jackfield_mcp import results
 
 FLAC = b"fLaC" + bytes(100)
@@ -88,3 +89,90 @@ def test_an_image_that_claims_a_huge_size_is_left_out() -> None:
 
 def test_sound_has_the_type_of_its_bytes() -> None:
     assert [item.audio for item in called("audio", FLAC, "audio/wav")] == [f"data:audio/flac;base64,{encoded(FLAC)}"]
+
+
+# --- blocks and messages ---
+
+
+def block(kind: str, **of: Any) -> Any:
+    return SimpleNamespace(type=kind, **of)
+
+
+def result_of(*blocks: Any, structured: Any = None, is_error: bool = False) -> Any:
+    return SimpleNamespace(content=list(blocks), structured_content=structured, is_error=is_error)
+
+
+LINK = {"name": "a", "title": None, "uri": "a://b", "description": None}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "content"),
+    [
+        ([block("text", text="a"), block("text", text="b")], "a\n\nb"),
+        ([block("resource_link", **LINK)], "[a: a://b]"),
+        ([block("resource_link", **{**LINK, "title": "A", "description": "of b"})], "[A: a://b] of b"),
+        ([block("resource", resource=SimpleNamespace(uri="a://b", text="c"))], "[a://b]\nc"),
+        ([block("resource", resource=SimpleNamespace(uri="a://b", text=""))], "[a://b]\n"),
+        ([block("hologram")], "[content of type 'hologram']"),
+        ([], "(empty)"),
+        ([block("text", text="")], "(empty)"),
+    ],
+)
+def test_each_kind_of_block_is_shown(blocks: list[Any], content: str) -> None:
+    result = results.of_call(result_of(*blocks), "s")
+    assert (result.content, result.metadata) == (content, {"server": "s"})
+
+
+def test_a_structured_result_is_shown_unless_there_is_another_and_is_always_kept() -> None:
+    alone = results.of_call(result_of(structured={"a": 1}), "s")
+    beside = results.of_call(result_of(block("text", text="one"), structured={"a": 1}), "s")
+    assert (alone.content, beside.content) == ('{"a": 1}', "one")
+    assert alone.metadata == beside.metadata == {"server": "s", "structured_content": {"a": 1}}
+    assert results.of_call(result_of(structured={}), "s").metadata["structured_content"] == {}
+
+
+@pytest.mark.parametrize(
+    ("failed", "text"),
+    [
+        (result_of(block("text", text="a"), block("text", text="b"), is_error=True), "a\n\nb"),
+        (result_of(structured={"why": "x"}, is_error=True), '{"why": "x"}'),
+        (result_of(block("text", text="x" * 10_001), is_error=True), "x" * 10_000),
+    ],
+    ids=["texts", "structured", "long"],
+)
+def test_a_failure_has_the_words_of_the_server(failed: Any, text: str) -> None:
+    with pytest.raises(ToolServiceError) as caught:
+        results.of_call(failed, "s")
+    assert (str(caught.value), caught.value.code) == (text, "is_error")
+
+
+def test_the_messages_of_a_prompt_come_after_their_roles() -> None:
+    image = block("image", data=encoded(png()), mime_type="image/png")
+    messages = [
+        SimpleNamespace(role="user", content=block("text", text="?")),
+        SimpleNamespace(role="assistant", content=block("text", text="!")),
+    ]
+    result = results.of_prompt(SimpleNamespace(messages=messages), "s")
+    assert (result.content, result.metadata) == ("user: ?\n\nassistant: !", {"server": "s"})
+    shown = results.of_prompt(SimpleNamespace(messages=[SimpleNamespace(role="user", content=image)]), "s").content
+    assert isinstance(shown, list)
+    assert [item.text or "" for item in shown] == ["user:", ""]
+    assert str(shown[1].image).startswith("data:image/png")
+
+
+def test_bytes_that_are_no_base64_are_named() -> None:
+    blob = SimpleNamespace(uri="a://b", mime_type="application/zip", blob="!!")
+    result = results.of_resource(SimpleNamespace(contents=[blob]), "s")
+    assert result.content == "[a://b: application/zip, not shown: it is not base64]"
+    assert result.metadata == {"server": "s"}
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(encoded(b"x" * 9), "it is application/octet-stream, 9 bytes"), ("!!", "not base64")],
+)
+def test_a_sound_that_is_none_is_left_out_with_the_reason(data: str, reason: str) -> None:
+    sound = block("audio", data=data, mime_type="audio/wav")
+    text = results.of_call(result_of(sound), "s").content
+    assert str(text).startswith("[audio that was left out, labelled 'audio/wav': ")
+    assert str(text).endswith(f"{reason.rpartition(', ')[2]}]")

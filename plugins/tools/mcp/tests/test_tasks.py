@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp_types import Task
 
 from jackfield import sync
 from jackfield.errors import ToolServiceError, ToolTimeoutError
 from jackfield.tools import ToolContext
+from jackfield_mcp.tasks import _poll_interval_s
 from jackfield_mcp.toolset import MCPServers
 
 from .conftest import call, tools_of, until
@@ -99,3 +101,17 @@ def test_a_tool_that_needs_tasks_is_left_out_and_named_if_its_server_has_none(
 
 def methods(folder: Path) -> list[str]:
     return (folder / "log").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("suggested_ms", "waited_s"), [(None, 1.0), (250, 0.25), (0, 0.05), (49, 0.05), (30_000, 30.0), (10**9, 30.0)]
+)
+def test_a_task_is_asked_for_as_often_as_its_server_suggests_within_bounds(
+    suggested_ms: int | None, waited_s: float
+) -> None:
+    now = "2026-01-01T00:00:00Z"
+    times = {"createdAt": now, "lastUpdatedAt": now, "ttl": None}
+    task = Task.model_validate(
+        {"taskId": "1", "status": "working", "pollInterval": suggested_ms, **times}, by_name=False
+    )
+    assert _poll_interval_s(task) == waited_s

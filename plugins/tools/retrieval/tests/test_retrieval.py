@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import json
 import os
 import threading
+from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,14 +24,18 @@ from jackfield.errors import (
     ToolArgumentError,
 )
 from jackfield.events import PreparationProgress
-from jackfield.plugins import default_host
-from jackfield.results import Source, sources_in
-from jackfield.retrieval import Chunk, Hit
+from jackfield.plugins import EmbedderSpec, PluginHost, Settings, default_host, hook
+from jackfield.results import WARNINGS, Source, sources_in
+from jackfield.retrieval import Chunk, Corpus, Hit
 from jackfield.tools import ToolContext, Workspace, find_tool
+from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import DocumentReader, RAGConfig
-from jackfield_knowledge import KnowledgeIndex
+from jackfield_knowledge import ChangedIndexError, KnowledgeIndex
+from jackfield_openai import plugin as openai
+from jackfield_retrieval import retriever
+from jackfield_retrieval import tool as tool_module
 from jackfield_retrieval.plugin import tools
-from jackfield_retrieval.retriever import _merged
+from jackfield_retrieval.retriever import RetrievalResult, Retriever, Shown, _Knowledge, _merged
 from jackfield_retrieval.tool import RetrievalTool
 from jackfield_testkit.dashscope import FakeDashScope
 from jackfield_testkit.embeddings import embeddings, texts_in
@@ -133,6 +139,10 @@ def test_a_model_cannot_reach_other_files(library: list[str], tmp_path: Path, na
 def test_a_model_may_read_what_tools_have_put_into_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("All is well.")
     assert passages(ask(RetrievalTool(), [], tmp_path, query="x", files=["report.md"]))[0]["text"] == ["All is well."]
+
+
+def test_a_model_that_names_no_document_of_its_list_searches_none(library: list[str]) -> None:
+    assert passages(ask(RetrievalTool(), library, query="x", files=[])) == []
 
 
 def test_one_name_for_two_documents_is_said(tmp_path: Path) -> None:
@@ -242,6 +252,40 @@ def test_an_index_is_searched_and_each_hit_says_where_it_is_from(notes: Knowledg
     assert sources_in(result.metadata)[0] == Source("lynx.md")
 
 
+def test_an_outdated_index_is_searched_and_named(notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask(RetrievalTool(), ["index:notes"], query="lynx").metadata[WARNINGS] == []
+    monkeypatch.setattr("jackfield_knowledge.index.CUT_VERSION", "x")
+    result = ask(RetrievalTool(), ["index:notes", "index:nothing"], query="lynx")
+    assert passages(result)
+    *_, outdated = result.metadata[WARNINGS]
+    assert "Update it: jackfield index build notes" in outdated
+
+
+class WithModel:
+    """A plugin whose embedder includes a model; here, it asks a server all the same."""
+
+    @hook.embedders
+    def embedders(self) -> list[EmbedderSpec]:
+        """Return the embedder."""
+        (spec,) = openai.embedders()
+        return [replace(spec, name="small", included_model="m")]
+
+
+def test_an_embedder_that_includes_its_model_makes_the_search_hybrid(
+    library: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two models would leave the choice to the user.
+    host = PluginHost(Settings(block=frozenset({"jackfield-multilingual-embedder"})))
+    host.register(WithModel())
+    with FakeOpenAI() as server:
+        server.respond(lambda request: embeddings(request, [[1.0, len(t) % 7] for t in texts_in(request)], tokens=1))
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        tool: Any = find_tool({"name": "retrieval", "top_k": 50}, host)
+        found = ask(tool, library, query="Where does the lynx sleep?")
+    assert {name for hit in found.metadata["hits"] for name in hit["ranks"]} == {"keyword_search", "vector_search"}
+
+
 def test_hits_in_pages_say_which(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("\f".join(f"Page on the {animal}. " * 30 for animal in ANIMALS))
     tool = RetrievalTool({"top_k": 1, "chunk_size": 100})
@@ -284,6 +328,27 @@ def test_an_index_that_changes_while_it_is_used_is_read_anew(notes: KnowledgeInd
         asyncio.run(notes.build(reader=DocumentReader()))
     assert "vixen" in ask(tool, ["index:notes"], query="vixen").content
     assert "lynx.md" not in ask(tool, ["index:notes"], query="den lined with lynx grass").content
+
+
+@pytest.mark.parametrize("changes", [4, 5])
+def test_an_index_that_changes_during_the_search_is_tried_five_times(
+    library: list[str], monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    search, tries = Retriever._retrieve, list[None]()
+
+    async def changing(self: Retriever, *arguments: Any) -> RetrievalResult:
+        tries.append(None)
+        if len(tries) <= changes:
+            raise ChangedIndexError
+        return await search(self, *arguments)
+
+    monkeypatch.setattr(Retriever, "_retrieve", changing)
+    if changes < 5:
+        assert passages(ask(RetrievalTool(), library, query="lynx"))
+        return
+    with pytest.raises(ConfigError, match="changes faster than it can be searched: build it less often"):
+        ask(RetrievalTool(), library, query="lynx")
+    assert len(tries) == 5
 
 
 def test_an_index_that_is_not_there_is_named_and_the_other_files_are_used(library: list[str]) -> None:
@@ -513,6 +578,33 @@ def test_a_filter_selects_in_an_index_and_in_files(years: list[str], tmp_path: P
         assert all(expected in text for text in texts)
 
 
+def test_neighbours_are_shown_only_if_the_filter_selects_them(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("\f".join(f"Page {number} on the otter. " * 20 for number in range(1, 6)))
+    settings = {"max_ref_token": 400, "parser_page_size": 100, "top_k": 1, "neighbours": 1}
+    assert "Page 2" in ask(RetrievalTool(settings), [str(path)], query="otter", where={"page": [2, 3]}).content
+    (one,) = passages(ask(RetrievalTool(settings), [str(path)], query="otter", where={"page": 3}))
+    assert "Page 3" in one["text"][0]
+    assert not any(f"Page {number}" in text for text in one["text"] for number in (1, 2, 4, 5))
+
+
+def test_headings_of_whole_documents_take_at_most_a_quarter_of_the_tokens(tmp_path: Path) -> None:
+    files = []
+    for name in ("tides", "moon"):
+        path = tmp_path / f"{name}.md"
+        sections = [f"## Section {n} on {name}\n\n" + f"Text {n} of the sea. " * 20 for n in range(25)]
+        path.write_text("\n\n".join(f"# Chapter {n}\n\n" + "\n\n".join(sections[5 * n :][:5]) for n in range(5)))
+        files.append(str(path))
+    found = asyncio.run(
+        RetrievalTool({"max_ref_token": 800, "parser_page_size": 60}).retrieve("Summarize the documents.", files)
+    )
+    outlines = [estimate_tokens(text) for one in found.outlines for text in one["text"]]
+    assert len(outlines) == 2
+    assert 0 < max(outlines) <= 100, "chapters, and no sections"
+    shown = sum(estimate_tokens(text) for one in found.passages for text in one["text"])
+    assert 400 < shown <= 800 - sum(outlines)
+
+
 def test_a_filter_that_does_not_fit_is_the_models_mistake(years: list[str]) -> None:
     for where in ({"yaer": 2024}, {"name": 3}, {"name": {"like": "x"}}):
         with pytest.raises(ToolArgumentError, match="where"):
@@ -544,3 +636,146 @@ def test_neighbours_and_sections_are_shown_within_the_limit(tmp_path: Path) -> N
         assert len(beside) > 2 * len(alone)
         assert section.strip() == sections[2].replace("c.10 says", "c.10 of the otter says").strip()
         assert "Line c.10 of the otter" in shown(known, whole_sections=True, max_ref_token=100)
+
+
+# --- what is said of a result -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("total", "tenths"), [(19, 0), (20, 10), (200, 10), (25, 10)])
+def test_a_long_step_is_reported_at_each_tenth_and_a_short_one_is_not(total: int, tenths: int) -> None:
+    reports: list[str] = []
+    report = tool_module._tenths(reports.append)
+    for step in ("reading", "indexing"):
+        for done in range(total + 1):
+            report(PreparationProgress(step, done, total, "x"))
+    assert len(reports) == 2 * tenths
+    assert len({*reports}) == len(reports)
+
+
+def test_of_a_part_of_many_documents_five_are_named() -> None:
+    def said(count: int, *, matched: bool = True) -> list[str]:
+        shown = tuple(Shown(f"/srv/{number}.md", number, 9, "pages") for number in range(count))
+        return list(tool_module._extent_of(RetrievalResult([], shown=shown, matched=matched)))
+
+    five = ", ".join(f"{number} of 9 pages of {number}.md" for number in range(5))
+    assert said(0) == []
+    assert said(5) == [f"shown is only a part of the documents: {five}"]
+    assert said(7) == [f"shown is only a part of the documents: {five} and parts of 2 more"]
+    assert said(0, matched=False) == [
+        "nothing in the documents matches the query; the passages are only how the documents begin"
+    ]
+
+
+def test_each_file_and_searcher_that_failed_has_a_line() -> None:
+    result = RetrievalResult([], errors=(DocParserError("a is damaged"),), failures=("vector_search: HTTP 503",))
+    assert list(tool_module._problems_in(result)) == [
+        "could not be read: a is damaged", "not everything was searched: vector_search: HTTP 503"
+    ]  # fmt: skip
+
+
+def chunk(source: str, index: int, **more: Any) -> Chunk:
+    return Chunk(f"{source}{index}", source, f"text {index}", index, 1, **more)
+
+
+PAGES = tuple(chunk("p.pdf", number, page=number // 2 + 1) for number in range(6))
+TEXTS = tuple(chunk("t.md", number) for number in range(3))
+SCANS = tuple(chunk("z.zip", number, page=number % 2 + 1, part=f"{'ab'[number // 2]}.pdf") for number in range(4))
+MIXED = (chunk("m.md", 0, page=1), chunk("m.md", 1))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "documents", "shown"),
+    [
+        ((*PAGES, *TEXTS), 2, ()),
+        ((*PAGES, *TEXTS), 3, [("p.pdf", 3, 3, "pages"), ("t.md", 3, 3, "parts")]),
+        ((PAGES[0], PAGES[1], PAGES[2]), 2, [("p.pdf", 2, 3, "pages")]),
+        ((TEXTS[1],), 2, [("t.md", 1, 3, "parts")]),
+        (PAGES, 1, ()),
+        ((*PAGES[:5], dataclasses.replace(PAGES[5], is_cut=True)), 1, [("p.pdf", 3, 3, "pages")]),
+        ((chunk("other.md", 0),), 1, ()),
+        ((SCANS[0], SCANS[1]), 1, [("z.zip", 2, 4, "pages")]),
+        ((MIXED[1],), 1, [("m.md", 1, 2, "parts")]),
+    ],
+    ids=["whole", "one is missing", "pages", "parts", "one of one", "cut", "of an index", "of parts", "few pages"],
+)
+def test_the_part_of_each_document_that_is_shown_is_counted(
+    chosen: tuple[Chunk, ...], documents: int, shown: Any
+) -> None:
+    known = _Knowledge(Corpus((*PAGES, *TEXTS, *SCANS, *MIXED)), (), documents, (), (), ())
+    assert [dataclasses.astuple(one) for one in retriever._shown(known, chosen)] == [*shown]
+
+
+def test_a_sample_is_from_all_of_a_corpus() -> None:
+    few, many = (Corpus(tuple(chunk("t.md", number) for number in range(count))) for count in (3, 45))
+    assert retriever._sample(few).splitlines() == ["text 0", "text 1", "text 2"]
+    assert retriever._sample(many).splitlines() == [f"text {number}" for number in range(0, 40, 2)]
+    long = Corpus((dataclasses.replace(TEXTS[0], text="x" * 501),))
+    assert retriever._sample(long) == "x" * 500
+
+
+def test_of_very_many_chunks_no_overview_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever, "_MOST_OVERVIEWED", 3)
+    assert retriever._all_chunks([Corpus(TEXTS)], None) == [*TEXTS]
+    assert retriever._all_chunks([Corpus(TEXTS[:2]), Corpus(TEXTS[1:2])], None) == [*TEXTS[:2]]
+    assert retriever._all_chunks([Corpus(PAGES[:4])], None) == []
+
+
+def test_the_facts_for_programs_are_those_of_the_passages_that_are_shown() -> None:
+    hits = tuple(
+        Hit(one, score, {"s": rank}) for rank, (one, score) in enumerate(((PAGES[2], 2.0), (TEXTS[0], 1.0)), 1)
+    )
+    entry: Any = {"url": "/srv/p.pdf", "text": ["a", "b"]}
+    facts = RetrievalResult([entry], hits, chunks=(PAGES[2],), documents=2, skipped=("s",), unread=("u",)).metadata()
+    place = {"location": "p.pdf", "page": 2}
+    assert facts == {
+        "sources": [place], "passages": 2, "hits": [{**place, "score": 2.0, "ranks": {"s": 1}}], "documents": 2,
+        "errors": [], "skipped": ["s"], WARNINGS: ["u"], "failures": [], "matched": True, "shown": [],
+    }  # fmt: skip
+    assert RetrievalResult([entry]).metadata()["sources"] == ["p.pdf"]
+    assert RetrievalResult([entry], matched=False).metadata()["sources"] == []
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = RetrievalTool().config
+    assert (config.max_ref_token, config.parser_page_size, config.chunk_overlap) == (20_000, 500, 150)
+    assert (config.top_k, config.score_threshold, config.neighbours, config.whole_sections) == (None, None, 0, False)
+    assert (config.fusion, config.fusion_k, [*config.searchers]) == ("scores", 60, ["keyword_search"])
+
+
+def test_passages_of_files_and_indexes_come_by_source_and_in_the_order_of_the_document() -> None:
+    indexed = chunk("index.md", 0)
+    known = _Knowledge(Corpus((*TEXTS, PAGES[0])), (object(),), 3, (), (), ())  # type: ignore[arg-type]
+    hits = [Hit(one, 9.0 - rank, {"s": rank}) for rank, one in enumerate((indexed, TEXTS[2], PAGES[0], TEXTS[0]))]
+    chosen = Retriever(RAGConfig(), default_host())._chosen(known, hits, selective=True)
+    assert chosen == [TEXTS[0], TEXTS[2], PAGES[0], indexed]
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"), [({}, 400), ({"top_k": 3}, 3), ({"max_ref_token": 2499}, 50), ({"max_ref_token": 2550}, 51)]
+)
+def test_as_many_passages_are_asked_for_as_may_be_shown(
+    settings: dict[str, Any], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    async def ranking(*_: Any, limit: int, **__: Any) -> list[Hit]:
+        asked.append(limit)
+        return [Hit(TEXTS[0], 1.0, {"s": 1})] * (limit + 1)
+
+    one = Retriever(RAGConfig.parse(settings), default_host())
+    monkeypatch.setattr(one, "_ranking", ranking)
+    hits = asyncio.run(one._hits("x", [Corpus(TEXTS)], None, retriever.ignore_progress))
+    assert (asked, len(hits)) == ([limit], limit)
+    merged: list[dict[str, Any]] = []
+
+    def merge(rankings: Any, **how: Any) -> list[Hit]:
+        merged.append(how)
+        return []
+
+    monkeypatch.setattr(retriever, "fuse", merge)
+    how = {"searcher_weights": {"a": 2}, "fusion_k": 7, "fusion": "ranks", "rag_searchers": ["a", "b"]}
+    several = Retriever(RAGConfig.parse(how), default_host())
+    monkeypatch.setattr(several, "_ranking", ranking)
+    assert asyncio.run(several._hits("x", [Corpus(TEXTS)], None, retriever.ignore_progress)) == []
+    assert [(one["k"], one["by"], one["weights"]["a"]) for one in merged] == [(7, "ranks", 2)]
+    assert asyncio.run(one._hits("x", [], None, retriever.ignore_progress)) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from jackfield.plugins import PluginHost, ToolsetSpec, hook
 from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel
 from jackfield.tools import BaseTool, Toolset
+from jackfield_skills import toolset
 
 SCHEMA = "https://agent-plugins.org/schemas/1.0.0/{}.schema.json"
 STDIO = {"type": "stdio", "command": "server"}
@@ -129,6 +132,18 @@ def test_without_the_tool_for_servers_the_error_says_what_to_install(root: Path)
     assert tools(root, with_mcp=False, mcp=False) == {"skill"}
 
 
+def test_two_servers_of_one_name_are_refused_because_one_would_be_lost(root: Path, tmp_path: Path) -> None:
+    write_servers(root, {"local": STDIO})
+    other = tmp_path / "other"
+    shutil.copytree(root, other)
+    (other / "skills/greet").rename(other / "skills/welcome")
+    (other / "skills/welcome/SKILL.md").write_text("---\nname: welcome\ndescription: Greets.\n---\nSay hello.\n")
+    says = f"two MCP servers are named 'local': {re.escape(f'{root} and {other}')}. Leave one of the folders out"
+    with pytest.raises(ConfigError, match=says):
+        tools(root, folders=[str(root), str(other)])
+    assert tools(root, folders=[str(root), str(other)], mcp=False) == {"skill"}
+
+
 def test_servers_can_be_left_out(root: Path) -> None:
     write_servers(root, {"local": STDIO})
     assert tools(root, mcp=False) == {"skill"}
@@ -146,6 +161,9 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "command": "/bin/sh"}, "neither a name nor a path"),
         ({**STDIO, "command": "./../../bin/sh"}, "outside of the workspace"),
         ({**STDIO, "command": "./linked"}, "through a link"),
+        ({**STDIO, "command": "bin\\x"}, "neither a name nor a path"),
+        ({**STDIO, "command": ""}, "neither a name nor a path"),
+        ({**STDIO, "command": "${KEY}"}, "an unsupported variable"),
         ({**STDIO, "url": "https://x.example"}, "it has a field 'url'"),
         ({**STDIO, "args": "x"}, "args must be a list"),
         ({**STDIO, "args": [1]}, "args must be a text"),
@@ -153,12 +171,16 @@ def test_servers_can_be_left_out(root: Path) -> None:
         ({**STDIO, "env": {"A": "${env:OPENAI_API_KEY}"}}, "an unsupported variable"),
         ({**STDIO, "env": {"A": "${${PLUGIN_ROOT}OPENAI_API_KEY}"}}, "an unsupported variable"),
         ({**STDIO, "env": {"PLUGIN_ROOT": "x"}}, "it sets PLUGIN_ROOT"),
+        ({**STDIO, "env": {"plugin_data": "x"}}, "it sets plugin_data"),
         ({**STDIO, "env": {"A": 1}}, "env must be an object of texts"),
         ({**STDIO, "cwd": "data"}, "begins with none of"),
         ({**STDIO, "cwd": "./../.."}, "outside of the workspace"),
         ({**STDIO, "cwd": "${PLUGIN_DATA}/../.."}, "outside of the workspace"),
         ({"type": "sse", "url": "http://acme.example"}, "must begin with https://"),
         ({"type": "sse", "url": "https://u:p@acme.example"}, "has no host, or has a user"),
+        ({"type": "sse", "url": "https://@acme.example"}, "has no host, or has a user"),
+        ({"type": "sse", "url": "https://acme.example/#a"}, "or has a user or a fragment"),
+        ({"type": "sse", "url": "https:///mcp"}, "has no host, or has a user"),
         ({"type": "sse", "url": "https://${KEY}.acme.example"}, "an unsupported variable"),
         (
             {"type": "sse", "url": "https://acme.example", "headers": {"A": "${KEY}"}},
@@ -224,3 +246,45 @@ def test_a_plugin_without_skills_has_its_servers(root: Path) -> None:
     write_servers(root, {"local": STDIO})
     assert tools(root) == set()
     assert len(handed_on) == 1
+
+
+def test_a_server_starts_in_the_folder_of_its_plugin_unless_it_says_otherwise(root: Path) -> None:
+    write_servers(root, {"one": STDIO, **{f"{number}": {**STDIO, "cwd": cwd} for number, cwd in enumerate(CWDS)}})
+    tools(root)
+    (servers,) = handed_on
+    data = Path(servers["one"]["env"]["PLUGIN_DATA"])
+    assert servers["one"] == {
+        "type": "stdio", "command": "server", "args": [], "cwd": str(root),
+        "env": {"PLUGIN_ROOT": str(root), "PLUGIN_DATA": str(data)},
+    }  # fmt: skip
+    assert [servers[f"{number}"]["cwd"] for number in range(3)] == [str(root / "a"), str(root / "b"), str(data)]
+
+
+CWDS = ("./a", "${PLUGIN_ROOT}/b", "${PLUGIN_DATA}")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/mcp", "http://127.0.0.1/mcp", "http://[::1]:1/mcp"])
+def test_a_server_of_this_machine_needs_no_tls(root: Path, url: str) -> None:
+    write_servers(root, {"own": {"type": "sse", "url": url}})
+    tools(root)
+    assert handed_on == [{"own": {"type": "sse", "url": url, "headers": {}}}]
+
+
+def test_plugins_of_one_name_keep_their_data_apart(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_servers(root, {"local": STDIO})
+    shutil.copytree(root, tmp_path / "other")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for folder in (root, tmp_path / "other", root):
+        tools(folder)
+    first, other, again = (Path(one["local"]["env"]["PLUGIN_DATA"]) for one in handed_on)
+    assert first == again != other
+    assert {one.parent for one in (first, other)} == {tmp_path / "home/.local/share/jackfield/agent-plugins"}
+    assert first.name.startswith("my-plugin-")
+
+
+def test_servers_of_a_folder_that_nobody_named_are_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_servers(root, {"local": STDIO})
+    monkeypatch.setattr(toolset, "_of_project", lambda _: root)
+    assert set(FnCallAgent(["skills"], ScriptedModel([]), host=host()).function_map) == {"skill"}
+    assert handed_on == []

@@ -80,6 +80,15 @@ def test_a_long_text_is_read_in_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", [{}, {"name": 1}, {"name": "tides", "part": 0}, {"name": "tides", "part": "1"}, {"nam": "tides"}, "{}"]
+)
+def test_arguments_that_do_not_fit_are_refused(tmp_path: Path, arguments: Any) -> None:
+    skill(tmp_path, "tides")
+    with pytest.raises(ToolArgumentError, match="the arguments of 'skill' do not fit"):
+        tool_of(tmp_path).call(arguments)
+
+
+@pytest.mark.parametrize(
     "name",
     ["../secret.txt", "/etc/passwd", "%2e%2e/secret.txt", "references/../../secret.txt", "..\\secret.txt", "~/x", "out",
      "folder/secret.txt", "references", "pipe", "gone.md", "a\0b"],

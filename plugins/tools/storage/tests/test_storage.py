@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,9 @@ from jackfield import FnCallAgent
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext, Workspace
+from jackfield_local_state.ownfile import OwnFile
+from jackfield_storage import entries
+from jackfield_storage.plugin import tools
 from jackfield_storage.tool import Storage
 from jackfield_testkit.forks import outputs_of
 
@@ -78,6 +84,25 @@ def test_there_is_a_limit_and_what_does_not_fit_changes_nothing(tmp_path: Path) 
     do(tool, "put", "a", "y" * 19)  # it takes its own place
 
 
+def test_the_room_is_looked_for_and_taken_in_one_transaction(tool: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two processes that both find room for one text would put in two.
+    do(tool, "put", "a", "x")
+    statements: list[str] = []
+    use = OwnFile.use
+
+    @contextmanager
+    def traced(file: OwnFile, **options: Any) -> Iterator[sqlite3.Connection]:
+        with use(file, **options) as connection:
+            connection.set_trace_callback(statements.append)
+            yield connection
+            connection.set_trace_callback(None)
+
+    monkeypatch.setattr(OwnFile, "use", traced)
+    do(tool, "put", "b", "y")
+    assert [statement.split()[0] for statement in statements] == ["BEGIN", "SELECT", "INSERT", "COMMIT"]
+    assert statements[0] == "BEGIN IMMEDIATE", "without it, two may read at the same time"
+
+
 def test_a_long_scan_says_what_it_leaves_out(tmp_path: Path) -> None:
     tool = Storage(storage_root_path=tmp_path, max_scan_chars=100)
     for number in range(9):
@@ -111,6 +136,12 @@ def test_a_file_that_is_not_ours_is_left_alone(tool: Storage, tmp_path: Path) ->
     with pytest.raises(ToolServiceError, match="the storage cannot be used"):
         do(tool, "put", "a", "x")
     assert (tmp_path / "kept/storage.sqlite").read_bytes() == before
+
+
+def test_half_a_character_comes_back_as_it_was(tool: Storage) -> None:
+    do(tool, "put", "a", "x\ud83dy")
+    assert do(tool, "get", "a") == "x\ud83dy"
+    assert do(tool, "scan") == "/a: x\ud83dy"
 
 
 def test_an_agent_remembers_from_one_run_to_the_next(tmp_path: Path) -> None:
@@ -179,3 +210,91 @@ def test_it_is_a_dict_that_lasts(tmp_path: Path) -> None:
 
     AsADict.folder = tmp_path
     run_state_machine_as_test(AsADict, settings=settings(stateful_step_count=20))
+
+
+@pytest.mark.parametrize("operate", ["put", "get", "delete"])
+def test_each_operation_needs_a_key_and_put_needs_a_value(tool: Storage, operate: str) -> None:
+    with pytest.raises(ToolArgumentError, match=f"{operate} needs a key, such as notes/today"):
+        tool.call({"operate": operate, "value": "x"})
+    with pytest.raises(ToolArgumentError, match="put needs a value: the text to save"):
+        do(tool, "put", "a")
+    assert do(tool, "put", "a", "") == "Successfully saved a."
+    assert do(tool, "get", "a") == ""
+
+
+def test_a_key_may_have_just_the_limit(tool: Storage) -> None:
+    do(tool, "put", "k" * 500, "x")
+    for operate in ("get", "delete"):
+        with pytest.raises(ToolArgumentError, match="a key has at most 500 characters, and this one has 501"):
+            do(tool, operate, "k" * 501)
+    assert do(tool, "scan") == f"/{'k' * 500}: x"
+
+
+def test_a_missing_key_has_the_code_of_qwen_agent(tool: Storage) -> None:
+    with pytest.raises(ToolArgumentError) as caught:
+        do(tool, "get", "a")
+    assert caught.value.code == "KeyNotExistsError"
+
+
+def test_a_scan_of_just_the_limit_is_whole(tmp_path: Path) -> None:
+    tool = Storage(storage_root_path=tmp_path, max_scan_chars=100)
+    for name, size in (("a", 45), ("b", 45)):
+        do(tool, "put", name, "x" * size)
+    assert len(do(tool, "scan").splitlines()) == 2
+    do(tool, "put", "b", "x" * 46)
+    assert do(tool, "scan").splitlines()[1].startswith("[1 more, of which the first is /b:")
+
+
+def test_bytes_count_and_not_characters(tmp_path: Path) -> None:
+    tool = Storage(storage_root_path=tmp_path, max_bytes=7)
+    assert do(tool, "put", "a", "潮汐").startswith("Successfully")
+    with pytest.raises(ToolArgumentError, match="there is no room for b"):
+        do(tool, "put", "b", "")
+    do(tool, "delete", "a")
+    do(tool, "put", "b", "x" * 6)
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = Storage().config
+    assert (config.storage_root_path, config.max_bytes, config.max_scan_chars) == (None, 100 * 2**20, 20_000)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"operate": "list"}, {"operate": "put", "key": 1}, {"operate": "put", "value": 1}, {"key": "a"}]
+)
+def test_arguments_that_do_not_fit_are_refused(tool: Storage, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ToolArgumentError, match="the arguments of 'storage' do not fit"):
+        tool.call(arguments)
+
+
+def test_the_descriptor_states_its_effects() -> None:
+    (spec,) = tools()  # the file may be outside of the workspace
+    assert spec.effects == Storage().safety().effects == {"files"}
+
+
+def test_each_workspace_has_its_own_file_and_a_named_folder_may_begin_with_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Storage()
+    for name in "ab":
+        context = ToolContext(workspace=Workspace(tmp_path / name))
+        tool.call({"operate": "put", "key": "k", "value": name}, context=context)
+        assert tool.call({"operate": "scan"}, context=context) == f"/k: {name}"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    do(Storage(storage_root_path="~/own"), "put", "k", "x")
+    assert (tmp_path / "own/storage.sqlite").exists()
+
+
+def test_a_file_that_another_process_holds_is_an_error_that_says_so(
+    tool: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "_PATIENCE_S", 0.05)
+    do(tool, "put", "a", "x")
+    holder = sqlite3.connect(tmp_path / "kept/storage.sqlite", isolation_level=None)
+    try:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ToolServiceError, match="the storage is in use by another process: try again"):
+            do(tool, "put", "a", "y")
+    finally:
+        holder.close()
+    assert do(tool, "get", "a") == "x"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from jackfield import BaseTool, ContentItem, ToolContext, ToolResult, tool
 from jackfield.errors import ConfigError, ToolServiceError
 from jackfield.tools import ToolEntry, toolset
 from jackfield_testkit.forks import output_of
-from jackfield_tool_results.cached import CachedResults
+from jackfield_tool_results.cached import CachedResults, _decode, _encode, _Memory
+from jackfield_tool_results.plugin import toolsets
 
 
 class Clock:
@@ -86,6 +88,16 @@ def test_an_error_is_not_kept(finish: Any) -> None:
     results = finish([entry], *[("look_up", {"word": "fail"})] * 2)
     assert [result.error for result in results] == ["ToolServiceError"] * 2
     assert len(counting.made) == 2
+
+
+def test_a_result_is_found_again_after_the_constants_of_its_tool_are_used_elsewhere(finish: Any) -> None:
+    counting = Counting()
+    entry = cached(counting.tool)
+    finish([entry], ("look_up", {"word": "a"}))
+    code = counting.tool.function_called.__code__
+    used = [list(code.co_consts), list(code.co_names), list(code.co_varnames), code.co_consts, code.co_names]
+    (result,) = finish([entry], ("look_up", {"word": "a"}))
+    assert (result.metadata.get("cached"), len(counting.made)) == (True, 1), used
 
 
 def test_a_result_expires(finish: Any) -> None:
@@ -220,6 +232,28 @@ def test_what_is_in_the_file_and_cannot_be_read_is_as_if_it_was_not_there(finish
     assert len(LOOKED_AT) == 4
 
 
+def test_a_result_with_a_secret_is_given_and_written_to_no_file(
+    finish: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "sk-5f3a9c1e7b2d48600a"
+    monkeypatch.setenv("ACME_API_KEY", secret)
+    counting: list[int] = []
+
+    @tool(cacheable=True)
+    def show() -> str:
+        """Show it."""
+        counting.append(1)
+        return f"the key is {secret}"
+
+    entry = cached(show, path=tmp_path / "cache.sqlite")
+    for _ in range(2):
+        (result,) = finish([entry], ("show", {}))
+        assert "cached" not in result.metadata
+    assert len(counting) == 2
+    assert "a result is not kept: it contains a secret" in caplog.text
+    assert secret.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob("cache.sqlite*"))
+
+
 def test_a_tool_with_a_state_of_its_own_is_not_found_by_another_one(finish: Any, tmp_path: Path) -> None:
     class Greets(BaseTool):
         name, description, cacheable = "greet", "Greets.", True
@@ -236,3 +270,86 @@ def test_a_tool_with_a_state_of_its_own_is_not_found_by_another_one(finish: Any,
         for word in ("hello", "hi")
     ]
     assert said == ["hello", "hi"]
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = cached(Counting().tool).config
+    assert (config.ttl_s, config.max_bytes, config.path, config.scope, config.key) == (3600, 64 * 2**20, None, "", None)
+    effects = {spec.name: spec.effects for spec in toolsets()}
+    assert effects == {
+        "cached_results": frozenset({"files"}), "kept_results": frozenset(), "retried_calls": frozenset()
+    }  # fmt: skip
+
+
+def memory(**settings: Any) -> Any:
+    return _Memory(**{"ttl_s": 60.0, "max_bytes": 10, "clock": Clock(), **settings})
+
+
+def test_in_memory_a_result_lives_up_to_its_time() -> None:
+    clock = Clock()
+    store = memory(clock=clock)
+
+    async def main() -> None:
+        await store.put(b"k", b"abc")
+        clock.now += 59.9
+        hit = await store.get(b"k")
+        assert (hit.content, hit.made_at) == (b"abc", 1_000_000.0)
+        clock.now += 0.1
+        assert await store.get(b"k") is None
+
+    asyncio.run(main())
+
+
+def test_in_memory_as_much_is_kept_as_fits() -> None:
+    store = memory()
+
+    async def keys() -> str:
+        found = [key for key in (b"a", b"b", b"c") if await store.get(key) is not None]
+        return b"".join(found).decode()
+
+    async def main() -> None:
+        await store.put(b"a", b"x" * 5)
+        await store.put(b"b", b"x" * 5)
+        assert await keys() == "ab"
+        await store.put(b"a", b"y" * 5)  # it takes its own place, and is the latest
+        assert await keys() == "ab"
+        await store.get(b"b")
+        await store.get(b"a")
+        await store.put(b"c", b"x")
+        assert await keys() == "ac"
+        await store.put(b"b", b"x" * 11)  # larger than all together may be
+        assert await keys() == "ac"
+        await store.put(b"b", b"x" * 10)
+        assert await keys() == "b"
+
+    asyncio.run(main())
+
+
+def test_a_result_that_is_not_json_is_given_and_not_kept(finish: Any, caplog: pytest.LogCaptureFixture) -> None:
+    made: list[int] = []
+
+    @tool(cacheable=True)
+    def odd() -> Any:
+        """Be odd."""
+        made.append(1)
+        return ToolResult("odd", {"object": {1, 2}})
+
+    tools: Any = cached(odd).fixed_tools()
+    for _ in range(2):
+        assert asyncio.run(tools[0].call({}, context=ToolContext())).content == "odd"
+    assert len(made) == 2
+    assert "a result is not kept: its metadata is not JSON" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"[1]", b'["a"]', b'["a", 5]', b'[[{"image": 5}], {}]', b"[" * 100_000, b"\xff"]
+)
+def test_what_is_no_result_is_not_one(data: bytes) -> None:
+    assert _decode(data) is None
+
+
+def test_a_result_is_decoded_as_it_was() -> None:
+    for result in (ToolResult("é\ud83d", {"a": [1]}), ToolResult([ContentItem(text="a")], {})):
+        encoded = _encode(result)
+        assert encoded is not None
+        assert _decode(encoded) == result

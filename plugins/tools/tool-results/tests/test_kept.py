@@ -12,7 +12,8 @@ from jackfield import ContentItem, acall_tool, tool
 from jackfield.errors import ToolServiceError
 from jackfield.runs import RunResources
 from jackfield.tools import ToolContext
-from jackfield_tool_results.kept import MAX_KEPT_CHARS, KeptResults, _Kept, _lines_of, read_result
+from jackfield_tool_results import kept as kept_module
+from jackfield_tool_results.kept import MAX_KEPT_CHARS, RESOURCE, KeptResults, _Kept, _lines_of, read_result
 
 LINES = "\n".join(f"line {number} {'x' * 20}" for number in range(1, 1001))
 
@@ -124,3 +125,118 @@ def test_of_too_many_results_the_oldest_leave() -> None:
     assert results.lines_of("result_3")
     with pytest.raises(ToolServiceError, match="there are: result_2, result_3"):
         results.lines_of("result_1")
+
+
+def shown(text: str, **settings: Any) -> Any:
+    @tool
+    def say() -> str:
+        """Say it."""
+        return text
+
+    return asyncio.run(acall_tool(kept(say, **settings).fixed_tools()[0], {}, context=ToolContext()))
+
+
+def test_a_result_of_just_the_limit_is_as_it_was() -> None:
+    assert shown("x" * 500).content == "x" * 500
+    longer = shown("x" * 501)
+    assert (longer.metadata["kept_as"], longer.metadata["characters"]) == ("result_1", 501)
+    assert KeptResults(tools=[report]).config.max_chars == 20_000
+
+
+def read(text: str, **arguments: Any) -> str:
+    async def main() -> str:
+        results = _Kept()
+        name, _ = results.keep(text)
+        context = ToolContext()
+
+        async def opened() -> _Kept:
+            return results
+
+        await context.resources.get(RESOURCE, opened)
+        return str(await acall_tool(read_result, {"result": name, **arguments}, context=context))
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({}, "1: a\n2: b\n3: A\n4: c"),
+        ({"lines": 4}, "1: a\n2: b\n3: A\n4: c"),
+        ({"lines": 3}, "1: a\n2: b\n3: A\n[1 more lines, from line 4]"),
+        ({"from_line": 4}, "4: c"),
+        ({"search": "a"}, "1: a\n3: A"),
+        ({"search": "A", "from_line": 2}, "3: A"),
+        ({"search": "a", "lines": 1}, "1: a\n[1 more such lines, from line 3]"),
+    ],
+)
+def test_a_part_has_the_lines_that_are_asked_for(arguments: dict[str, Any], part: str) -> None:
+    assert read("a\nb\nA\nc", **arguments) == part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"from_line": 5}, "The last line of 'result_1' is 4"),
+        ({"search": "z"}, "No line from 1 on has 'z'"),
+        ({"search": "b", "from_line": 3}, "No line from 3 on has 'b'"),
+        ({"from_line": 0}, "count from 1"),
+        ({"lines": 0}, "count from 1"),
+    ],
+)
+def test_a_part_that_is_not_there_is_said_in_words(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ToolServiceError, match=says):
+        read("a\nb\nA\nc", **arguments)
+
+
+def test_two_hundred_lines_are_read_unless_more_are_asked_for() -> None:
+    assert read("x\n" * 300).count("\n") == 200
+    assert read("x\n" * 300).endswith("[101 more lines, from line 201]")
+
+
+def test_a_part_of_just_the_characters_of_a_part_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_module, "PART_CHARS", 10)
+    assert read("ab\nc") == "1: ab\n[1 more lines, from line 2]"
+    assert read("a\nb") == "1: a\n2: b"
+    assert read("abcdefghijk\nb") == "1: abcdefghijk\n[1 more lines, from line 2]"
+
+
+def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_module, "MAX_KEPT_CHARS", 10)
+    results = _Kept()
+    for size in (5, 5):
+        results.keep("x" * size)
+    assert results.lines_of("result_1") == results.lines_of("result_2") == ["xxxxx"]
+    assert results.keep("x" * 11) == ("result_3", 1)
+    assert results.lines_of("result_3") == ["x" * 11]
+    for name in ("result_1", "result_2"):
+        with pytest.raises(
+            ToolServiceError, match=f"No result is kept as '{name}'; there are: result_3. Call the tool"
+        ):
+            results.lines_of(name)
+    results.close()
+    with pytest.raises(ToolServiceError, match="there are: none"):
+        results.lines_of("result_3")
+
+
+def test_json_on_a_long_line_is_split_and_other_text_is_cut() -> None:
+    assert _lines_of(json.dumps(["é" * 600, "b" * 600])) == ["[", f' "{"é" * 600}",', f' "{"b" * 600}"', "]"]
+    assert _lines_of(json.dumps(["a"])) == ['["a"]']
+    assert _lines_of("x" * 1000) == ["x" * 1000]
+    assert _lines_of("x" * 1001 + "\n\ny") == ["x" * 1000, "x", "", "y"]
+
+
+def test_the_texts_of_a_long_result_are_lines_of_their_own() -> None:
+    @tool
+    def both() -> list[ContentItem]:
+        """Say both."""
+        return [ContentItem(text="a" * 400), ContentItem(text="b" * 400)]
+
+    async def main() -> str:
+        async with RunResources() as resources:
+            context = ToolContext(resources=resources)
+            result: Any = await acall_tool(kept(both).fixed_tools()[0], {}, context=context)
+            assert result.metadata["characters"] == 801
+            return str(await acall_tool(read_result, {"result": "result_1"}, context=context))
+
+    assert asyncio.run(main()) == f"1: {'a' * 400}\n2: {'b' * 400}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -13,7 +14,8 @@ from jackfield.errors import ConfigError, ModelConnectionError, RunBusyError, To
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import BaseTool, ToolContext, toolset
 from jackfield_testkit.records import MemoryStore
-from jackfield_tool_results.retried import RetriedCalls
+from jackfield_tool_results import retried
+from jackfield_tool_results.retried import RetriedCalls, RetriedCallsConfig
 
 
 class Naps:
@@ -166,3 +168,70 @@ def test_a_function_keeps_its_patterns_when_it_is_retried(finish: Any) -> None:
 
     (result,) = finish([RetriedCalls(tools=[greet])], ("greet", {"name": "Müller"}))
     assert result.message.content == "Hello Müller"
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = RetriedCalls(tools=[failing()]).config
+    assert (config.attempts, config.delay_s, config.max_delay_s) == (3, 0.5, 20)
+    assert {*config.codes} == {
+        *("timeout", "unavailable", "rate_limited"), *("408", "425", "429", "500", "502", "503", "504")
+    }  # fmt: skip
+
+
+class SaysError(ConnectionError):
+    """A broken connection that says whether another attempt may succeed, and when."""
+
+    def __init__(self, retryable: object, retry_after_s: object = None) -> None:
+        super().__init__("broken")
+        self.retryable, self.retry_after_s = retryable, retry_after_s
+
+
+@pytest.mark.parametrize(("retryable", "may_pass"), [(True, True), (False, False), (None, True), ("no", True)])
+def test_what_an_error_says_of_itself_goes_before_its_kind(retryable: object, may_pass: bool) -> None:
+    assert retried._may_pass(SaysError(retryable), ()) is may_pass
+
+
+def test_a_cause_is_looked_at_however_deep_it_is() -> None:
+    assert retried._may_pass(from_cause(from_cause(TimeoutError())), ())
+    assert not retried._may_pass(from_cause(from_cause(SaysError(False))), ())
+    assert not retried._may_pass(ToolArgumentError("no", code="503"), ("503",))
+
+
+@pytest.mark.parametrize(
+    ("says", "attempt", "least", "most"),
+    [
+        (None, 1, 1, 2), (None, 2, 2, 4), (None, 3, 4, 8), (None, 4, 5, 10), (None, 9, 5, 10), (0, 1, 0, 0),
+        (3, 1, 3, 3), (3.5, 2, 3.5, 3.5), (11, 1, 10, 10), (-1, 1, 1, 2), ("soon", 1, 1, 2),
+    ],
+)  # fmt: skip
+def test_a_pause_is_what_the_error_asks_for_or_doubles_up_to_the_longest(
+    says: object, attempt: int, least: float, most: float
+) -> None:
+    config = RetriedCallsConfig(tools=("x",), delay_s=2, max_delay_s=10)
+    pauses = [retried._delay(SaysError(None, says), attempt, config) for _ in range(50)]
+    assert all(least <= pause <= most for pause in pauses)
+    assert least == most or len({*pauses}) > 1, "many that failed together would come back together"
+
+
+def test_a_call_with_one_attempt_is_made_once_and_people_hear_of_the_others(finish: Any) -> None:
+    naps = Naps()
+    (result,) = finish([RetriedCalls(tools=[failing(TimeoutError())], attempts=1, sleep=naps)], ("fetch", {}))
+    assert (result.error, naps.slept_s) == ("TimeoutError", [])
+    told: list[str] = []
+    entry = RetriedCalls(tools=[failing(WaitsError("later"))], sleep=naps)
+    tool: Any = entry.fixed_tools()[0]
+    asyncio.run(tool.call({}, context=ToolContext(report=told.append)))
+    assert told == ["WaitsError; trying again in 7.0 s"]
+
+
+def test_a_run_that_was_taken_over_is_noted_on_the_error() -> None:
+    async def before_call() -> str:
+        return "the run continues elsewhere"
+
+    naps = Naps()
+    made: Any = RetriedCalls(tools=[failing(TimeoutError("late"))], sleep=naps).fixed_tools()[0]
+    run: Any = SimpleNamespace(before_call=before_call)
+    with pytest.raises(TimeoutError, match="late") as caught:
+        asyncio.run(made.around({}, ToolContext(run=run)))
+    assert caught.value.__notes__ == ["the run continues elsewhere"]
+    assert len(naps.slept_s) == 1

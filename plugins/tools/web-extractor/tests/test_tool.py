@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, DocParserError, ToolArgumentError, ToolServiceError
-from jackfield.retrieval import Document
+from jackfield.retrieval import Block, Document
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield_web_extractor import tool
 from jackfield_web_extractor.tool import WebExtractor, _parts, _texts
 
 ALLOWED = {"fetch_cfg": {"allow": ["127.0.0.1"]}}
@@ -179,6 +180,13 @@ def test_a_page_of_which_a_parser_reads_nothing_is_an_error() -> None:
         _texts(Document("x", (), content_hash=""), "https://x.example/")
 
 
+@pytest.mark.parametrize(("level", "marks"), [(1, "#"), (6, "######"), (7, "######")])
+def test_a_heading_has_as_many_marks_as_markdown_knows(level: int, marks: str) -> None:
+    blocks = (Block("Sea", "heading", level=level), Block("[a](b)", "code"), Block("[a](b)", "paragraph"))
+    texts = _texts(Document("x", blocks, content_hash=""), "https://x.example/c")
+    assert texts == [f"{marks} Sea", "[a](b)", "[a](https://x.example/b)"]
+
+
 def test_settings_are_checked_when_it_is_made() -> None:
     with pytest.raises(ConfigError, match=r"web_extractor: fetch_cfg"):
         WebExtractor(fetch_cfg={"alow": []})
@@ -250,3 +258,99 @@ def test_links_that_cannot_be_read_stay_as_they_are(web: Web) -> None:
     content = read(web).content
     assert "[this](http://[x)" in content
     assert f"[more]({web.url}/c)" in content
+
+
+# --- the rules of servers ---------------------------------------------------------------------------------------------
+
+
+def test_the_rules_for_our_name_are_ours(web: Web) -> None:
+    rules = b"User-agent: *\nDisallow: /\n\nUser-agent: jackfield-fetch\nDisallow: /private\n"
+    web.pages["/robots.txt"] = (200, "text/plain", rules)
+    assert "High" in read(web).content
+    with pytest.raises(ToolServiceError, match="asks programs not to"):
+        read(web, tool=WebExtractor({"fetch_cfg": {"allow": ["127.0.0.1"], "user_agent": "tides/1"}}))
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 499])
+def test_a_server_that_has_no_rules_for_us_is_read(web: Web, status: int) -> None:
+    web.pages["/robots.txt"] = (status, "text/plain", b"User-agent: *\nDisallow: /\n")
+    assert "High" in read(web).content
+
+
+def test_nothing_is_read_of_a_server_that_does_not_answer() -> None:
+    with Web() as web:
+        url = web.url
+    with pytest.raises(ToolServiceError, match=r"robots\.txt cannot be fetched"):
+        asyncio.run(WebExtractor(ALLOWED).call({"url": f"{url}/"}))
+
+
+def test_rules_are_asked_for_again_after_an_hour(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(tool.time, "monotonic", lambda: now)
+    one = WebExtractor(ALLOWED)
+    for seconds in (0, 3600, 1):
+        now += seconds
+        asyncio.run(one._check_robots(f"{web.url}/x"))
+    assert web.asked.count("/robots.txt") == 2
+
+
+def test_a_page_that_is_kept_is_given_only_as_long_as_its_server_allows_it(web: Web) -> None:
+    one = WebExtractor(ALLOWED)
+    assert "High" in read(web, tool=one).content
+    assert "High" in read(web, tool=one).content
+    assert web.asked.count("/") == 1, "it is kept"
+    web.pages["/robots.txt"] = (200, "text/plain", b"User-agent: *\nDisallow: /\n")
+    one._rules.clear()  # as after an hour
+    with pytest.raises(ToolServiceError, match="asks programs not to"):
+        read(web, tool=one)
+
+
+def test_the_rules_of_so_many_servers_are_known(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "_MOST_SERVERS", 1)
+    one = WebExtractor({"fetch_cfg": {"allow": ["127.0.0.1", "localhost"]}})
+    first, second = f"{web.url}/", f"http://LOCALHOST:{web.server_port}/"
+    for url in (first, first, second, second.lower(), first):
+        asyncio.run(one._check_robots(url))
+    assert web.asked.count("/robots.txt") == 3
+
+
+def test_rules_that_are_endless_are_not_read_and_neither_are_pages(web: Web) -> None:
+    web.pages["/robots.txt"] = (200, "text/plain", b"#" * (500 * 1024))
+    assert "High" in read(web).content
+    web.pages["/robots.txt"] = (200, "text/plain", b"#" * (500 * 1024 + 1))
+    with pytest.raises(ToolServiceError, match="is larger than"):
+        read(web)
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "is_below"),
+    [
+        ("https://example.com/", "example.com", True), ("https://a.b.example.com/", "example.com", True),
+        ("https://EXAMPLE.com./", "example.com", True), ("https://notexample.com/", "example.com", False),
+        ("https://example.com.evil.test/", "example.com", False), ("https://example.com/", "a.example.com", False),
+        ("https://example.com/", "example.com:443", True), ("http://example.com/", "example.com:443", False),
+        ("http://example.com/", "example.com:80", True), ("https://example.com:8080/", "example.com:8080", True),
+        ("https://a.example.com:8080/", "example.com:8080", True), ("https://example.com/", "example.com:44", False),
+        ("https://user@example.com/", "user", False), ("https://example.com@evil.test/", "example.com", False),
+        ("https://[::1]/", "::1", True),
+        ("https://[::1]/", "[::1]", True),
+        ("https://[::1]:8080/", "[::1]:8080", True),
+        ("https://[::1]:8081/", "[::1]:8080", False),
+        ("https://[2606::1]/", "::1", False),
+    ],
+)  # fmt: skip
+def test_a_server_is_the_named_one_or_below_it(url: str, name: str, is_below: bool) -> None:
+    assert tool._is_below(*tool._server_of(url), name) is is_below
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = WebExtractor().config
+    assert (config.part_chars, config.hosts, config.obey_robots, dict(config.fetch_cfg)) == (20_000, (), True, {})
+
+
+def test_the_title_stands_before_the_first_part_only(web: Web) -> None:
+    text = "".join(f"<p>Paragraph {number} of many.</p>" for number in range(100))
+    web.pages["/long"] = (200, "text/html", f"<title>Tides</title><main>{text}</main>".encode())
+    one = WebExtractor(ALLOWED, part_chars=1000)
+    assert read(web, "/long", one).content.startswith("# Tides\n\nParagraph 0")
+    assert "Tides" not in read(web, "/long", one, part=2).content

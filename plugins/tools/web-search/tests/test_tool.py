@@ -13,6 +13,7 @@ from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, MissingSecretError, ToolArgumentError, ToolServiceError
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield_testkit.web import WebAnswer, WebServer
+from jackfield_web_search.plugin import tools
 from jackfield_web_search.tool import WebSearch
 
 KEY = "sk-1234567890abcdef"
@@ -138,3 +139,18 @@ def test_ten_pages_are_read_unless_the_settings_say_otherwise(web: WebServer) ->
     for number in (0, 101):
         with pytest.raises(ConfigError, match="max_results"):
             search(web, max_results=number)
+
+
+def test_each_part_of_a_page_has_its_limit(web: WebServer) -> None:
+    parts = {"title": ("t", 300), "link": ("u", 2000), "snippet": ("s", 2000), "date": ("d", 100)}
+    for more in (0, 1):
+        page = {name: letter * (most + more) for name, (letter, most) in parts.items()}
+        web.put("/search", WebAnswer.json({"organic": [page]}))
+        assert search(web).content == f"[1] {'t' * 300}\n{'u' * 2000}\n{'s' * 2000} ({'d' * 100})"
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = WebSearch().config
+    assert (config.provider, config.max_results, config.request_timeout, config.max_retries) == ("serper", 10, 20, 2)
+    (spec,) = tools()
+    assert spec.secrets == ("SERPER_API_KEY",)

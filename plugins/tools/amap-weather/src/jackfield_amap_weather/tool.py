@@ -39,6 +39,7 @@ class AmapWeather(BaseTool):
     name = "amap_weather"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     read_only = True
     raw_argument = "location"
 

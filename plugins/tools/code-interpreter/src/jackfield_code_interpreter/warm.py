@@ -40,21 +40,10 @@ class WarmSessions:
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
-            taken = next((one for one in self._pop_dead() if one.is_warm), None)
+            self._ready = deque(one for one in self._ready if one.is_warm)  # the dead leave with their folders
+            taken = self._ready.popleft() if self._ready else None
         self.refill()
         return taken
-
-    def _pop_dead(self) -> list[KernelSession]:
-        """Remove and return the sessions up to the first that runs.
-
-        Those before it have died; their folders are removed with them.
-        """
-        popped = []
-        while self._ready:
-            popped.append(self._ready.popleft())
-            if popped[-1].is_warm:
-                break
-        return popped
 
     def refill(self) -> None:
         """Start missing sessions without waiting for them."""

@@ -31,7 +31,6 @@ class Made(Generic[T]):
 class DocumentTool(BaseTool):
     """Reads documents. A model may name the files of its conversation and of the workspace, and cannot reach others."""
 
-    effects = frozenset({"files"})
     file_access = True
     config: ReadingConfig
 

@@ -86,7 +86,7 @@ class DocumentCache:
             self._warn(error)
 
     def _path(self, fingerprint: Fingerprint) -> Path:
-        key = f"{_VERSION}\0{fingerprint.content_hash}\0{fingerprint.parser}"
+        key = f"{_VERSION}\0{fingerprint.content_hash}\0{fingerprint.parser}\0{fingerprint.of_parts}"
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}{_SUFFIX}"
 
     def _write(self, target: Path, data: bytes) -> None:

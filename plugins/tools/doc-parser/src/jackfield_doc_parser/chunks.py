@@ -25,6 +25,7 @@ class DocParser(DocumentTool):
     name = "doc_parser"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
 
     config_class = DocParserConfig
     config: DocParserConfig

@@ -23,7 +23,7 @@ _START_S = 20.0  # for the process to begin and to take the tables
 _CPU_S = 20
 _MEMORY_BYTES = 1 << 30
 _NUMERIC_SHARE = 0.9  # of the filled cells of a column, so that a few notes in it do no harm
-_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?")
 _CURRENCIES = "$€£¥￥"
 _GROUPS = re.compile(r"[,\u202f\u00a0 ]")
 _NO_NAME = re.compile(r"\W+")
@@ -48,6 +48,11 @@ class Table:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def is_layout(self) -> bool:
+        """True if it probably arranges texts, such as a note beside a sign: one column, or one row without numbers."""
+        return len(self.columns) == 1 or (len(self.rows) == 1 and "NUMERIC" not in self.types)
 
     @property
     def summary(self) -> str:
@@ -157,7 +162,7 @@ def _cell(text: str, kind: str) -> Cell:
 def _number(text: str) -> int | float | None:
     """Return the number that a cell shows, with thousands separators, a currency or a percent sign; None for others."""
     bare = text.strip().lstrip(_CURRENCIES).rstrip(f"{_CURRENCIES}%％元").strip()
-    if not bare or not _NUMBER.fullmatch(bare) or not any(character.isdigit() for character in bare):
+    if not _NUMBER.fullmatch(bare):
         return None
     bare = _GROUPS.sub("", bare)
     return int(bare) if bare.lstrip("+-").isdigit() and len(bare) < 18 else float(bare)

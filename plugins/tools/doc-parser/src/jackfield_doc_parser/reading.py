@@ -181,13 +181,17 @@ class Documents:
         return described
 
     async def _cached(self, fingerprint: Fingerprint, path: str) -> Document | None:
-        return None if self._cache is None else await in_worker(self._cache.get, fingerprint, source=path)
+        for mark in dict.fromkeys((fingerprint.without_parts, fingerprint)):
+            document = None if self._cache is None else await in_worker(self._cache.get, mark, source=path)
+            if document is not None:
+                return document
+        return None
 
     async def _keep(self, fingerprint: Fingerprint, document: Document) -> None:
         # The file may have changed in between; pages that OCR could not read may be readable once it is installed.
         is_complete = document.content_hash == fingerprint.content_hash and not document.metadata.get("unread_pages")
         if self._cache is not None and is_complete:
-            await in_worker(self._cache.put, fingerprint, replace(document, source=""))
+            await in_worker(self._cache.put, fingerprint.of(document), replace(document, source=""))
 
 
 def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[str]:

@@ -30,6 +30,7 @@ class SimpleDocParser(DocumentTool):
     name = "simple_doc_parser"
     description = tools()[1].description
     parameters = tools()[1].parameters
+    effects = tools()[1].effects
 
     config_class = SimpleDocParserConfig
     config: SimpleDocParserConfig

@@ -44,6 +44,7 @@ class SummarizeDocument(DocumentTool):
     name = "summarize_document"
     description = tools()[4].description
     parameters = tools()[4].parameters
+    effects = tools()[4].effects
     read_only = True
 
     config_class = SummaryConfig

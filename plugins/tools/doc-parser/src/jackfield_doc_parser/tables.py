@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ class QueryTable(DocumentTool):
     name = "query_table"
     description = tools()[3].description
     parameters = tools()[3].parameters
+    effects = tools()[3].effects
     read_only = True
 
     config_class = QueryTableConfig
@@ -51,7 +52,7 @@ class QueryTable(DocumentTool):
         if not tables:
             raise ToolArgumentError("there is no table in this document")
         if not sql.strip():
-            listed = "\n\n".join(["Tables:", *(table.summary for table in tables), *readings.problems])
+            listed = "\n\n".join(["Tables:", *_listed(tables), *readings.problems])
             return ToolResult(self._fit(listed), readings.metadata())
         result = run_query(tables, sql, max_rows=self.config.max_rows)
         rows = [["" if cell is None else str(cell) for cell in row] for row in result["rows"]]
@@ -67,3 +68,10 @@ class QueryTable(DocumentTool):
             lines = lines[: max(1, len(lines) * 3 // 4)]
         shown = "\n".join(lines)
         return shown if len(shown) == len(text) else f"{shown}\n… (cut: ask for fewer rows or columns)"
+
+
+def _listed(tables: Sequence[Table]) -> list[str]:
+    """Return what to say about tables: those with data first, because a list may be cut; layout by name only."""
+    listed = [table.summary for table in tables if not table.is_layout]
+    layout = ", ".join(f'"{table.name}"' for table in tables if table.is_layout)
+    return [*listed, *([f"Probably no data, but layout: {layout}"] if layout else [])]

@@ -21,6 +21,7 @@ class ExtractDocVocabulary(DocumentTool):
     name = "extract_doc_vocabulary"
     description = tools()[2].description
     parameters = tools()[2].parameters
+    effects = tools()[2].effects
 
     config_class = VocabularyConfig
     config: VocabularyConfig

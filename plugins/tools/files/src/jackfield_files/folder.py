@@ -23,6 +23,7 @@ from pathlib import Path
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import Workspace
+from jackfield_files.texts import HEAD_BYTES
 
 # Windows has none of these, and no descriptors of folders: `_place` says so.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -226,7 +227,8 @@ def _check_regular(status: os.stat_result, name: str) -> None:
 
 
 def _opened(folder: int, part: str, name: str) -> BufferedReader:
-    stream = os.fdopen(os.open(part, _FILE, dir_fd=folder), "rb")
+    # So that `peek` gives as much as decides about the encoding.
+    stream: BufferedReader = BufferedReader(os.fdopen(os.open(part, _FILE, dir_fd=folder), "rb", 0), HEAD_BYTES)
     try:
         _check_regular(os.fstat(stream.fileno()), name)
     except BaseException:

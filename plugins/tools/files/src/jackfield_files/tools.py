@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import stat
 import time
 from collections.abc import Awaitable, Iterator, Mapping
@@ -339,7 +340,7 @@ class SearchFiles(_FilesTool):
                 yield _joined(path, entry.path), True
 
     def _data(self, workspace: Workspace, path: str, matches: _Matches) -> bytes | None:
-        """Return the text of a file in UTF-8 with `\n` line ends; None if it is no text, or too large."""
+        """Return the text of a file in UTF-8 with `\n` line ends and no mark; None if it is no text, or too large."""
         with folder.reading(workspace, path) as (stream, size):
             if size > self.config.max_file_bytes:
                 matches.too_large += 1
@@ -352,6 +353,7 @@ class SearchFiles(_FilesTool):
             return None
         if encoding != "utf-8":
             data = data.decode(encoding, "replace").encode(errors="replace")
+        data = data.removeprefix(codecs.BOM_UTF8)
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
 

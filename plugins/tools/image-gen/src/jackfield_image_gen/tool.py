@@ -46,6 +46,7 @@ class ImageGen(BaseTool):
     name = "image_gen"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     raw_argument = "prompt"
 
     config_class = ImageGenConfig

@@ -42,6 +42,7 @@ class ImageSearch(BaseTool):
     name = "image_search"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     read_only = True
     file_access = True
 

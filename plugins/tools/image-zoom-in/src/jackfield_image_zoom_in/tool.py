@@ -38,6 +38,7 @@ class ImageZoomIn(BaseTool):
     name = "image_zoom_in_tool"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     file_access = True
 
     config_class = ImageZoomInConfig

@@ -176,7 +176,8 @@ class ServerConfig(Config):
             flag, equals, value = argument.partition("=")
             if is_secret(before.lstrip("-"), argument) or looks_random(argument):
                 yield Secret("mcp.args", argument, is_named=False)
-            elif equals and (is_secret(flag.lstrip("-"), value) or looks_random(value)):
+            # The server may print the value alone.
+            if equals and (is_secret(flag.lstrip("-"), value) or looks_random(value)):
                 yield Secret("mcp.args", value, is_named=False)
 
     def without_secrets(self, text: str) -> str:

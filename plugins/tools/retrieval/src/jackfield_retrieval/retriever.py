@@ -87,7 +87,7 @@ class RetrievalResult:
         chunks: The searched content behind the passages.
         documents: The number of documents that were read or searched.
         skipped: A line for each reason why files of folders were left out.
-        unread: A line for each file that was not read: the skipped ones, and those with an error.
+        unread: A line for each file that was not read, skipped or with an error, and for each index that is outdated.
         failures: A line for each searcher whose service failed; the others were used.
         shown: The part of each document that is shown; () if all documents are shown whole.
         matched: False if nothing matches the query, and the passages are only how the documents begin.
@@ -161,7 +161,7 @@ class Retriever:
     """
 
     def __init__(self, config: RAGConfig, host: Plugins) -> None:
-        self._config = config
+        self._config = config.with_included_model(host)
         self._host = host
         self._reader = config.reader(host)
         self._corpora: Kept[tuple[str, ...], Corpus] = Kept(_KEPT_CORPORA)
@@ -289,26 +289,28 @@ class Retriever:
             (*files, *expanded.missing),
             on_progress=lambda done, total, name: report(PreparationProgress("reading files", done, total, name)),
         )
-        indexes, unopened = await self._opened([name for name in expanded.files if name.startswith(PREFIX)])
+        indexes, unopened, outdated = await self._opened([one for one in expanded.files if one.startswith(PREFIX)])
         documents = len(reading.documents) + sum(one.facts.documents for one in indexes)
         if reading.documents:
             report(PreparationProgress("splitting texts into chunks"))
         plain, indexes = await self._joined(await in_worker(self._corpus, reading.documents), indexes)
         errors = (*reading.errors.values(), *unopened)
         parts = [line for document in reading.documents for line in unread_parts(document)]
-        unread = [*map(str, errors), *parts, *map(str, expanded.skipped)]
+        unread = [*map(str, errors), *parts, *map(str, expanded.skipped), *outdated]
         return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()), tuple(unread))
 
-    async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError]]:
-        opened, errors = list[KeptCorpus](), list[DocParserError]()
+    async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError], list[str]]:
+        """Return the indexes, an error for each that cannot be used, and a line for each that is outdated."""
+        opened, errors, outdated = list[KeptCorpus](), list[DocParserError](), list[str]()
         for name in names:
             try:
                 if name not in self._indexes:
                     self._indexes[name] = KnowledgeIndex(name.removeprefix(PREFIX))
                 opened.append(await in_worker(self._indexes[name].corpus))
+                outdated.append(await in_worker(self._indexes[name].why_outdated, self._host))
             except ConfigError as error:
                 errors.append(DocParserError(f"{name} cannot be read: {error}"))
-        return tuple(opened), errors
+        return tuple(opened), errors, list(filter(None, outdated))
 
     async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
         """Join files and indexes into one corpus if it can be returned whole; otherwise leave them separate."""
@@ -422,7 +424,9 @@ class Retriever:
             return choose(known.files, hits, max_tokens=most, all_if_it_fits=not selective)
         if not hits:
             return front_part(known.files, max_tokens=most)
-        order = {chunk.source: number for number, chunk in enumerate(known.files.chunks)}
+        order = {
+            source: number for number, source in enumerate(dict.fromkeys(one.source for one in known.files.chunks))
+        }
         chosen = best_within(hits, max_tokens=most)
         return sorted(chosen, key=lambda chunk: (order.get(chunk.source, len(order)), chunk.source, chunk.index))
 

@@ -31,6 +31,7 @@ class RetrievalTool(BaseTool):
     name = "retrieval"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     read_only = True
     file_access = True
 

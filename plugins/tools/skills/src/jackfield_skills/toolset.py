@@ -51,16 +51,14 @@ class Skills(Toolset):
         """Return the tool `skill`, and the MCP servers of the skills.
 
         Raises:
-            ConfigError: A folder is not valid, two skills have one name, or there are none.
+            ConfigError: A folder is not valid, two skills or two MCP servers have one name, or there are none.
         """
         host = self.host or default_host()
         named = [Path(one).expanduser() for one in self.config.folders]
         skills = _by_name(chain.from_iterable(map(_skills_in, named or [_of_project(host)])))
-        servers: dict[str, Any] = {}
-        # Only of folders that somebody has named: a server is a program.
-        for folder in named if self.config.mcp else ():
-            if (folder / MANIFEST).is_file():
-                servers |= _servers(folder)
+        # Only of folders that the configuration names: a server is a program.
+        with_servers = [one for one in named if self.config.mcp and (one / MANIFEST).is_file()]
+        servers = _servers_by_name(with_servers)
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
@@ -75,6 +73,18 @@ def _by_name(skills: Iterable[Skill]) -> dict[str, Skill]:
             where = f"{named[skill.name].folder} and {skill.folder}"
             raise ConfigError(f"two skills are named {skill.name!r}: {where}. Leave one of the folders out")
         named[skill.name] = skill
+    return named
+
+
+def _servers_by_name(folders: Iterable[Path]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    folder_of: dict[str, Path] = {}
+    for folder in folders:
+        for name, server in _servers(folder).items():
+            if name in named:
+                where = f"{folder_of[name]} and {folder}"
+                raise ConfigError(f"two MCP servers are named {name!r}: {where}. Leave one of the folders out")
+            named[name], folder_of[name] = server, folder
     return named
 
 

@@ -37,6 +37,7 @@ class Storage(BaseTool):
     name = "storage"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
 
     config_class = StorageConfig
     config: StorageConfig

@@ -6,13 +6,12 @@ import asyncio
 import hashlib
 import json
 import logging
-import marshal
 import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field
@@ -166,11 +165,21 @@ def _identity_of(tool: BaseTool, here: str) -> list[object]:
         settings = json.loads(json.dumps(without_secrets(tool.cfg), default=repr))
         return [tool.row.distribution, tool.row.version, tool.name, settings]
     if isinstance(tool, FunctionTool) and isinstance(function := tool.function_called, FunctionType):
-        code = hashlib.sha256(marshal.dumps(function.__code__)).hexdigest()
+        code = _instructions_of(function.__code__)
         defaults = repr((function.__defaults__, function.__kwdefaults__))
         state = here if function.__closure__ else ""
         return [function.__module__, function.__qualname__, tool.name, code, defaults, state]
     return [type(tool).__module__, type(tool).__qualname__, tool.name, here]
+
+
+def _instructions_of(code: CodeType) -> list[object]:
+    """Return what a function does: its instructions, with the names and constants in them.
+
+    `marshal` would write other bytes for the same function once its constants are referred to elsewhere, too.
+    """
+    constants = [_instructions_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    names = [code.co_names, code.co_varnames, code.co_freevars]
+    return [code.co_code.hex(), code.co_exceptiontable.hex(), names, constants]
 
 
 def _encode(result: ToolResult) -> bytes | None:

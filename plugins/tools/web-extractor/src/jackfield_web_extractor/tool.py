@@ -52,6 +52,7 @@ class WebExtractor(BaseTool):
     name = "web_extractor"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     read_only = True
     idempotent = True
     cacheable = True
@@ -148,9 +149,10 @@ def _server_of(url: str) -> tuple[str, int | None]:
 def _is_below(host: str, port: int | None, name: str) -> bool:
     """Return True if a server is the named one, or below it. A name with a port means only that port."""
     domain, colon, named_port = name.rpartition(":")
-    if colon and named_port.isdecimal():
+    is_ipv6 = ":" in domain and not domain.endswith("]")  # without a port
+    if colon and named_port.isdecimal() and not is_ipv6:
         return port == int(named_port[:6]) and _is_below(host, port, domain)
-    return f".{host}".endswith(f".{name}")
+    return f".{host}".endswith(f".{name.strip('[]')}")
 
 
 def _resolve_link(url: str, link: str) -> str:

@@ -30,6 +30,7 @@ class WebSearch(BaseTool):
     name = "web_search"
     description = tools()[0].description
     parameters = tools()[0].parameters
+    effects = tools()[0].effects
     read_only = True
     raw_argument = "query"
 
