@@ -6,18 +6,43 @@ import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 
 from jackfield import FnCallAgent, tool
 from jackfield.errors import ConfigError, ModelRequestError
-from jackfield.events import PreparationProgress, RetryScheduled, RunEvent, RunFailed, RunStarted
+from jackfield.events import (
+    ApprovalDecided,
+    ApprovalNeeded,
+    HandedOff,
+    HistoryTrimmed,
+    ModelFinished,
+    PluginEvent,
+    PreparationProgress,
+    RetryScheduled,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StreamReset,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.plugins import PluginHost
 from jackfield.settings import load_settings
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
+from jackfield_log.config import LogConfig
 from jackfield_log.observer import LOGGER, LogObserver
+from tests.support.promises import check_limit, defaults_of
 
 KEY = "sk-live-Q7rT2mZx9LpW4vNc8KdB"
 
@@ -147,7 +172,10 @@ def test_a_line_of_json_is_one_object(caplog: pytest.LogCaptureFixture) -> None:
             assert line.isprintable(), line
             line.encode()
             if form == "json":
-                assert {"time", "level", "step", "run", "agent"} <= json.loads(line).keys()
+                values = json.loads(line)
+                assert {"time", "level", "step", "run", "agent"} <= values.keys()
+                assert values["time"].endswith("+00:00"), "in UTC"
+                assert abs(datetime.fromisoformat(values["time"]).timestamp() - record.created) < 0.002
 
 
 def test_runs_in_several_threads_are_apart(caplog: pytest.LogCaptureFixture) -> None:
@@ -253,3 +281,122 @@ def test_a_line_that_no_handler_takes_goes_to_the_terminal(
     # Not a warning: `logging` itself writes those to the terminal if no handler takes them.
     LogObserver().observe(RunEvent("r", 1, "a", 0, RunStarted(())))
     assert ("run started: run=r agent=a" in capsys.readouterr().err) == (not propagates)
+
+
+@pytest.mark.parametrize(("level", "takes"), [(logging.DEBUG, True), (logging.INFO, True), (logging.WARNING, False)])
+def test_a_handler_takes_lines_of_its_level_and_above(
+    level: int, takes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = logging.NullHandler(level)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    LogObserver().observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    assert ("run started" in capsys.readouterr().err) == (not takes)
+
+
+def test_the_settings_have_these_defaults_and_limits() -> None:
+    defaults = {"level": "info", "format": "text", "max_chars": 300}
+    assert defaults_of(LogConfig, defaults, {}) == defaults
+    check_limit(LogConfig, "max_chars", 10, 9, {})
+
+
+CALL = FunctionCall("pay", "5")
+STEPS: list[tuple[Any, str, str]] = [
+    (RunStarted((Message("user", "No"), Message("user", "Hi"))), "INFO run started: {} messages=2", "question=Hi"),
+    (TurnStarted(1), "", ""),
+    (TextDelta("Yes"), "", ""),
+    (ModelFinished("stop", "m"), "", ""),
+    (
+        TurnFinished(1, (Message("assistant", "Yes"), Message("assistant", "."), Message("assistant", "")), Usage()),
+        "INFO turn: {} turn=1 model=m prompt_tokens=0 completion_tokens=0 cost=unknown seconds=0.25",
+        "text=Yes.",
+    ),
+    (TurnStarted(2), "", ""),
+    (
+        TurnFinished(2, (), Usage(prompt_tokens=3, completion_tokens=5, cost=Decimal("0.5"), currency="EUR")),
+        'INFO turn: {} turn=2 model=m prompt_tokens=3 completion_tokens=5 cost="0.5 EUR" seconds=0.25',
+        "",
+    ),
+    (
+        TurnFinished(3, (), Usage(cost=Decimal("0.5"))),
+        "INFO turn: {} turn=3 model=m prompt_tokens=0 completion_tokens=0 cost=0.5 seconds=0.5",
+        "",
+    ),
+    (ToolStarted(0, "c1", CALL), "DEBUG tool started: {} tool=pay call=c1", "arguments=5"),
+    (
+        ToolFinished(0, "c1", Message("function", "paid", name="pay"), 0.12345),
+        "INFO tool: {} tool=pay call=c1 seconds=0.123",
+        "result=paid",
+    ),
+    (
+        ToolFinished(0, "c2", Message("function", "no", name="pay"), 2, "KeyError"),
+        "WARNING tool: {} tool=pay call=c2 seconds=2 error=KeyError",
+        "result=no",
+    ),
+    (
+        ApprovalNeeded((CALL, FunctionCall("send", "x")), ("c1", "c2")),
+        'INFO approval needed: {} tools="pay,send"',
+        "arguments_1=5 arguments_2=x",
+    ),
+    (
+        ApprovalDecided("c1", CALL, True, "person"),
+        "INFO approval: {} tool=pay call=c1 allowed=yes by=person",
+        "arguments=5",
+    ),
+    (
+        ApprovalDecided("c1", CALL, False, "rule"),
+        "INFO approval: {} tool=pay call=c1 allowed=no by=rule",
+        "arguments=5",
+    ),
+    (HandedOff("a", "b"), "INFO hand-off: {} by=a to=b", ""),
+    (RetryScheduled(2, 0.12345, "busy"), "WARNING retry: {} attempt=2 delay_s=0.123 error=busy", ""),
+    (StreamReset("broken"), "WARNING answer restarted: {} reason=broken", ""),
+    (
+        HistoryTrimmed(3, 1, 900, 400),
+        "INFO history trimmed: {} dropped=3 shortened=1 tokens_before=900 tokens_after=400",
+        "",
+    ),
+    (PluginEvent("n", {}), "DEBUG report: {} name=n", 'data="{}"'),
+    (
+        RunFinished("finished", (Message("assistant", "Yes"), Message("assistant", "Last")), Usage(prompt_tokens=7)),
+        "INFO run finished: {} stop_reason=finished turns=3 tool_calls=2 prompt_tokens=7 completion_tokens=0 "
+        "cost=unknown seconds=2.25",
+        "text=Last",
+    ),
+]
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+@pytest.mark.parametrize("depth", [0, 2])
+def test_each_step_is_a_line_of_its_facts_and_its_texts_at_debug(
+    level: Literal["info", "debug"], depth: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("jackfield_log.observer.time", SimpleNamespace(monotonic=lambda: now[0]))
+    observer, expected = LogObserver(level), []
+    for event, line, details in STEPS:
+        observer.observe(RunEvent("r", 1, "a", depth, event))
+        now[0] += 0 if isinstance(event, TextDelta | ModelFinished | ToolStarted | ToolFinished) else 0.25
+        now[0] -= 0.25 if isinstance(event, ApprovalNeeded | ApprovalDecided | HandedOff | PluginEvent) else 0
+        if line and (level == "debug" or not line.startswith("DEBUG")):
+            shown = line.replace("{}", f"run=r agent=a{f' depth={depth}' if depth else ''}", 1)
+            expected.append(f"{shown} {details}" if level == "debug" and details else shown)
+    assert [f"{one.levelname} {one.getMessage()}" for one in caplog.records] == expected
+    assert observer._runs == {}
+
+
+def test_a_failed_run_is_logged_with_its_time_and_forgotten(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("jackfield_log.observer.time", SimpleNamespace(monotonic=lambda: now[0]))
+    observer = LogObserver()
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    now[0] += 0.12345
+    observer.observe(RunEvent("r", 2, "a", 0, RunFailed("no", "StoreError")))
+    # A run whose beginning is unseen may have no end either.
+    observer.observe(RunEvent("unseen", 3, "a", 0, TurnStarted(1)))
+    assert caplog.messages == [
+        "run started: run=r agent=a messages=0",
+        "run failed: run=r agent=a kind=StoreError error=no seconds=0.123",
+    ]
+    assert observer._runs == {}

@@ -89,17 +89,29 @@ class Receiver:
 
     def metrics(self) -> dict[str, list[tuple[dict[str, Any], int, float]]]:
         """Return the histograms: for each set of attributes the number of values and their sum."""
+        return {
+            metric.name: [
+                (_attributes(point.attributes), point.count, point.sum) for point in metric.histogram.data_points
+            ]
+            for metric in self._last_metrics()
+        }
+
+    def scales(self) -> dict[str, tuple[str, tuple[float, ...]]]:
+        """Return the unit and the boundaries of each histogram."""
+        return {
+            metric.name: (metric.unit, tuple(metric.histogram.data_points[0].explicit_bounds))
+            for metric in self._last_metrics()
+        }
+
+    def _last_metrics(self) -> list[Any]:
         self.flush()
-        found: dict[str, list[tuple[dict[str, Any], int, float]]] = {}
-        for body in self.bodies.get("/v1/metrics", [])[-1:]:
-            for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-                for scope in resource.scope_metrics:
-                    for metric in scope.metrics:
-                        found[metric.name] = [
-                            (_attributes(point.attributes), point.count, point.sum)
-                            for point in metric.histogram.data_points
-                        ]
-        return found
+        return [
+            metric
+            for body in self.bodies.get("/v1/metrics", [])[-1:]
+            for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        ]
 
     def log_events(self) -> list[tuple[str, dict[str, Any], str]]:
         """Return the events of the logs: name, attributes and the id of the span."""

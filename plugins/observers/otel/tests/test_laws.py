@@ -28,8 +28,9 @@ from jackfield.request import ModelFacts
 from jackfield.streams import closing
 from jackfield.testing import ScriptedModel, Step, answer, calls
 from jackfield.work import part_of_run
-from jackfield_otel.config import CONTENT_VARIABLE, ContentMode
+from jackfield_otel.config import CONTENT_VARIABLE, ContentMode, OtelConfig
 from jackfield_otel.observer import OtelObserver
+from tests.support.promises import defaults_of
 
 MARK = "whale-7302-lantern"
 KEY = "sk-live-Q7rT2mZx9LpW4vNc8KdB"
@@ -310,3 +311,8 @@ def test_a_caller_that_decided_against_sampling_is_obeyed_and_its_decision_trave
     assert inside[0] == "a"
     assert inside[1].startswith(f"00-{0xA:032x}-")
     assert inside[1].endswith("-00")
+
+
+def test_the_settings_have_these_defaults() -> None:
+    defaults = {"content": None, "propagate": True, "chunk_times": False}
+    assert defaults_of(OtelConfig, defaults, {}) == defaults

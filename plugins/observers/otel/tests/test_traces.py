@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, trace
+from opentelemetry import context as contexts
 
 from jackfield import FnCallAgent, tool
 from jackfield.agents import Agent, CancelToken, Event, ParentRun, Run, run_below
@@ -20,10 +22,12 @@ from jackfield.errors import ModelConnectionError, ModelRequestError
 from jackfield.events import (
     ModelFinished,
     RunEvent,
+    RunFailed,
     RunFinished,
     RunStarted,
     StreamReset,
     TextDelta,
+    ToolFinished,
     TurnFinished,
     TurnStarted,
     UsageReported,
@@ -36,6 +40,9 @@ from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.work import part_of_run
 from jackfield_otel.observer import OtelObserver
 from jackfield_otel.pauses import Pauses, keys_of_calls
+from jackfield_otel.run_trace import Inside
+from jackfield_testkit.embeddings import DIMENSION, embeddings_of
+from jackfield_testkit.server import FakeOpenAI
 
 from .conftest import SDK, ReceivedSpan, Receiver
 
@@ -257,13 +264,10 @@ def test_an_agent_that_is_asked_without_a_tool_is_below_the_agent(sdk: SDK, rece
     assert receiver.tree() == ["invoke_agent outer", "  invoke_agent helper", "    chat scripted"]
 
 
-def test_an_agent_that_takes_over_is_below_the_run(sdk: SDK, receiver: Receiver) -> None:
-    clerk = FnCallAgent(
-        _tools(sdk),
-        ScriptedModel([calls(("plain", {"word": "a"})), answer("Done.")]),
-        name="clerk",
-        description="Works.",
-    )
+def test_each_agent_that_takes_over_is_below_the_run_until_the_next_one_does(sdk: SDK, receiver: Receiver) -> None:
+    chief = _agent(sdk, answer("Done."), name="chief", description="Decides.")
+    script = [calls(("plain", {"word": "a"})), calls(("transfer_to_chief", {}))]
+    clerk = FnCallAgent(_tools(sdk), ScriptedModel(script), name="clerk", description="Works.", handoffs=[chief])
     _agent(sdk, calls(("transfer_to_clerk", {})), name="boss", handoffs=[clerk]).ask("Hi")
     assert receiver.tree() == [
         "invoke_agent boss",
@@ -274,9 +278,13 @@ def test_an_agent_that_takes_over_is_below_the_run(sdk: SDK, receiver: Receiver)
         "    execute_tool plain",
         "      own plain",
         "    chat scripted",
+        "    execute_tool transfer_to_chief",
+        "  invoke_agent chief",
+        "    chat scripted",
     ]
+    assert _one(receiver, "invoke_agent clerk").end <= _one(receiver, "invoke_agent chief").start
     last = [span for span in receiver.spans() if span.name == "chat scripted"][-1]
-    assert last.attributes["gen_ai.agent.name"] == "clerk"
+    assert last.attributes["gen_ai.agent.name"] == "chief"
 
 
 def test_a_search_is_a_span_with_its_counts(sdk: SDK, receiver: Receiver) -> None:
@@ -297,6 +305,79 @@ def test_a_search_is_a_span_with_its_counts(sdk: SDK, receiver: Receiver) -> Non
         "jackfield.retrieval.passages": 3,
         "jackfield.retrieval.documents": 2,
     }
+
+
+def test_a_request_to_an_embedder_is_a_client_span_below_its_search(
+    sdk: SDK, receiver: Receiver, tmp_path: Path
+) -> None:
+    """Searchers work in threads, and the embedder on an event loop of its own."""
+    file = tmp_path / "heron.md"
+    file.write_text("# Herons\n\nThe heron is a long-legged freshwater bird.\n" * 3)
+    with FakeOpenAI() as server:
+        server.respond(embeddings_of)
+        embedder = {"base_url": server.url, "api_key": "sk-test"}
+        searcher = {"name": "vector_search", "embedding_model": "openai:m", "embedder_settings": embedder}
+        retrieval = {"name": "retrieval", "rag_searchers": [searcher], "top_k": 1}
+        call = calls(("retrieval", {"query": "heron", "files": [str(file)]}))
+        model = ScriptedModel([call, answer("A bird.")])
+        agent = FnCallAgent([retrieval], model, name="helper", files=[str(file)], observers=[sdk.observer()])
+        agent.ask("What is a heron?")
+        headers = [request.headers.get("traceparent", "") for request in server.requests]
+    spans = receiver.spans()
+    search = _one(receiver, "retrieval retrieval")
+    documents, question = [span for span in spans if span.name == "embeddings m"]
+    assert {span.parent for span in (documents, question)} == {search.id}
+    assert [header.split("-")[1:3] for header in headers] == [[one.trace, one.id] for one in (documents, question)]
+    assert {span.kind for span in (documents, question)} == {"client"}
+    assert question.attributes == {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "m",
+        "gen_ai.embeddings.dimension.count": DIMENSION,
+        "gen_ai.usage.input_tokens": 2,
+        "jackfield.embeddings.texts": 1,
+    }
+    labels = {"gen_ai.operation.name": "embeddings", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m"}
+    metrics = receiver.metrics()
+    assert [count for got, count, _ in metrics["gen_ai.client.operation.duration"] if got == labels] == [2]
+    tokens = {**labels, "gen_ai.token.type": "input"}
+    used = [one.attributes["gen_ai.usage.input_tokens"] for one in (documents, question)]
+    assert [total for got, _, total in metrics["gen_ai.client.token.usage"] if got == tokens] == [sum(used)]
+
+
+def test_an_embedder_that_fails_has_its_error_on_the_span_and_in_the_metrics(sdk: SDK, receiver: Receiver) -> None:
+    @tool
+    async def search(query: str) -> str:
+        """Search."""
+        with part_of_run("embedding", "azure", model="v4", texts=2):
+            raise ModelConnectionError("no route to private.example", backend="azure")
+
+    model = ScriptedModel([calls(("search", {"query": "a"})), answer("Done.")])
+    FnCallAgent([search], model, name="helper", observers=[sdk.observer()]).ask("Hi")
+    span = _one(receiver, "embeddings v4")
+    assert (span.error, span.text) == (True, "")
+    labels = {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": "azure.ai.openai",
+        "gen_ai.request.model": "v4",
+        "error.type": "ModelConnectionError",
+    }
+    assert span.attributes == {**labels, "jackfield.embeddings.texts": 2}
+    metrics = receiver.metrics()
+    assert [got for got, _, _ in metrics["gen_ai.client.operation.duration"] if "error.type" in got] == [labels]
+    assert [got for got, _, _ in metrics["gen_ai.client.token.usage"] if "error.type" in got] == []
+
+
+def test_work_of_a_kind_that_is_not_known_has_no_span(sdk: SDK, receiver: Receiver) -> None:
+    @tool
+    async def paint(subject: str) -> str:
+        """Paint."""
+        with part_of_run("painting", "brush"), sdk.tracer.start_as_current_span("own"):  # type: ignore[arg-type]
+            return subject
+
+    model = ScriptedModel([calls(("paint", {"subject": "a"})), answer("Done.")])
+    FnCallAgent([paint], model, name="helper", observers=[sdk.observer()]).ask("Hi")
+    assert receiver.tree()[2:4] == ["  execute_tool paint", "    own"]
 
 
 # --- what goes wrong ---
@@ -393,6 +474,92 @@ def test_the_first_piece_is_that_of_the_answer_that_counts(
         observer.observe(RunEvent("reset", 1, "helper", 0, event))
     (_, count, seconds), *_ = receiver.metrics()["gen_ai.client.operation.time_to_first_chunk"]
     assert (count, seconds) == (1, 2.0)  # asked at 1, withdrawn at 2, the first piece at 3
+
+
+@pytest.mark.parametrize("receives", ["spans", "metrics"])
+def test_one_provider_is_enough(receives: str, sdk: SDK, receiver: Receiver) -> None:
+    provider = {"tracer_provider": sdk.tracers} if receives == "spans" else {"meter_provider": sdk.meters}
+    observer = OtelObserver(**provider)  # type: ignore[arg-type]
+    _agent(sdk, answer("Hello."), observer=observer).ask("Hi")
+    assert (len(receiver.spans()), len(receiver.metrics())) == ((2, 0) if receives == "spans" else (0, 4))
+
+
+@pytest.mark.parametrize(("stops", "error"), [("cancelled", "cancelled"), ("left", "abandoned"), ("failed", "E")])
+def test_a_request_that_a_run_ends_in_has_the_reason_as_its_error(
+    stops: str, error: str, sdk: SDK, receiver: Receiver
+) -> None:
+    ends = {
+        "cancelled": RunFinished("cancelled", (), Usage()),
+        "left": RunFailed("", "GeneratorExit"),
+        "failed": RunFailed("", "E"),
+    }
+    observer = sdk.observer()
+    for event in (RunStarted(()), TurnStarted(1), TextDelta("Hal"), ends[stops]):
+        observer.observe(RunEvent(f"ends in an answer {stops}", 1, "helper", 0, event))
+    span = _one(receiver, "chat")
+    assert (span.error, span.attributes["error.type"]) == (True, error)
+    ((labels, count, _),) = receiver.metrics()["gen_ai.client.operation.duration"]
+    assert (labels["error.type"], count) == (error, 1)
+
+
+@pytest.mark.parametrize(
+    ("server", "address"),
+    [
+        ("acme@models.example.org", ("models.example.org", None)),
+        ("acme@[::1]:8443", ("::1", 8443)),
+        ("acme@models.example.org:99999", ("models.example.org", None)),
+        ("acme", (None, None)),
+    ],
+)
+def test_the_server_of_a_request_is_its_host_and_its_port(
+    server: str, address: tuple[str | None, int | None], sdk: SDK, receiver: Receiver
+) -> None:
+    observer = sdk.observer()
+    request = ChatRequest(messages=(Message("user", "Hi"),), model="m", server=server)
+    for event in (RunStarted(()), TurnStarted(1)):
+        observer.observe(RunEvent(server, 1, "helper", 0, event))
+    observer.observe_request(server, request)
+    observer.observe(RunEvent(server, 1, "helper", 0, RunFinished("finished", (), Usage())))
+    attributes = _one(receiver, "chat m").attributes
+    assert (attributes.get("server.address"), attributes.get("server.port")) == address
+
+
+def test_baggage_is_neither_sent_nor_recorded(sdk: SDK) -> None:
+    """It may be private."""
+    observer = sdk.observer()
+    token = contexts.attach(baggage.set_baggage("user", "ada"))
+    try:
+        with sdk.tracer.start_as_current_span("caller"):
+            assert set(observer.headers()) == {"traceparent"}
+            silent = OtelObserver(propagate=False, tracer_provider=sdk.tracers)
+            assert silent.headers() == {}, "its setting says so"
+            observer.observe(RunEvent("with baggage", 1, "helper", 0, RunStarted(())))
+            assert set(observer.trace_of("with baggage")) == {"traceparent"}
+    finally:
+        contexts.detach(token)
+
+
+def test_a_generator_that_the_garbage_collector_closes_leaves_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    """It is closed in another context, from which nothing can be detached."""
+    for kind in (GeneratorExit, None):
+        inside = Inside(contexts.set_value("key", "value"))
+        copy_context().run(inside.__enter__)
+        inside.__exit__(kind, None, None)
+        assert bool(caplog.records) == (kind is None)
+    assert contexts.get_value("key") is None
+
+
+def test_an_id_that_cannot_be_sent_costs_no_other_span(sdk: SDK, receiver: Receiver) -> None:
+    observer = sdk.observer()
+    finish = ModelFinished("stop", model="m\ud800", response_id="r\ud800")
+    message = Message("function", "x", name="f", extra={"function_id": "c\ud800"})
+    result = ToolFinished(0, "c\ud800", message, 0.1)
+    end = RunFinished("finished", (), Usage())
+    for event in (RunStarted(()), TurnStarted(1), finish, TurnFinished(1, (), Usage()), result, end):
+        observer.observe(RunEvent("half a pair", 1, "helper", 0, event))
+    root, chat, call = receiver.spans()
+    assert (root.name, call.attributes["gen_ai.tool.call.id"]) == ("invoke_agent helper", "c\\ud800")
+    assert (chat.attributes["gen_ai.response.model"], chat.attributes["gen_ai.response.id"]) == ("m\\ud800", "r\\ud800")
 
 
 def test_a_request_has_the_model_that_it_is_sent_to(sdk: SDK, receiver: Receiver) -> None:
@@ -577,6 +744,23 @@ def test_runs_are_measured(sdk: SDK, receiver: Receiver) -> None:
     assert tools == {"plain": "", "burn": "RuntimeError"}
     runs = {its["jackfield.run.stop_reason"]: count for its, count, _ in metrics["gen_ai.invoke_agent.duration"]}
     assert runs == {"finished": 1, "failed": 1}
+
+
+TIMES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+PIECES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+
+
+def test_each_metric_has_the_unit_and_the_boundaries_of_the_conventions(sdk: SDK, receiver: Receiver) -> None:
+    observer = OtelObserver(tracer_provider=sdk.tracers, meter_provider=sdk.meters, chunk_times=True)
+    _agent(sdk, calls(("plain", {"word": "a"})), answer("a" * 21), observer=observer).ask("Hi")
+    assert receiver.scales() == {
+        "gen_ai.client.token.usage": ("{token}", tuple(4**power for power in range(14))),
+        "gen_ai.client.operation.duration": ("s", TIMES),
+        "gen_ai.client.operation.time_to_first_chunk": ("s", PIECES),
+        "gen_ai.client.operation.time_per_output_chunk": ("s", PIECES),
+        "gen_ai.execute_tool.duration": ("s", TIMES),
+        "gen_ai.invoke_agent.duration": ("s", TIMES),
+    }
 
 
 def test_the_time_between_pieces_is_measured_if_wanted(sdk: SDK, receiver: Receiver) -> None:

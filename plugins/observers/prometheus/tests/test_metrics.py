@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ from jackfield.events import (
     ModelFinished,
     RetryScheduled,
     RunEvent,
+    RunFailed,
     RunFinished,
     RunStarted,
     StreamReset,
@@ -255,6 +257,8 @@ def test_each_kind_of_usage_has_a_metric_of_its_own(
     )  # fmt: skip
     values = {name: _value(registry, f"jackfield_{name}", agent="a", model="m") for name in names}
     assert values == {**dict.fromkeys(names, 0), **counts}
+    has_cost = any(name == "jackfield_cost_total" for name, _, _ in _samples(exposition(registry)))
+    assert has_cost == ("cost_total" in counts), "a free answer is in no currency"
     assert _value(registry, "jackfield_tokens_total", type="input") == usage.prompt_tokens
     assert _value(registry, "jackfield_time_to_first_token_seconds_count") == 0  # it came in no pieces
 
@@ -320,6 +324,59 @@ def test_the_app_answers_with_what_prometheus_reads(registry: CollectorRegistry)
     assert dict(sent[0]["headers"])[b"Content-Type"].startswith(b"text/plain")
     body = b"".join(message.get("body", b"") for message in sent[1:]).decode()
     assert ("jackfield_runs_total", 1.0) in [(name, value) for name, _, value in _samples(body)]
+
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_readme_names_every_metric_with_its_type_and_labels(registry: CollectorRegistry) -> None:
+    metrics = vars(PrometheusObserver(registry)._metrics)
+    made = {
+        metric._name + ("_total" if metric._type == "counter" else ""): (metric._type, metric._labelnames)
+        for name, metric in metrics.items()
+        if name != "labels"
+    }
+    rows = [line.split("|") for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    told = {name.strip(" `"): (kind.strip(), tuple(re.findall(r"\w+", labels))) for _, name, kind, labels, *_ in rows}
+    assert made == told
+    assert MAX_NAMES == {"agent": 100, "model": 100, "tool": 200, "error": 50}
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("GeneratorExit", "abandoned"), ("CancelledError", "abandoned"), ("StoreError", "failed")],
+)
+def test_a_run_whose_reader_leaves_is_abandoned_and_any_other_error_is_a_failure(
+    kind: str, outcome: str, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter((10.0, 12.5))
+    clock = SimpleNamespace(perf_counter=lambda: next(times))
+    monkeypatch.setattr("jackfield_prometheus.observer.time", clock)
+    observer = PrometheusObserver(registry)
+    for event in (RunStarted(()), RunFailed("no", kind), RunFailed("again", kind)):
+        observer.observe(RunEvent("r", 1, "a", 0, event))
+    assert _value(registry, "jackfield_runs_total", agent="a", outcome=outcome) == 1
+    assert _value(registry, "jackfield_runs_total") == 1
+    assert _value(registry, "jackfield_run_duration_seconds_sum", agent="a") == 2.5
+
+
+@pytest.mark.parametrize(("label", "error"), [("tool", ""), ("error", "E")])
+def test_names_of_tools_and_errors_are_bounded_in_number_and_length(
+    label: str, error: str, registry: CollectorRegistry
+) -> None:
+    observer, limit = PrometheusObserver(registry), MAX_NAMES[label]
+    observer.observe(RunEvent("r", 1, "a", 0, RunStarted(())))
+    for number in range(limit + 3):
+        name = f"{number:03}{'x' * 200}"
+        message = Message("function", "x", name=name if label == "tool" else "t")
+        call = ToolFinished(0, "c", message, 0.5, error and f"{error}{name}")
+        for _ in range(2):
+            observer.observe(RunEvent("r", 2, "a", 0, call))
+    counted = "jackfield_tool_calls_total" if label == "tool" else "jackfield_tool_failures_total"
+    values = {its[label] for name, its, _ in _samples(exposition(registry)) if name == counted}
+    assert len(values) == limit + 1
+    assert {len(value) for value in values} == {100, len(OTHER)}
+    assert _value(registry, counted, **{label: OTHER}) == 6
 
 
 _WORKER = """

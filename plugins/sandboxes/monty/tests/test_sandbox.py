@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import functools
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydantic_monty
 import pytest
@@ -17,6 +18,8 @@ import pytest
 from jackfield.errors import SandboxError
 from jackfield.plugins import default_host
 from jackfield.sandboxes import RISKS, CodeResult, CodeSandbox, Limits, choose_sandbox
+from jackfield_monty import sandbox
+from jackfield_monty.plugin import sandboxes
 from jackfield_monty.sandbox import MontySandbox
 
 
@@ -25,9 +28,9 @@ def ran(code: str, *, cfg: dict[str, Any] | None = None, **more: Any) -> CodeRes
 
 
 def test_it_is_chosen_by_name_and_covers_all_risks() -> None:
-    sandbox = choose_sandbox("monty", CodeSandbox, host=default_host())
-    assert isinstance(sandbox, MontySandbox)
-    assert sandbox.protection().covers == set(RISKS)
+    chosen = choose_sandbox("monty", CodeSandbox, host=default_host())
+    assert isinstance(chosen, MontySandbox)
+    assert chosen.protection().covers == set(RISKS)
 
 
 ESCAPES = [
@@ -192,3 +195,100 @@ def test_a_program_that_is_not_there_is_an_error_that_says_so(monkeypatch: pytes
     monkeypatch.setattr(pydantic_monty, "Monty", gone)
     with pytest.raises(SandboxError, match="monty does not start"):
         ran("1")
+
+
+# --- limits, to the character -----------------------------------------------------------------------------------------
+
+
+def test_code_and_output_may_have_just_the_limit() -> None:
+    cfg = {"max_code_chars": 20, "max_output_chars": 3}
+    assert ran("print('abc', end='')", cfg=cfg).stdout == "abc"
+    assert ran("print('abc', end='')", cfg=cfg).error == ""
+    longer = ran("print('abc', end='') ", cfg=cfg)
+    assert longer.error == "the code has more than 20 characters: send less"
+    assert longer.stdout == ""
+    too_much = ran("print('abcd',end='')", cfg=cfg)
+    assert (too_much.stdout, too_much.error) == ("abc", "the code was ended: it printed more than 3 characters")
+
+
+def test_the_settings_have_the_defaults_of_the_readme() -> None:
+    config = MontySandbox().config
+    assert (config.max_code_chars, config.max_output_chars) == (100_000, 1_000_000)
+
+
+def test_the_descriptor_states_its_effects_and_that_it_runs_code_only() -> None:
+    (spec,) = sandboxes()
+    assert (spec.effects, spec.runs_programs, spec.runs_code) == ({"processes"}, False, True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "memory", "seconds"),
+    [
+        (Limits(), None, 3600),
+        (Limits(memory_bytes=7, cpu_s=5), 7, 5),
+        (Limits(wall_s=5), None, 6),
+        (Limits(wall_s=5, cpu_s=9), None, 6),
+        (Limits(wall_s=9, cpu_s=5), None, 5),
+        (Limits(wall_s=9000, cpu_s=8000), None, 3600),
+    ],
+    ids=str,
+)
+def test_monty_counts_the_shortest_time_and_never_more_than_an_hour(
+    limits: Limits, memory: int | None, seconds: float
+) -> None:
+    assert sandbox._limits(limits) == {"max_memory": memory, "max_feed_duration_secs": seconds}
+
+
+@pytest.mark.parametrize("depth", [99, 100, 101])
+def test_a_value_may_be_nested_a_hundred_levels_deep(depth: int) -> None:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    if depth <= 100:
+        assert sandbox._plain(value) == value
+    else:
+        with pytest.raises(sandbox._TooDeepError, match="more than 100 levels"):
+            sandbox._plain(value)
+
+
+class Point(NamedTuple):
+    x: int
+
+
+def test_only_plain_values_stay_what_they_are() -> None:
+    now = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+    plain = [
+        True,
+        1,
+        1.5,
+        "a",
+        b"a",
+        None,
+        now,
+        now.date(),
+        now.time(),
+        datetime.timedelta(1),
+        (1,),
+        {1},
+        frozenset({1}),
+    ]
+    assert sandbox._plain(plain) == plain
+    assert [type(one) for one in sandbox._plain(plain)] == [type(one) for one in plain]  # type: ignore[attr-defined]
+    assert sandbox._plain([Point(1), {Point(2): object}]) == ["Point(x=1)", {"Point(x=2)": "<class 'object'>"}]
+
+
+def test_a_long_error_keeps_both_its_ends() -> None:
+    assert sandbox._shortened("x" * 4000) == "x" * 4000
+    assert sandbox._shortened("a" * 2001 + "b" * 2000) == "a" * 2000 + "\n[…]\n" + "b" * 2000
+
+
+def test_code_that_was_given_up_before_it_began_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    run = sandbox._Run(pydantic_monty, "1 / 0", {}, sandbox._limits(Limits()), 10)
+    run.end()
+    assert run.work() is None
+    after = sandbox._Run(pydantic_monty, "6 * 7", {}, sandbox._limits(Limits()), 10)
+    assert after.work() == 42
+    after.end()
+    assert killed == [], "its number may be another process's"

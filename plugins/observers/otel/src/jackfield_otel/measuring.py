@@ -33,7 +33,7 @@ class Instruments:
         self._agent = histogram(names.AGENT_DURATION, "s", "Time of a run of an agent", _SECONDS)
 
     def record_answer(self, attributes: Attributes, seconds: float, first_s: float | None, usage: Usage) -> None:
-        """Record a request with its answer, or one that failed."""
+        """Record a request with its answer, or one that failed; also a search in documents, which has no usage."""
         self._operation.record(seconds, attributes)
         if first_s is not None:
             self._first.record(first_s, attributes)
@@ -45,10 +45,6 @@ class Instruments:
         """Record the times between the pieces of an answer."""
         for one in seconds:
             self._chunk.record(one, attributes)
-
-    def record_search(self, attributes: Attributes, seconds: float) -> None:
-        """Record a search in documents."""
-        self._operation.record(seconds, attributes)
 
     def record_call(self, attributes: Attributes, seconds: float) -> None:
         """Record a tool call."""

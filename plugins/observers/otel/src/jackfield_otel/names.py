@@ -12,6 +12,7 @@ SCOPE = "jackfield"
 
 # --- operations ---
 INVOKE_AGENT, CHAT, EXECUTE_TOOL, RETRIEVAL = "invoke_agent", "chat", "execute_tool", "retrieval"
+EMBEDDINGS = "embeddings"
 
 # --- attributes ---
 OPERATION = "gen_ai.operation.name"
@@ -52,6 +53,7 @@ INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 DATA_SOURCE = "gen_ai.data_source.id"
 QUERY_TEXT = "gen_ai.retrieval.query.text"
+DIMENSION = "gen_ai.embeddings.dimension.count"
 ERROR_TYPE = "error.type"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
 
@@ -61,6 +63,7 @@ STOP_REASON = "jackfield.run.stop_reason"
 DEPTH = "jackfield.run.depth"
 COST, CURRENCY = "jackfield.usage.cost", "jackfield.usage.currency"
 PASSAGES, DOCUMENTS = "jackfield.retrieval.passages", "jackfield.retrieval.documents"
+TEXTS = "jackfield.embeddings.texts"
 
 # --- events ---
 DETAILS_EVENT = "gen_ai.client.inference.operation.details"

@@ -90,7 +90,7 @@ class OtelObserver(Observer):
 
     def prepare(self, agent: object) -> None:
         """Note the agent of the run that starts next in this thread, and its secrets if texts are written."""
-        self._starting.agent = agent
+        self._starting.agent, self._starting.trace = agent, {}
         if self._to.content and self._is_needed():
             self._to.content.include_secrets(agent)
 
@@ -119,10 +119,17 @@ class OtelObserver(Observer):
         run = self._runs.get(work.run_id)
         if run is None:
             return None
-        if work.kind == "run":
-            run.note_session(str(work.facts.get("session", "")))
-            return run.inside
-        return run.inside_call(work.call_id, work.name) if work.kind == "tool_call" else run.inside_search(work)
+        match work.kind:
+            case "run":
+                run.note_session(str(work.facts.get("session", "")))
+                return run.inside
+            case "tool_call":
+                return run.inside_call(work.call_id, work.name)
+            case "retrieval":
+                return run.inside_search(work)
+            case "embedding":
+                return run.inside_embedding(work)
+        return None  # of a later version
 
     def headers(self) -> Mapping[str, str]:
         """Return `traceparent` and `tracestate` of the current span; baggage may be private, and stays here."""
@@ -130,6 +137,18 @@ class OtelObserver(Observer):
         if self._propagate:
             _PROPAGATOR.inject(headers)
         return headers
+
+    def trace_of(self, run_id: str) -> Mapping[str, str]:
+        """Return the context of the run's span, if it is sampled: a link to any other leads nowhere."""
+        run = self._runs.get(run_id)
+        headers: dict[str, str] = {}
+        if run is not None and run.is_sampled:
+            _PROPAGATOR.inject(headers, run.root_context)
+        return headers
+
+    def resume(self, run_id: str, trace: Mapping[str, str]) -> None:  # noqa: ARG002 - the run starts next
+        """Note the trace under which the run began that starts next in this thread, for a link."""
+        self._starting.trace = trace
 
     def _is_needed(self) -> bool:
         """Return True if anything receives spans or metrics: the API's own providers record nothing."""
@@ -140,9 +159,13 @@ class OtelObserver(Observer):
         )
 
     def _begin(self, event: RunEvent, started: RunStarted) -> None:
-        agent = getattr(self._starting, "agent", None)
+        agent, began_in = getattr(self._starting, "agent", None), getattr(self._starting, "trace", {})
         self._starting.agent = None
-        self._runs[event.run_id] = RunTrace(event, started, agent, self._to)
+        links = self._to.pauses.links_to(event.run_id, started.messages)
+        began = trace.get_current_span(_PROPAGATOR.extract(began_in)).get_span_context()
+        if began.is_valid and all(_ids(link.context) != _ids(began) for link in links):
+            links.insert(0, trace.Link(began))
+        self._runs[event.run_id] = RunTrace(event, started, agent, self._to, links)
 
     def _end(self, run_id: str, run: RunTrace, ending: RunFinished | RunFailed) -> None:
         del self._runs[run_id]
@@ -153,6 +176,10 @@ class OtelObserver(Observer):
             run.end(ABANDONED, "", "", None)
         else:
             run.end("failed", ending.kind, ending.error, None)
+
+
+def _ids(span: trace.SpanContext) -> tuple[int, int]:
+    return span.trace_id, span.span_id
 
 
 def _follow(run: RunTrace, event: RunEvent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from opentelemetry import _logs as logs
 from opentelemetry import context as contexts
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from jackfield.events import ModelFinished, RunEvent, RunStarted, ToolFinished, TurnFinished
 from jackfield.messages import FunctionCall, Usage
@@ -64,7 +64,9 @@ class RunTrace:
         inside: Makes the span current that the run works on; observers of the run's work enter it.
     """
 
-    def __init__(self, event: RunEvent, started: RunStarted, agent: object, to: Telemetry) -> None:
+    def __init__(
+        self, event: RunEvent, started: RunStarted, agent: object, to: Telemetry, links: Sequence[Link]
+    ) -> None:
         self._to, self._run_id, self._agent = to, event.run_id, event.agent
         self._model, self._provider = _model_of(agent)
         self._started = time.perf_counter()
@@ -84,7 +86,7 @@ class RunTrace:
             self._outer,
             SpanKind.INTERNAL,
             attributes,
-            to.pauses.links_to(self._run_id, started.messages),
+            links,
         )
         if to.content.on_spans and self._root.is_recording():
             self._write(self._root, names.SYSTEM_INSTRUCTIONS, to.content.instructions(started.messages))
@@ -99,6 +101,16 @@ class RunTrace:
         self._waiting: list[str] = []
 
     # --- the run ---
+
+    @property
+    def is_sampled(self) -> bool:
+        """True if the span of the run is recorded and exported."""
+        return self._root.get_span_context().trace_flags.sampled
+
+    @property
+    def root_context(self) -> Context:
+        """The context with the span of the run."""
+        return set_span_in_context(self._root, self._outer)
 
     def note_session(self, session: str) -> None:
         """Note the conversation that the run belongs to."""
@@ -334,9 +346,36 @@ class RunTrace:
 
     # --- searches ---
 
-    def inside_search(self, work: Work) -> Search:
-        """Return what surrounds a search with its span."""
-        return Search(work, self._to)
+    def inside_search(self, work: Work) -> WorkSpan:
+        """Return a context with the span of a search."""
+        query = work.facts.get("query")
+        is_shown = self._to.content.on_spans and isinstance(query, str)
+        return WorkSpan(
+            work,
+            self._to,
+            name=f"{names.RETRIEVAL} {work.name}",
+            kind=SpanKind.INTERNAL,
+            labels={names.OPERATION: names.RETRIEVAL, names.DATA_SOURCE: work.name},
+            more={names.QUERY_TEXT: self._to.content.text(str(query))} if is_shown else {},
+            results={"passages": names.PASSAGES, "documents": names.DOCUMENTS},
+        )
+
+    def inside_embedding(self, work: Work) -> WorkSpan:
+        """Return a context with the span of a request to an embedder."""
+        model, texts = _exportable(str(work.facts.get("model", ""))), work.facts.get("texts")
+        return WorkSpan(
+            work,
+            self._to,
+            name=f"{names.EMBEDDINGS} {model}".rstrip(),
+            kind=SpanKind.CLIENT,
+            labels={
+                names.OPERATION: names.EMBEDDINGS,
+                names.PROVIDER: names.provider_of(work.name),
+                names.REQUEST_MODEL: model,
+            },
+            more={names.TEXTS: texts} if isinstance(texts, int) else {},
+            results={"dimension": names.DIMENSION, "prompt_tokens": names.INPUT_TOKENS},
+        )
 
     # --- parts ---
 
@@ -349,26 +388,42 @@ class RunTrace:
         _fail(span, error, text, self._to.content)
 
 
-class Search:
-    """Surrounds a search in documents with its span."""
+class WorkSpan:
+    """Surrounds a piece of work with a span, and measures it.
 
-    __slots__ = ("_inside", "_span", "_started", "_to", "_work")
+    Args:
+        work: The work.
+        to: The receivers.
+        name, kind: Those of the span.
+        labels: The attributes of the span that its metrics have as well.
+        more: Further attributes of the span.
+        results: The attributes for facts that the work adds.
+    """
+
+    __slots__ = ("_inside", "_kind", "_labels", "_more", "_name", "_results", "_span", "_started", "_to", "_work")
 
     _span: Span
     _inside: Inside
     _started: float
 
-    def __init__(self, work: Work, to: Telemetry) -> None:
+    def __init__(
+        self,
+        work: Work,
+        to: Telemetry,
+        *,
+        name: str,
+        kind: SpanKind,
+        labels: Mapping[str, str],
+        more: Mapping[str, str | int],
+        results: Mapping[str, str],
+    ) -> None:
         self._work, self._to = work, to
+        self._name, self._kind, self._labels, self._more, self._results = name, kind, labels, more, results
 
     def __enter__(self) -> None:
-        name = self._work.name
-        attributes: dict[str, Any] = {names.OPERATION: names.RETRIEVAL, names.DATA_SOURCE: name}
-        query = self._work.facts.get("query")
-        if self._to.content.on_spans and isinstance(query, str):
-            attributes[names.QUERY_TEXT] = self._to.content.text(query)
         self._started = time.perf_counter()
-        self._span = self._to.tracer.start_span(f"{names.RETRIEVAL} {name}", None, SpanKind.INTERNAL, attributes)
+        attributes = {**self._labels, **self._more}
+        self._span = self._to.tracer.start_span(self._name, None, self._kind, attributes)
         self._inside = Inside(set_span_in_context(self._span))
         self._inside.__enter__()
 
@@ -376,16 +431,18 @@ class Search:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._inside.__exit__(kind, error, trace)
-        for fact, attribute in (("passages", names.PASSAGES), ("documents", names.DOCUMENTS)):
+        for fact, attribute in self._results.items():
             value = self._work.facts.get(fact)
             if isinstance(value, int):
                 self._span.set_attribute(attribute, value)
-        labels = {names.OPERATION: names.RETRIEVAL, names.DATA_SOURCE: self._work.name}
+        labels = dict(self._labels)
         if error is not None:
             labels[names.ERROR_TYPE] = type(error).__name__
             _fail(self._span, type(error).__name__, str(error), self._to.content)
         self._span.end()
-        self._to.instruments.record_search(labels, time.perf_counter() - self._started)
+        tokens = self._work.facts.get("prompt_tokens")
+        usage = Usage(prompt_tokens=tokens if isinstance(tokens, int) else 0)
+        self._to.instruments.record_answer(labels, time.perf_counter() - self._started, None, usage)
 
 
 @dataclass(slots=True)

@@ -33,15 +33,14 @@ class Labels:
             name: The name.
             is_trusted: False for a name that a model may have made up; it becomes no new value.
         """
-        known = self._known[label]
+        known, name = self._known[label], name[:_MAX_NAME_CHARS]
         value = known.get(name)
         if value is not None:
             return value
         if not is_trusted or len(known) >= MAX_NAMES[label]:
             return OTHER
         # A lone surrogate cannot be written, and would cost the whole page.
-        value = name[:_MAX_NAME_CHARS].encode("utf-8", "backslashreplace").decode()
-        return known.setdefault(name[:_MAX_NAME_CHARS], value)
+        return known.setdefault(name, name.encode("utf-8", "backslashreplace").decode())
 
 
 class Metrics:

@@ -83,8 +83,9 @@ class MontySandbox(CodeSandbox):
         return self._result(client, run, task)
 
     def _result(self, client: Any, run: _Run, task: asyncio.Future[object]) -> CodeResult:
+        value, problem = None, ""
         try:
-            return CodeResult(_plain(task.result()), run.printed)
+            value = _plain(task.result())
         except (client.MontyRuntimeError, client.MontySyntaxError) as error:
             problem = _shortened(error.display())
         except client.MontyConversionError as error:
@@ -93,9 +94,10 @@ class MontySandbox(CodeSandbox):
             problem = f"the code ended the interpreter: {error}"
         except (_TooDeepError, RecursionError) as error:
             problem = f"the value cannot be given back: {error}"
-        if run.is_full:
-            problem = f"the code was ended: it printed more than {self.config.max_output_chars:,} characters"
-        return CodeResult(None, run.printed, problem)
+        if run.is_full:  # perhaps by its last line, so that it was over before it could be ended
+            most = self.config.max_output_chars
+            value, problem = None, f"the code was ended: it printed more than {most:,} characters"
+        return CodeResult(value, run.printed, problem)
 
 
 def _limits(limits: Limits) -> ResourceLimits:
