@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.measure import Row, in_turns, wall_ms
 from jackfield import FnCallAgent, tool
 from jackfield.agents import Agent
-from jackfield.events import ModelEvent
+from jackfield.events import ModelEvent, PluginEvent
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, answer, calls
 
@@ -107,7 +107,8 @@ def parallel_parts() -> list[Row]:
         async def ours() -> None:
             nonlocal parts
             async for event in agent.astream("Which part?"):
-                parts = event.event.data["of"] if _is_progress(event.event) else parts  # type: ignore[union-attr]
+                if isinstance(event.event, PluginEvent) and event.event.name == "jackfield-assistant.parts_read":
+                    parts = event.event.data["of"]
 
         async def ideal() -> None:
             rounds = -(-parts // AT_ONCE) + 1  # the answer comes after the parts
@@ -137,10 +138,6 @@ class _Slow(ScriptedModel):
         await asyncio.sleep(ANSWER_S)
         async for event in super().stream(request):
             yield event
-
-
-def _is_progress(event: object) -> bool:
-    return getattr(event, "name", "") == "jackfield-assistant.parts_read"
 
 
 def _asking(helper: object) -> Agent:

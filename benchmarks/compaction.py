@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 from benchmarks.calls import ASK, add, our_agent, raw_client, repeat
 from benchmarks.measure import Row, cpu_ms, in_turns
@@ -25,7 +26,7 @@ def checking(servers: Servers) -> list[Row]:
             "sure": our_agent(servers, "tools-20", add, {"name": "compaction", "context_tokens": SURE}),
             "counted": our_agent(servers, "tools-20", add, {"name": "compaction", "context_tokens": COUNTED}),
         }
-        works = {name: repeat(loop, lambda agent=agent: agent.arun(ASK), 1) for name, agent in agents.items()}
+        works = {name: repeat(loop, partial(agent.arun, ASK), 1) for name, agent in agents.items()}
         took = in_turns(works, rounds=60)
     for name, label in (("sure", "too short to be counted"), ("counted", "counted")):
         plain, checked = took["without"] / TURNS, took[name] / TURNS

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.measure import Row, cpu_ms, in_turns, wall_ms
 from jackfield import FnCallAgent, sync
 from jackfield.messages import FunctionCall
 from jackfield.testing import ScriptedModel, answer
-from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor
+from jackfield.tools import BaseTool, PlannedCall, ToolContext, ToolExecutor, ToolResult
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer
@@ -49,7 +49,8 @@ def a_call() -> list[Row]:
         async def of_tool() -> None:
             context: ToolContext[Any] = ToolContext()
             for _ in range(CALLS):
-                assert (await tools["sums-add"].call({"a": 1, "b": 2}, context=context)).metadata["server"] == "sums"
+                result = await cast("Awaitable[ToolResult]", tools["sums-add"].call({"a": 1, "b": 2}, context=context))
+                assert result.metadata["server"] == "sums"
 
         async def of_agent() -> None:
             for _ in range(CALLS):

@@ -1,4 +1,4 @@
-"""Qwen-Agent on the same files, in its own environment: an extension comes in, and how long its file took goes out."""
+"""Qwen-Agent on the same files, in its own environment: a name comes in, and how long its file took goes out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def parse_ms(path: str) -> float:
 
 
 def main() -> None:
-    """Parse the file of a folder whose extension comes in, until nothing comes any more."""
+    """Parse the file of a folder whose name comes in, until nothing comes any more."""
     for line in sys.stdin:
-        print(f"took_ms {parse_ms(f'{sys.argv[1]}/file.{line.strip()}')}", flush=True)
+        print(f"took_ms {parse_ms(f'{sys.argv[1]}/{line.strip()}')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ def peers() -> dict[str, App]:
 def beside_peers() -> list[Row]:
     """Return the time to the first text of streams that begin at once, and the server's CPU time for a stream."""
     apps = {"ours": OURS, **peers()}
-    first, cpu = measure(apps, count=STREAMS, spread_s=0.0, rounds=ROUNDS)
+    measured = measure(apps, count=STREAMS, spread_s=0.0, rounds=ROUNDS)
     rows: list[Row] = []
     for title, figures, unit in (
-        (f"{STREAMS} streams at once: first text, p95", first, "ms"),
-        ("CPU of the server for a stream", cpu, "µs"),
+        (f"{STREAMS} streams at once: first text, p95", measured.first_text_ms, "ms"),
+        ("CPU of the server for a stream", measured.cpu_us, "µs"),
     ):
         ours = figures["ours"]
         rows += [

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from benchmarks.measure import Row, in_turns
 from jackfield import FnCallAgent, tool
@@ -13,6 +16,8 @@ from jackfield.messages import FUNCTION
 from jackfield.request import ChatRequest
 from jackfield.testing import ScriptedModel, Step, answer, calls
 from jackfield_serving import Serving
+
+_Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 CALLS = 50
 CHUNKS = 5_000
@@ -50,7 +55,8 @@ async def _costs(where: str, store: dict[str, object] | None) -> list[Row]:
                     async for _event in serving.attach(run_id):
                         pass
 
-            cpu = await loop.run_in_executor(None, _measure, loop, {"alone": alone, "served": through})
+            works: dict[str, _Work] = {"alone": alone, "served": through}
+            cpu = await loop.run_in_executor(None, _measure, loop, works)
         count = times if label == "call" else CHUNKS
         extra = (cpu["served"] - cpu["alone"]) / count * 1000
         plain = cpu["alone"] / count * 1000
@@ -59,11 +65,11 @@ async def _costs(where: str, store: dict[str, object] | None) -> list[Row]:
     return rows
 
 
-def _measure(loop: asyncio.AbstractEventLoop, work: dict[str, object]) -> dict[str, float]:
-    def once(function: object) -> None:
-        asyncio.run_coroutine_threadsafe(function(), loop).result()  # type: ignore[operator]
+def _measure(loop: asyncio.AbstractEventLoop, work: Mapping[str, _Work]) -> dict[str, float]:
+    def once(function: _Work) -> None:
+        asyncio.run_coroutine_threadsafe(function(), loop).result()
 
-    return in_turns({name: lambda function=function: once(function) for name, function in work.items()}, rounds=9)  # type: ignore[misc]
+    return in_turns({name: partial(once, function) for name, function in work.items()}, rounds=9)
 
 
 async def _attaching() -> list[Row]:

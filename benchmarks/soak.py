@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,8 +202,12 @@ async def _look(soak: Soak, pid: int) -> Sample:
     return Sample(int(memory[1]) / 1024, len(list(Path(f"/proc/{pid}/fd").iterdir())), tasks)
 
 
+def _median(name: str, samples: Sequence[Sample]) -> float:
+    return float(statistics.median(getattr(one, name) for one in samples))
+
+
 def _growth(name: str, before: list[Sample], after: list[Sample]) -> float:
-    first, last = (statistics.median(getattr(one, name) for one in samples) for samples in (before or after, after))
+    first, last = (_median(name, samples) for samples in (before or after, after))
     print(f"{name}: {first:.1f} to {last:.1f}, {(last / first - 1) * 100:+.1f} %")
     return last / first
 

@@ -238,7 +238,7 @@ def _tasks_ms(trace: dict[str, Any]) -> list[float]:
 def _cpu_s(browser: Any) -> float:
     """Return the CPU time of the browser's processes for pages."""
     processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    return sum(one["cpuTime"] for one in processes if one["type"] == "renderer")
+    return sum(float(one["cpuTime"]) for one in processes if one["type"] == "renderer")
 
 
 def _long_conversation(browser: Any, face: ServedFace) -> list[Row]:
