@@ -58,7 +58,7 @@ def ndcg_at_10(ranking: Ranking, question: Question) -> float:
 
 
 def _discounted(grades: Sequence[int]) -> float:
-    return sum((2**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades[:DEPTH], start=1))
+    return sum((2.0**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades[:DEPTH], start=1))
 
 
 GROUPS: Mapping[str, Callable[[Question], bool]] = {

@@ -1,4 +1,4 @@
-"""Run it: `make quality`, or `python -m quality.held_out --embedding-model multilingual:v3`."""
+"""Run it: `make quality`, or `python -m quality.held_out --searcher keyword`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jackfield import create_agent
-from jackfield.plugins import default_host
+from jackfield.plugins import PluginHost, Settings
 from jackfield.testing import ScriptedModel, answer
 from quality.debian import CACHE, NoManualError, fetch_package
-from quality.manual.multilingual import Plugin
+from quality.manual.measuring import MULTILINGUAL
 from quality.manual.questions import ManualQuestion, read_questions
-from quality.weights import CannotInstallError
 
 QUESTIONS = Path(__file__).with_name("questions.txt")
 MANUALS = (
@@ -26,19 +25,29 @@ MANUALS = (
 )
 GOALS = {"direct": 0.95, "paraphrase": 0.85, "followup": 0.85}
 _NAMES = {"en": "English", "zh": "Chinese"}
+_VECTORS = {
+    "retrieval_type": "vector",
+    "embedding_model": MULTILINGUAL,
+    "index_path": str(CACHE / "held_out.sqlite"),
+}
+_SETTINGS: dict[str | None, dict[str, str]] = {
+    None: {},
+    "keyword": {"retrieval_type": "keyword"},
+    "vector": _VECTORS,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Ask, and print the share of the questions whose passage is in the request to the model."""
     parser = argparse.ArgumentParser(prog="python -m quality.held_out", description="Questions kept for reporting.")
-    parser.add_argument("--embedding-model", default="", help="search with vectors as well, as in rag_cfg")
+    parser.add_argument("--searcher", choices=["keyword", "vector"], help="ask only this instead of the default")
     parser.add_argument("--show", action="store_true", help="list the questions whose passage is missing")
     options = parser.parse_args(arguments)
-    settings = {"embedding_model": options.embedding_model, "index_path": str(CACHE / "held_out.sqlite")}
+    settings = _SETTINGS[options.searcher]
     try:
         patterns = [str(fetch_package(name, version) / folder / "*.html") for name, version, folder in MANUALS]
-        are_shown = ask_assistant(patterns, read_questions(QUESTIONS), settings if options.embedding_model else {})
-    except (NoManualError, CannotInstallError) as error:
+        are_shown = ask_assistant(patterns, read_questions(QUESTIONS), settings)
+    except NoManualError as error:
         print(f"held-out questions: skipped: {error}")
         return 0
     counts: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
@@ -46,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         counts[_NAMES[question.language], question.kind].append(is_shown)
         if options.show and not is_shown:
             print(f"    {question.language} {question.kind:10} {question.text}  [{question.section}]")
-    print(f"\nheld out: {len(are_shown)} questions, embedding_model={options.embedding_model!r}")
+    print(f"\nheld out: {len(are_shown)} questions, {options.searcher or 'the default'}")
     for (language, kind), shown in counts.items():
         share = sum(shown) / len(shown)
         print(f"  {f'{language}, {kind}':44} {sum(shown):4} of {len(shown)}  {share:5.1%}, goal {GOALS[kind]:.0%}")
@@ -63,8 +72,7 @@ def ask_assistant(
         questions: The `section` of each is a text of the passage.
         settings: `rag_cfg` of the agent.
     """
-    host = default_host()
-    host.register(Plugin())
+    host = PluginHost(Settings())
     model = ScriptedModel(lambda _: answer("noted"))
     agent = create_agent("assistant", llm=model, files=list(files), rag_cfg=settings, host=host)
     results = []

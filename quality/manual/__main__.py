@@ -17,7 +17,6 @@ from quality.debian import NoManualError
 from quality.floors import below, record
 from quality.manual.comparing import measure_peers
 from quality.manual.measuring import SETUPS, Case, ManualSetup, cases_of, measure, measure_request
-from quality.manual.multilingual import Plugin
 from quality.manual.questions import ManualQuestion, read_questions
 from quality.manual.texts import read_corpus
 from quality.manual.tools import answers_by_query, read_table_questions, summarize_by_tool
@@ -39,7 +38,6 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     questions = read_questions()
     host = PluginHost(Settings())
-    host.register(Plugin())
     print(
         f"\nthe Debian Reference, {sum(len(one.chunks) for one in corpora.values())} chunks, {len(questions)} questions"
     )

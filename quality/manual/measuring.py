@@ -14,11 +14,10 @@ from jackfield_documents import best_within
 from jackfield_documents.followups import Exchange, search_text
 from quality.debian import CACHE
 from quality.judged import ANSWERS, Question
-from quality.manual.multilingual import FOLDER, WANTED
 from quality.manual.questions import ManualQuestion, Part
 from quality.measures import DEPTH, Figures, means_of
-from quality.weights import fetch
 
+MULTILINGUAL = "multilingual:universal-sentence-encoder-multilingual-3"
 FETCHED = 50  # chunks, of which several may be of one section
 _OTHER = {"en": "zh", "zh": "en"}
 _NAMES = {"en": "English", "zh": "Chinese"}
@@ -35,8 +34,7 @@ class ManualSetup:
 
 
 def _vectors() -> Mapping[str, Any]:
-    fetch(WANTED, FOLDER)
-    return {"embedding_model": "multilingual:v3", "index_path": str(CACHE / "vectors.sqlite")}
+    return {"embedding_model": MULTILINGUAL, "index_path": str(CACHE / "vectors.sqlite")}
 
 
 SETUPS: Sequence[ManualSetup] = (
