@@ -170,6 +170,24 @@ def test_what_is_marked_nightly_runs_at_night_only(
     assert counted in run_tests(NIGHTLY, HYPOTHESIS_PROFILE=profile).stdout
 
 
+ADDRESS = """
+import pytest
+
+@pytest.mark.parametrize("value", [object()], ids=str)
+def test_it(value): pass
+"""
+
+
+def test_an_id_with_an_address_is_an_error_before_workers_disagree(
+    write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    write_tests({"test_it.py": ADDRESS})
+    done = run_made()
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "test_it.py::test_it[<object object at 0x" in done.stdout + done.stderr
+    assert "give the cases names with ids=" in done.stdout + done.stderr
+
+
 SLOW_LAST = """
 import pytest
 
