@@ -32,6 +32,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -414,6 +415,8 @@ def _make_environment(where: Path) -> None:
             shutil.copy(entry, theirs)
     for file in (*theirs.glob("*jackfield*.pth"), *theirs.glob("*jackfield*/direct_url.json")):
         file.write_text(file.read_text(encoding="utf-8").replace(str(ROOT), str(where)), encoding="utf-8")
+    if (uv := Path(sys.executable).with_name("uv")).exists():
+        (where / ".venv/bin/uv").symlink_to(uv)  # tests of the manager install with it
     for script in Path(sys.executable).parent.glob("jackfield*"):
         copied = where / ".venv/bin" / script.name
         copied.write_text(script.read_text(encoding="utf-8").replace(str(ROOT), str(where)), encoding="utf-8")
@@ -428,7 +431,8 @@ def _write(file: Path, text: str) -> None:
 
 def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
     python, marks = str(where / ".venv/bin/python"), "not slow and not nightly"
-    command = [python, "-m", "pytest", "-x", "-q", "-n", "0", "-m", marks, "-p", "no:cacheprovider", *area.tests]
+    pytest = [python, "-m", "pytest", "-x", "-q", "-n", "0", "-m", marks, "-p", "no:cacheprovider", *area.tests]
+    command = [*apart(), *pytest]
     environ = {**os.environ, "VIRTUAL_ENV": str(where / ".venv")}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     silent = subprocess.DEVNULL
@@ -442,6 +446,31 @@ def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
         finally:
             # The whole group: tests leave kernels and servers where a change keeps them from closing these.
             _end_group(running.pid)
+
+
+@cache
+def apart() -> list[str]:
+    """Return the beginning of a command that runs in a namespace of processes.
+
+    A change to code that looks for processes and ends them (`confine`) may have it end all of them. Only Linux has such
+    code.
+
+    Raises:
+        SystemExit: This is Linux, and there are no namespaces.
+    """
+    if sys.platform != "linux":
+        return []
+    # The shell is the first process: pytest would ignore signals as that one.
+    # Numbers of processes begin high: a sandbox has low ones of its own, which tests would take for those of the host.
+    numbers = "echo 20000 > /proc/sys/kernel/ns_last_pid"
+    inside = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", f'{numbers}; "$@"; exit $?', "sh"]
+    for rights in ([], ["--user", "--map-current-user"]):
+        command = ["unshare", *rights, *inside]
+        if not shutil.which("unshare"):
+            break
+        if subprocess.run([*command, "true"], check=False, capture_output=True).returncode == 0:  # noqa: S603
+            return command
+    raise SystemExit("no namespace of processes can be had here: a change could end all of your processes")
 
 
 def _end_group(group: int) -> None:

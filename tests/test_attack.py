@@ -54,6 +54,19 @@ def test_each_kind_begins_and_is_described_with_its_law(name: str) -> None:
     assert [page.count(f"\n| {name} | {text}") for text in (f"{kind.law} |", "")] == [1, 2]
 
 
+def test_each_defence_on_the_page_has_the_test_that_notices_when_it_is_gone() -> None:
+    page = (ROOT / "docs/robustness.md").read_text()
+    rows = re.findall(r"^\| [^|]*\| `([\w-]+)/(\w+\.py)` \| `(test_\w+)` \|$", page, re.MULTILINE)
+    assert len(rows) > 40
+    missing = []
+    for distribution, module, test in rows:
+        (folder,) = [ROOT / "core"] if distribution == "core" else ROOT.glob(f"plugins/*/{distribution}")
+        tests = "".join(path.read_text() for path in folder.glob("tests/*.py"))
+        if not [*folder.glob(f"src/*/{module}")] or f"def {test}(" not in tests:
+            missing.append((distribution, module, test))
+    assert missing == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(420)
 def test_a_quick_attack_holds() -> None:

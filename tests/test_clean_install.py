@@ -1292,6 +1292,20 @@ print(tea @ again > tea @ train)
 """,
         "True",
     ),
+    "jackfield-multilingual-embedder": Job(
+        """
+import asyncio
+import numpy as np
+from jackfield.plugins import default_host
+from jackfield.retrieval import Embedder
+host = default_host()
+embedder = host.make(host.find("embedder", "multilingual"), {}, Embedder)
+texts = ["a month to pay the invoice", "账单在一个月内付清", "the lighthouse is green"]
+invoice, same, lighthouse = np.array(asyncio.run(embedder.embed(texts)).vectors)
+print(invoice @ same > invoice @ lighthouse + 0.2)
+""",
+        "True",
+    ),
     "jackfield-truncation": Job(
         """
 from jackfield.plugins import default_host

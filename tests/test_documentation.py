@@ -62,7 +62,9 @@ FILE = re.compile(r"[\w-]+\.(ya?ml|py|json|md|txt|csv)")
 # Runs an example; whatever would leave the machine is an error, so that no example depends on the world. Warnings are
 # errors only in the example itself: what it stands on is tested elsewhere.
 RUNNER = """
-import runpy, sys, warnings
+import runpy, sys, tempfile, warnings
+
+tempfile.tempdir = None  # the parent of this fork may have looked it up
 
 def stay_here(event, arguments):
     if event == "socket.connect":
@@ -205,7 +207,9 @@ def test_an_example_runs_as_it_stands(
         "OPENAI_API_KEY": "sk-example",
         "OPENAI_BASE_URL": model_server.url,
         "OPENAI_MODEL": "test-model",
+        "TMPDIR": str(tmp_path / "temporary"),  # what an example leaves there goes with the test
     }
+    Path(env["TMPDIR"]).mkdir()
     done = forks.run(RUNNER, script, cwd=folder, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert example.output is None or done.stdout == example.output

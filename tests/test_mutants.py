@@ -131,6 +131,18 @@ def test_it():
     assert file.read_text() != broken, "the repository itself is never changed"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has code that looks for processes")
+def test_the_tests_of_a_change_see_no_processes_but_their_own(script: ModuleType, tmp_path: Path) -> None:
+    looks = tmp_path / "test_looks.py"
+    looks.write_text("""
+from pathlib import Path
+def test_it():
+    others = [path.read_text() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert len(others) <= 2 and all("test_looks.py" in one for one in others), others
+""")
+    assert not script._tests_fail(script.replace(script.areas()["multimodal"], tests=(str(looks),)), ROOT, None)
+
+
 def test_every_distribution_and_package_of_the_core_is_an_area(script: ModuleType) -> None:
     found = script.areas()
     assert {path.parent.name for path in ROOT.glob("plugins/*/*/pyproject.toml")} <= set(found)

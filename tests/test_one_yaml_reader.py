@@ -20,6 +20,8 @@ YAML = {"yaml", "ruamel", "ruyaml", "oyaml", "strictyaml"}
 def yaml_imports(source: str) -> set[str]:
     """The YAML libraries that a module imports, at its top or inside of a function, by statement or by name."""
     names: set[str] = set()
+    if not any(library in source for library in YAML):  # as in most modules, which take seconds to parse
+        return names
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names=aliases):

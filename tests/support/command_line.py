@@ -21,6 +21,7 @@ def test_a_plugin_is_listed(command_line: CommandLine, site: FakeSite) -> None:
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import os
 import re
 import select
@@ -192,6 +193,15 @@ def _set_size(file: int, *, rows: int, columns: int) -> None:
 def open_terminal(bare_python: str) -> Callable[..., Terminal]:
     """Runs `jackfield` on a pseudo-terminal: `open_terminal(arguments, folder, environment)`."""
     return partial(Terminal, bare_python)
+
+
+class Tty(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 class CommandLine:

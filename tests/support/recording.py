@@ -50,7 +50,7 @@ PAGE = "http://127.0.0.1:40000/tides"
 IMPORTS = CORE + "import jackfield_terminal.chat, jackfield_terminal.run, prompt_toolkit.shortcuts\n"
 LIMIT_S = 90.0
 _PROGRAM = "import sys; from jackfield.cli.main import main; sys.argv[0] = 'jackfield'; sys.exit(main())"
-_TIME = re.compile(r"( *)\b\d+\.\d( m?s\b)")
+_TIME = re.compile(r"(?P<before>[(,]?)(?P<blanks> *)\b\d+\.\d(?P<unit> m?s\b)")
 _PORT = re.compile(r"(127\.0\.0\.1):\d{5}\b")
 _ISOLATION = re.compile(r"(isolation of \w+: \w+):.*?(?=\x1b)", re.DOTALL)
 
@@ -209,7 +209,14 @@ def _prompt(line: str, columns: int) -> str:
 
 
 def _without_chance(output: str) -> str:
-    """Replace times and ports, which differ from run to run, by some of the same width."""
-    output = _TIME.sub(lambda found: f"0.4{found[2]}".rjust(len(found[0])), output)
+    """Replace times and ports, which differ from run to run, by some of the same width; in a sentence by short ones."""
+    output = _TIME.sub(_usual_time, output)
     output = _ISOLATION.sub(r"\1", output)  # the limits that follow are those of the machine
     return _PORT.sub(r"\1:40000", output)
+
+
+def _usual_time(found: re.Match[str]) -> str:
+    time_ = f"0.4{found['unit']}"
+    if found["before"]:  # as in `(12.3 s)`: more digits would move what follows
+        return f"{found['before']}{found['blanks']}{time_}"
+    return time_.rjust(len(found[0]))

@@ -53,6 +53,14 @@ def Tool(cfg=None):
     raise NotImplementedError
 """
 
+_ONE_TOOL = """
+from jackfield.plugins import ToolSpec, hook
+
+@hook.tools
+def tools():
+    return [ToolSpec(name={name!r}, target={target!r}, description="Good."{more})]
+"""
+
 
 class FakeSite:
     """A folder for distributions. It is on `sys.path` while the fixture `site` lives.
@@ -186,6 +194,17 @@ class FakeSite:
             writer.writerow([path.relative_to(self.folder).as_posix(), f"sha256={digest}", len(content)])
         writer.writerow([f"{metadata.name}/RECORD", "", ""])
         (metadata / "RECORD").write_text(lines.getvalue(), encoding="utf-8")
+
+
+def light(name: str = "x", target: str = "m:T", more: str = "") -> str:
+    """Return the source of a light module that offers one tool.
+
+    Args:
+        name: The name of the tool.
+        target: The object that makes it.
+        more: Other arguments of its spec, each after a comma.
+    """
+    return _ONE_TOOL.format(name=name, target=target, more=more)
 
 
 def entry_points(entries: Mapping[str, str], group: str = GROUP) -> bytes:

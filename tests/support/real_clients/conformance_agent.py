@@ -107,6 +107,46 @@ async def test_elicitation_sep1330_enums(context: ToolContext) -> str:
     return await _ask_for(fields, context)
 
 
+_NAME = {"name": {"type": "string"}}
+
+
+@tool
+async def test_input_required_result_elicitation(context: ToolContext) -> str:
+    """Ask for a name."""
+    return await _ask_for(_NAME, context)
+
+
+@tool
+async def test_input_required_result_request_state(context: ToolContext) -> str:
+    """Ask for a confirmation."""
+    return await _ask_for({"ok": {"type": "boolean"}}, context)
+
+
+@tool
+async def test_input_required_result_tampered_state(context: ToolContext) -> str:
+    """Ask for a confirmation, whose state the suite changes."""
+    return await _ask_for({"ok": {"type": "boolean"}}, context)
+
+
+@tool
+async def test_input_required_result_multi_round(context: ToolContext) -> str:
+    """Ask for a name, and then for a color."""
+    return f"{await _ask_for(_NAME, context)} {await _ask_for({'color': {'type': 'string'}}, context)}"
+
+
+@tool
+async def test_streaming_elicitation(context: ToolContext) -> str:
+    """Ask after a report of progress."""
+    context.report("half")
+    return await _ask_for(_NAME, context)
+
+
+@tool
+def test_logging_tool() -> str:
+    """Log nothing to the client."""
+    return "done"
+
+
 class TestSchema(BaseTool):
     """A tool with a schema of the draft 2020-12."""
 
@@ -116,9 +156,23 @@ class TestSchema(BaseTool):
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "$defs": {
-            "address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+            }
         },
-        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
         "additionalProperties": False,
     }
 
@@ -127,11 +181,31 @@ class TestSchema(BaseTool):
         return ""
 
 
+class TestHeader(BaseTool):
+    """A tool with an argument that clients repeat in a header."""
+
+    name = "test_custom_header"
+    description = "Tool with an argument in a header"
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+        "required": ["region"],
+    }
+
+    def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
+        """Return the argument."""
+        return str(params)
+
+
 TOOLS = [
+    TestHeader(),
     *(test_simple_text, test_image_content, test_audio_content, test_error_handling),
     *(test_embedded_resource, test_multiple_content_types),
     *(test_tool_with_progress, test_elicitation, TestSchema()),
     *(test_elicitation_sep1034_defaults, test_elicitation_sep1330_enums),
+    *(test_input_required_result_elicitation, test_input_required_result_request_state),
+    *(test_input_required_result_tampered_state, test_input_required_result_multi_round),
+    *(test_streaming_elicitation, test_logging_tool),
 ]
 agent = FnCallAgent(
     TOOLS, llm=ScriptedModel([answer("Hello.")]), name="agent", description="Says hello.", suggestions=["Hi."]
