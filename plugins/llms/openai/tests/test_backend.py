@@ -174,6 +174,23 @@ def test_a_caller_of_the_chain_is_told_which_server_is_asked(clean_environment: 
     assert named(server="ollama").make_request(HELLO).server == "openai@localhost:11434"
 
 
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("https://api.openai.com", "max_completion_tokens"),
+        ("https://API.OpenAI.com:443/v1", "max_completion_tokens"),
+        ("https://api.openai.com.example/v1", "max_tokens"),
+        ("https://api.openai.example/api.openai.com/v1", "max_tokens"),
+    ],
+)
+def test_the_host_alone_says_that_a_server_is_openai(
+    address: str, key: str, clean_environment: pytest.MonkeyPatch
+) -> None:
+    model = named(base_url=address, api_key="k", model="gpt-4.1")
+    assert model.server().dialect.max_tokens_key == key
+    assert (model.facts.context_tokens is None) == (key == "max_tokens")
+
+
 @pytest.mark.parametrize("config", [{}, {"server": "openai"}, {"base_url": "https://api.openai.com/v1/"}])
 def test_openai_itself_is_spoken_to_in_its_own_dialect(
     clean_environment: pytest.MonkeyPatch, config: dict[str, Any]

@@ -84,6 +84,12 @@ def test_a_dimension_and_anything_extra_are_sent(server: FakeOpenAI, make: MakeE
     assert server.requests[-1].headers["x-tenant"] == "blue"
 
 
+def test_the_account_that_pays_is_named(server: FakeOpenAI, make: MakeEmbedder) -> None:
+    embedded(make(organization="org-1", project="proj-1"), "tea")
+    headers = server.requests[-1].headers
+    assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+
+
 def test_what_a_text_is_for_is_said_by_a_prefix(server: FakeOpenAI, make: MakeEmbedder) -> None:
     embedder = make(document_prefix="passage: ", query_prefix="query: ")
     embedded(embedder, "tea", "coffee")
@@ -250,6 +256,7 @@ def test_a_space_is_the_model_with_what_changes_its_vectors(make: MakeEmbedder) 
     assert make(dimension=8).space == f"{plain.space}:8"
     assert make(document_prefix="passage: ").space == f"{plain.space}::passage: "
     assert make(dimension=8, document_prefix="d").space == f"{plain.space}:8:d"
+    assert make(document_prefix="d").space != make(document_prefix="d:").space != make(document_prefix=":").space
     assert make(query_prefix="query: ").space == plain.space
     assert (plain.dimension, make(dimension=8).dimension) == (None, 8)
     assert repr(plain) == f"<OpenAIEmbedder {plain.space}>"

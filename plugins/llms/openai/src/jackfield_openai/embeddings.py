@@ -114,8 +114,10 @@ class OpenAIEmbedder(Embedder):
     def space(self) -> str:
         """The model, with the dimension and the document prefix if they are configured."""
         config = self.config
-        parts = [self.backend, config.model, config.dimension or "", config.document_prefix]
-        return ":".join(map(str, parts)).rstrip(":")
+        parts = [self.backend, config.model, str(config.dimension or ""), config.document_prefix]
+        while not parts[-1]:  # no colon is taken from a prefix: `passage` and `passage:` give other vectors
+            parts.pop()
+        return ":".join(parts)
 
     @property
     def dimension(self) -> int | None:

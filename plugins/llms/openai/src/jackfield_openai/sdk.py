@@ -50,7 +50,7 @@ def is_openai(url: str) -> bool:
 def openai_table(config: LLMConfig) -> str:
     """Return the name of the table with OpenAI's models if a configuration leads to OpenAI itself, else ''."""
     url = config.server_url or os.environ.get(URL_VARIABLE)
-    return "openai" if not url or url.startswith(f"https://{OPENAI_HOST}/") else ""
+    return "openai" if not url or is_openai(url) else ""
 
 
 class Account(Protocol):

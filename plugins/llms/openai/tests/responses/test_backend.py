@@ -94,6 +94,23 @@ def test_a_model_of_openai_has_its_price_and_one_of_another_server_none() -> Non
     assert OpenAIResponses({**config, "model_server": "http://else.example/v1"}).facts.prices == ()
 
 
+@pytest.mark.parametrize(
+    ("address", "context_tokens"),
+    [
+        (None, 1_047_576),
+        ("https://api.openai.com/v1", 1_047_576),
+        ("https://API.OpenAI.com:443/v1", 1_047_576),
+        ("https://api.openai.com.example/v1", None),
+        ("http://127.0.0.1:8000/v1", None),
+    ],
+)
+def test_the_models_of_openai_are_known_there_only(
+    address: str | None, context_tokens: int | None, make_model: MakeModel
+) -> None:
+    facts = make_model(model="gpt-4.1", base_url=address).facts
+    assert (facts.context_tokens, bool(facts.prices)) == (context_tokens, context_tokens is not None)
+
+
 def test_facts_are_as_configured(make_model: MakeModel) -> None:
     facts = make_model(context_tokens=8000, images=False, tokenizer="t", reasoning=False).facts
     assert (facts.context_tokens, facts.images, facts.tokenizer, facts.reasoning) == (8000, False, "t", False)
