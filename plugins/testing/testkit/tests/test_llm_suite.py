@@ -32,6 +32,7 @@ BROKEN = {
     "ForgetsIds": "test_a_result_goes_back_to_its_call",
     "MixesCalls": "test_calls_at_the_same_time_are_told_apart_by_their_index",
     "OptionsStick": "test_an_option_of_one_call_does_not_stick",
+    "PrefersItsOptions": "test_extra_body_wins_over_an_option",
     "SendsDefaults": "test_options_that_nobody_set_are_not_sent",
     "IgnoresTheSeed": "test_the_seed_is_sent",
     "RetriesByItself": "test_nothing_is_repeated_unless_asked",

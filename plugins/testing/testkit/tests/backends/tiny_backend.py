@@ -628,6 +628,13 @@ class OptionsStick(Tiny):
         return super().body(request)
 
 
+class PrefersItsOptions(Tiny):
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        body = super().body(request)
+        options = {name: getattr(request.config, name) for name in OPTIONS}
+        return body | {name: value for name, value in options.items() if value is not None}
+
+
 class SendsDefaults(Tiny):
     def body(self, request: ChatRequest) -> dict[str, Any]:
         return {"temperature": 1.0, **super().body(request)}

@@ -182,6 +182,11 @@ class OptionTests(LLMTests):
         answer_of(model)
         assert sent(server).keys().isdisjoint({"temperature", "stop", "enable_thinking"})
 
+    def test_extra_body_wins_over_an_option(self, server: FakeOpenAI, model: BaseChatModel) -> None:
+        server.reply(replies.text("ok"))
+        answer_of(model, config={"temperature": 0.25, "extra_body": {"temperature": 0.75}})
+        assert sent(server).get("temperature") == 0.75, "what is sent unchanged was changed"
+
     def test_options_that_nobody_set_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
