@@ -79,6 +79,11 @@ def test_an_image_inside_the_answer_is_its_content(web: WebServer) -> None:
     }
 
 
+def test_a_parameter_of_the_server_wins_over_a_setting(web: WebServer) -> None:
+    ask(web, size="1024x1536", count=2, options={"extra_body": {"n": 1, "size": "auto"}})
+    assert web.requests[0].json == {"model": "gpt-image", "prompt": "A lighthouse.", "n": 1, "size": "auto"}
+
+
 def test_images_at_urls_are_given_by_their_urls(web: WebServer) -> None:
     data = [{"url": "https://cdn.example/1.png?sig=x", "revised_prompt": "A"}, {"url": "https://cdn.example/2.png"}]
     web.put("/v1/images/generations", WebAnswer.json({"created": 1, "data": data}))

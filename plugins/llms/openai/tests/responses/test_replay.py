@@ -94,6 +94,22 @@ def test_two_answers_without_anything_between_are_each_sent_back(told: Told) -> 
     assert sent(HELLO, *answer(told, first), *changed)[1:] == [*first, rendered]
 
 
+IDS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True)
+
+
+@given(answers=st.lists(IDS, min_size=2, max_size=4))
+def test_no_id_is_sent_twice_and_no_text_is_lost(told: Told, answers: list[list[str]]) -> None:
+    history = [HELLO]
+    for ids in answers:
+        history += [*answer(told, [told.message(each, id=each) for each in ids]), NEXT]
+    items = sent(*history)
+    sent_ids = [item["id"] for item in items if "id" in item]
+    assert len(sent_ids) == len(set(sent_ids))
+    said = [item["content"] for item in items if item["role"] == "assistant"]
+    texts = [content if isinstance(content, str) else content[0]["text"] for content in said]
+    assert "".join("".join(texts).split()) == "".join("".join(ids) for ids in answers)
+
+
 def test_an_answer_that_stands_twice_is_sent_as_it_came_only_once(told: Told) -> None:
     output = [told.reasoning("r"), told.message("text")]
     messages = answer(told, output)
@@ -189,8 +205,10 @@ def test_reasoning_in_plain_text_is_sent_to_the_server_that_gave_it(told: Told) 
     assert sent(HELLO, *answer(told, output))[1:] == output
 
 
-def test_an_answer_that_was_cut_off_while_thinking_is_sent_without_its_last_thoughts(told: Told) -> None:
-    output = [told.message("I shall look."), told.reasoning("let me")]
+@pytest.mark.parametrize("thoughts", [1, 2, 3])
+def test_an_answer_that_was_cut_off_while_thinking_is_sent_without_its_last_thoughts(told: Told, thoughts: int) -> None:
+    last = [told.reasoning("let me", id=f"rs_{number}") for number in range(thoughts)]
+    output = [told.message("I shall look."), *last]
     messages = answer(told, output, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
     assert sent(HELLO, *messages, NEXT)[1:-1] == output[:1]
 

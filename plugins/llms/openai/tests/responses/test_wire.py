@@ -241,12 +241,34 @@ def test_a_file_that_is_not_there_is_named_without_its_folder(tmp_path: Path) ->
     assert str(tmp_path) not in str(caught.value)
 
 
+@pytest.mark.parametrize(("size_bytes", "is_sent"), [(50_000_000, True), (50_000_001, False)])
+def test_a_file_may_have_fifty_million_bytes(tmp_path: Path, size_bytes: int, is_sent: bool) -> None:
+    paper = tmp_path / "paper.pdf"
+    with paper.open("wb") as file:
+        file.truncate(size_bytes)
+    message = Message("user", [ContentItem(file=str(paper))])
+    if is_sent:
+        assert items(message, files=True)[0]["content"][0]["file_data"].endswith("AAAA=")
+        return
+    with pytest.raises(UnsupportedInputError, match=r"'paper\.pdf' is larger than 50,000,000 bytes: give its URL"):
+        items(message, files=True)
+
+
 def test_pictures_of_a_result_stand_in_the_result() -> None:
     picture = ContentItem(image="http://127.0.0.1/a.png")
     shown = {"type": "input_image", "image_url": "http://127.0.0.1/a.png", "detail": "auto"}
     sent = items(*HELLO, call(), result([ContentItem(text="a plot"), picture]), call(), result([picture]))
     outputs = [item["output"] for item in sent if item["type"] == "function_call_output"]
     assert outputs == [[{"type": "input_text", "text": "a plot"}, shown], [shown]]
+
+
+def test_pictures_of_a_result_without_a_call_stand_beside_its_text() -> None:
+    picture = ContentItem(image="http://127.0.0.1/a.png")
+    [*_, stray] = items(*HELLO, result([ContentItem(text="a plot"), picture], call_id="gone"))
+    assert stray["role"] == "user"
+    text, shown = stray["content"]
+    assert text["text"].endswith("\na plot")
+    assert shown == {"type": "input_image", "image_url": "http://127.0.0.1/a.png", "detail": "auto"}
 
 
 def test_pictures_that_a_model_has_made_elsewhere_are_a_note() -> None:
