@@ -116,8 +116,9 @@ def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
             return _with_literals(value, texts) if name == CODE_ARGUMENT else _replaced(value, texts)
         case list():
             return [_with_texts(name, entry, texts) for entry in value]
-        case dict():
-            return {key: _with_texts(key, entry, texts) for key, entry in value.items()}
+        case dict():  # whatever is inside of code is code as well
+            is_code = name == CODE_ARGUMENT
+            return {key: _with_texts(name if is_code else key, entry, texts) for key, entry in value.items()}
         case _:
             return value
 
