@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield import FnCallAgent, get_chat_model, tool
@@ -221,6 +222,41 @@ def test_nothing_is_called_where_nothing_may_be(ask: Any, made: Any, options: An
     assert "48 sockets" in answer.get_content()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"steps": [{"code": "m = {text: the motto}"}]}', '{"code": {"python": ["m = {text: the motto}"]}}'],
+    ids=["inside of another argument", "around another argument"],
+)
+def test_code_is_code_wherever_it_stands_among_the_arguments(ask: Any, made: Any, arguments: str) -> None:
+    system = "# Knowledge Base\n\n## The content from x:\n\n```\nThe motto is quit().\n```"
+    ((_, given),) = made(ask(f"call wait {arguments}", system=system))
+    assert "m = 'The motto is quit().'" in str(given)
+
+
+HOSTILE = st.lists(
+    st.sampled_from(["_jackfield_slot_0_", "_jackfield_slot_1_", "'", '"', "\\", "quit()", "#", ";", " "]), max_size=5
+)
+
+
+@given(motto=HOSTILE, device=HOSTILE)
+@example(motto=["_jackfield_slot_1_"], device=["'"])
+def test_no_sentence_leaves_its_literal_whatever_two_of_them_say(
+    ask: Any, made: Any, motto: list[str], device: list[str]
+) -> None:
+    sentences = [f"The motto is {''.join(motto)} indeed.", f"The device is {''.join(device)} indeed."]
+    text = "\n\n".join(sentences)
+    answer = ask(
+        "call code_interpreter: a = {text: motto}; b = {text: device}",
+        system=f"# Knowledge Base\n\n## The content from x:\n\n```\n{text}\n```",
+    )
+    if not made(answer):
+        assert "outside quotes" in answer.get_content()
+        return
+    ((_, arguments),) = made(answer)
+    assigned = [node.value for node in ast.parse(arguments["code"]).body if isinstance(node, ast.Assign)]
+    assert [node.value for node in assigned if isinstance(node, ast.Constant)] == sentences
+
+
 def test_a_sentence_put_into_code_is_a_literal_whatever_it_says(ask: Any, made: Any) -> None:
     hostile = "# Knowledge Base\n\n## The content from x:\n\n```\nThe motto is ''' + \"quit()\" + \\''' indeed.\n```"
     ((_, arguments),) = made(ask("call code_interpreter: motto = {text: the motto}", system=hostile))
@@ -246,6 +282,24 @@ def test_after_its_calls_it_shows_the_result_and_where_the_numbers_came_from(ask
 def test_what_a_tool_says_later_changes_no_origin(ask: Any) -> None:
     history = _answered(("code_interpreter", '{"code": "print(48 * 300)"}', "Sockets, panel, sockets, panel: 99"))
     assert "48 for “sockets on one panel”" in ask(SUM, *history).get_content()
+
+
+def test_a_result_is_shown_in_its_turn_and_quoted_in_later_ones(ask: Any) -> None:
+    history = _answered(("web_search", '{"query": "gold"}', "The price of gold is 90 francs."))
+    now = ask("What is the price of gold?\ncall web_search: gold", *history, system="").get_content()
+    assert now.count("The price of gold is 90 francs.") == 1
+    assert "web_search returned:\nThe price" in now
+    later = ask("call web_search: gold", *history, "What is the price of gold?", system="").get_content()
+    assert "“The price of gold is 90 francs.” [web_search]" in later
+    assert "returned" not in later
+
+
+def test_a_tool_that_is_no_longer_offered_has_its_result_shown_and_nothing_else(ask: Any, schemas: Any) -> None:
+    history = _answered(("code_interpreter", '{"code": "print(48 * 300)"}', "14400"))
+    for offered in ([], schemas[1:]):
+        text = ask(SUM, *history, functions=offered).get_content()
+        assert text.startswith("code_interpreter returned:\n14400")
+        assert "Where the values came from" not in text
 
 
 def test_no_sentence_is_quoted_twice(ask: Any) -> None:
