@@ -125,6 +125,42 @@ def test_facts_of_known_models_are_data_and_settings_win(make_model: MakeModel) 
     assert make_model(ServerProfile("http://h"), model="gpt-4-turbo").facts.context_tokens is None
 
 
+@pytest.mark.parametrize(
+    ("model", "config", "says_so"),
+    [
+        ("gpt-4-turbo", {"json_schema": True, "images": False}, "the configuration"),
+        ("gpt-4-turbo", {}, "the table"),
+        ("not-known", {}, "the profile"),
+    ],
+)
+def test_a_fact_is_that_of_the_nearest_source(
+    make_model: MakeModel, model: str, config: dict[str, Any], says_so: str
+) -> None:
+    profile = ServerProfile("http://h", models="openai", facts={"json_schema": True, "images": False, "audio": True})
+    facts = make_model(profile, model=model, **config).facts
+    assert (facts.json_schema, facts.images) == ((False, True) if says_so == "the table" else (True, False))
+    assert facts.audio, "of which no nearer source says anything"
+
+
+def test_a_setting_wins_over_a_field_of_the_profile(server: FakeOpenAI, make_model: MakeModel) -> None:
+    server.reply(text("hello"))
+    fields = {"modalities": ["text"], "audio": {"voice": "one"}, "prompt_cache_key": "theirs", "tier": "slow"}
+    model = make_model(
+        ServerProfile(server.url, dialect=Dialect(body=fields)),
+        modalities=["text", "audio"],
+        audio_output={"voice": "two"},
+        prompt_cache_key="mine",
+    )
+    ask(model)
+    sent = {key: server.requests[0].json[key] for key in fields}
+    assert sent == {
+        "modalities": ["text", "audio"],
+        "audio": {"voice": "two"},
+        "prompt_cache_key": "mine",
+        "tier": "slow",
+    }
+
+
 def test_facts_are_as_configured_else_as_the_profile_says(make_model: MakeModel) -> None:
     profile = ServerProfile("http://h", facts={"images": False, "audio": True})
     facts = make_model(profile).facts
