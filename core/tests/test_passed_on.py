@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from jackfield import Agent, FnCallAgent, Message
-from jackfield.agents import CancelToken, Event, Handoff, Run, effects_of
+from jackfield import Agent, FnCallAgent, Message, tool
+from jackfield.agents import CancelToken, Event, Handoff, ParentRun, Run, Spent, effects_of, run_as
+from jackfield.config import Limits
 from jackfield.events import RunFinished
 from jackfield.messages import Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
+from jackfield.runs._observers import Observers
 from jackfield.testing import ScriptedModel, answer, calls
+from jackfield.tools import ToolContext
 from tests.support.agents import Seeing, read, results_in, seeing
 
 
@@ -81,6 +85,61 @@ def test_what_the_caller_passed_holds_for_the_other_agent(way: str) -> None:
         assert run.lang == "zh"
         assert run.config is not None
         assert (run.config.lang, run.config.seed) == ("zh", 7)
+
+
+OF_THE_AGENT = {"agent", "messages", "asked", "lang", "config", "rules", "session", "options", "path", "start"} | {
+    "context", "toolbox", "around", "passes_events", "trace",
+}  # fmt: skip
+
+
+def test_everything_of_a_run_that_is_not_the_agents_own_holds_for_the_agent_that_continues_it() -> None:
+    run = Run(
+        messages=(Message("user", "Go."),),
+        lang="en",
+        limits=Limits(turns=7),
+        context=ToolContext(),
+        caller_config=lambda view: {"seed": view.turn},
+        approve=lambda *_: True,
+        ask=lambda *_: True,
+        resume=True,
+        answers={"c1": True},
+        parent=ParentRun(Run(messages=(), lang="en", limits=Limits(), context=ToolContext()), Spent()),
+        ends_in_data=True,
+        cancel=CancelToken(),
+        ends_at=900.0,
+        record=object(),  # type: ignore[arg-type]
+        observers=Observers([Watch()]),
+    )
+    part = run_as(seeing([], "other"), run, run.messages, Spent())
+    passed_on = {one.name for one in fields(Run)} - OF_THE_AGENT
+    assert {name for name in passed_on if getattr(part, name) != getattr(run, name)} == set()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_question_of_a_call_is_answered_by_the_caller_whichever_agent_makes_the_call(way: str) -> None:
+    @tool
+    async def order(context: ToolContext) -> str:
+        """Order."""
+        return str(await context.ask({"question": "How many?", "form": {"type": "object"}}))
+
+    other = seeing([calls(("order", {})), answer("Ordered.")], "other", [order])
+    call, options = WAYS[way](other)
+    steps = [calls((call, {"request": "Order."} if way == "below" else {})), answer("Done.")]
+    FnCallAgent(llm=ScriptedModel(steps), **options).ask("Order.", ask=lambda *_: {"count": 3})
+    assert isinstance(other.llm, ScriptedModel)
+    assert other.llm.requests[-1].messages[-1].content == "{'count': 3}"
+
+
+@pytest.mark.parametrize("limits", [{}, {"tokens": 1_000_000}], ids=["without a limit", "with a limit"])
+def test_what_agents_below_use_after_a_hand_off_counts_in_the_run_above(limits: dict[str, int]) -> None:
+    used = Usage(prompt_tokens=8, completion_tokens=2)
+    leaf = seeing([answer("Leaf.", usage=used)], "leaf")
+    other = seeing([calls(("leaf", {"request": "x"})), answer("Other.", usage=used)], "other", [leaf.as_tool()])
+    desk = seeing([calls(("transfer_to_other", {}))], "desk", handoffs=[other])
+    steps = [calls(("desk", {"request": "x"})), answer("Done.", usage=used)]
+    result = FnCallAgent([desk.as_tool()], ScriptedModel(steps), limits=limits).ask("Go.")
+    assert result.usage.total_tokens == sum(one.total_tokens for one in result.usage_by_agent.values())
+    assert result.usage_by_agent["leaf"].total_tokens == 10
 
 
 def test_a_hand_off_of_the_question_keeps_the_callers_system_message() -> None:

@@ -152,7 +152,7 @@ def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """Return a run in which `agent` continues another agent's run.
 
-    It has the same id, limits, time, approval, resources and `config`.
+    It has the same id, limits, time, approval, answers to questions, resources and `config`.
 
     Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` ends only its part.
 
@@ -182,6 +182,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         limits=run.limits,
         config=(part.config or GenerateConfig()).merged({"lang": lang}) if lang else part.config,
         approve=approve_of(run) or agent.approve,
+        ask=run.ask,
         rules=run.rules_below,
         resume=run.resume,
         answers=run.answers,
@@ -192,6 +193,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
         context=replace(part.context, run_id=run.id),
         ends_at=run.ends_at,
         record=run.record,
+        tally=run.tally,
         observers=run.observers,
     )
     return _resume_part(agent, part, run.later_parts.pop(0)) if run.later_parts else part
