@@ -19,6 +19,7 @@ def analyzer() -> Analyzer:
     [
         ("Running shoes, and the runner's RUN!", ["run", "shoe", "runner", "run"]),
         ("It's what we don't have", []),
+        ("He gives and shows what others get", []),
         ("version 3.14, and 2.0.1.", ["version", "3.14", "2.0.1"]),
         ("The U.S.A. and the U.N. met", ["usa", "un", "met"]),
         ("snake_case and well-known", ["snake", "case", "well", "known"]),
@@ -46,6 +47,11 @@ def test_words_about_the_document_itself_leave_no_characters_in_a_query(analyzer
     assert analyzer.terms_of_query("请总结一下文件的内容") == []
     assert set(analyzer.terms_of_query("总结船票的价格")) == set(analyzer.terms("船票的价格"))
     assert "总结" in analyzer.terms("总结")
+
+
+@pytest.mark.parametrize("word", ["文件夹", "论文集", "文化部"])
+def test_a_word_that_contains_one_about_documents_is_searched_as_a_whole(analyzer: Analyzer, word: str) -> None:
+    assert word in analyzer.terms_of_query(f"全{word}的权限")
 
 
 @given(st.text(max_size=40))

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield.retrieval import Block, Chunk, Document, Hit
@@ -112,11 +113,49 @@ def test_the_next_chunk_repeats_the_last_sentence_of_the_same_page() -> None:
         assert before.text.endswith(repeated)
 
 
-def test_nothing_is_repeated_across_pages() -> None:
-    blocks = tuple(Block(f"Page {n} has this sentence. And that one, too.", page=n) for n in range(1, 6))
-    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=18, count_tokens=words)
+DOCUMENT = Document("a.md", (Block("Head", kind="heading", level=1), Block("Text.")), "h", "Title")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(DOCUMENT, source="b.md"),
+        replace(DOCUMENT, title="Other"),
+        replace(DOCUMENT, blocks=(*DOCUMENT.blocks[:1], Block("Other."))),
+    ],
+)
+def test_all_that_is_searched_in_a_chunk_shows_in_its_id(other: Document) -> None:
+    [one], [changed] = chunk_document(DOCUMENT), chunk_document(other)
+    assert one.id != changed.id
+
+
+def test_the_same_text_under_another_heading_has_another_id() -> None:
+    text = Block("word " * 30)
+    chunks = [
+        chunk_document(
+            Document("a", (Block(name, kind="heading", level=1), text, text), "h"),
+            size_tokens=40,
+            overlap_chars=0,
+            count_tokens=words,
+        )
+        for name in ("One", "Two")
+    ]
+    assert [len(of_one) for of_one in chunks] == [2, 2]
+    assert chunks[0][1].text == chunks[1][1].text
+    assert chunks[0][1].id != chunks[1][1].id
+
+
+@pytest.mark.parametrize("where", ["page", "file"])
+def test_nothing_is_repeated_across_pages_and_files_inside(where: str) -> None:
+    text = "This sentence is here. And that one is here, too."
+    blocks = tuple(Block(text, page=n) if where == "page" else Block(text, part=f"{n}.txt") for n in range(1, 6))
+    # There is room for a repeated sentence, but not for two texts.
+    chunks = chunk_document(Document("a", blocks, "h"), size_tokens=25, overlap_chars=40, count_tokens=words)
     assert len(chunks) == 5
     assert [chunk.overlap for chunk in chunks] == [0] * 5
+    as_one = tuple(replace(block, page=1, part="") for block in blocks)
+    chunks = chunk_document(Document("a", as_one, "h"), size_tokens=25, overlap_chars=40, count_tokens=words)
+    assert all(chunk.overlap for chunk in chunks[1:]), "within one page it is repeated"
 
 
 def test_a_chunk_over_two_pages_says_where_the_second_begins() -> None:
@@ -135,6 +174,34 @@ def test_a_heading_stands_with_its_text_and_not_at_the_end_of_a_chunk() -> None:
     chunks = chunk_document(Document("a", blocks, "h"), size_tokens=45, overlap_chars=0, count_tokens=words)
     assert [chunk.text.split(maxsplit=1)[0] for chunk in chunks] == ["word", "#"]
     assert chunks[1].text.startswith("# Chapter\n\n## Section\n\nother")
+
+
+HEADING = Block("h " * 12, kind="heading", level=1)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(1, 12).map(lambda count: Block("h " * count, kind="heading", level=1)),
+            st.integers(1, 60).map(lambda count: Block("word " * count)),
+        ),
+        max_size=12,
+    ),
+    st.integers(30, 60),
+)
+@example([Block("word " * 12), HEADING, HEADING, Block("word " * 12)], 30)
+def test_a_chunk_ends_in_a_heading_only_if_it_has_nothing_else(blocks: list[Block], size: int) -> None:
+    chunks = chunk_document(Document("a", tuple(blocks), "h"), size_tokens=size, overlap_chars=0, count_tokens=words)
+    for chunk in chunks[:-1]:
+        *_, last = chunk.text.split("\n\n")
+        assert not last.startswith("#") or "word" not in chunk.text
+
+
+def test_a_chapter_opens_a_chunk_if_the_current_one_is_half_full_and_no_sooner() -> None:
+    for filled, first in ((10, "word"), (30, "#")):
+        blocks = (Block("word " * filled), Block("Chapter", kind="heading", level=1), Block("other " * 5))
+        chunks = chunk_document(Document("a", blocks, "h"), size_tokens=50, overlap_chars=0, count_tokens=words)
+        assert chunks[-1].text.startswith(first)
 
 
 def test_a_chunk_knows_the_headings_above_it() -> None:
@@ -159,6 +226,16 @@ def test_the_rest_of_a_long_table_repeats_its_header_and_rows_stay_whole() -> No
     for chunk in chunks:
         assert chunk.text.startswith("| name | square |\n|---|---|\n")
         assert all(line.startswith("|") and line.endswith("|") for line in chunk.text.splitlines() if line)
+
+
+@pytest.mark.parametrize(("columns", "is_repeated"), [(3, True), (20, False)])
+def test_a_table_repeats_no_header_that_takes_more_than_a_third_of_a_chunk(columns: int, is_repeated: bool) -> None:
+    header = "| " + " | ".join(f"c{n}" for n in range(columns)) + " |\n|---|"
+    rows = "\n".join(f"| row{n} | {n * n} |" for n in range(60))
+    table = Block(f"{header}\n{rows}", kind="table")
+    chunks = chunk_document(Document("a", (table,), "h"), size_tokens=80, count_tokens=words)
+    assert len(chunks) > 3
+    assert [chunk.text.startswith(header) for chunk in chunks[1:]] == [is_repeated] * (len(chunks) - 1)
 
 
 def test_blocks_stay_whole_while_they_fit() -> None:

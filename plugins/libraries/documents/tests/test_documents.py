@@ -245,11 +245,11 @@ def test_a_fingerprint_changes_with_a_password_and_does_not_hold_it(site: Site, 
     site.install("lines", parser="lines", facts="extensions=('ln',)")
     host, path = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)]), write("a.ln", b"x")
     marks = set()
-    for password in ("geheim", SecretStr("geheim"), "other", None):
+    for password in ("geheim", SecretStr("geheim"), "other", SecretStr("other"), None):
         reader = DocumentReader(host, parser_cfg={"lines": {"password": password}})
         marks.add(asyncio.run(reader.fingerprint(path)))
         assert "geheim" not in f"{marks} {reader.parsers()}"
-    assert len(marks) == 4
+    assert len(marks) == 5
 
 
 def test_the_reader_of_a_configuration_names_the_setting_that_is_wrong(site: Site, write: Write) -> None:
@@ -384,6 +384,47 @@ def test_a_fingerprint_names_the_parsers_of_parts_with_known_extensions_only(sit
     site.install("scans", parser="scans", facts="extensions=('scan',)")
     assert fingerprint() != alone
     assert fingerprint().without_parts == alone.without_parts
+
+
+def test_a_fingerprint_changes_with_all_that_a_reading_depends_on(site: Site, write: Write) -> None:
+    outer = "extensions=('pg', 'pgx'), has_parts=True, part_extensions=('scan',)"
+    site.install("pages", parser="pages", facts=outer)
+    site.install("scans", parser="scans", facts="extensions=('scan',)")
+    path, twin = write("a.pg", b"x"), write("a.pgx", b"x")
+
+    def fingerprint(path: str = path, **options: Any) -> Fingerprint:
+        host = PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)])
+        return asyncio.run(DocumentReader(host, **options).fingerprint(path))
+
+    marks = [
+        fingerprint(),
+        fingerprint(twin),
+        fingerprint(write("b.pg", b"y")),
+        fingerprint(parser_cfg={"pages": {"depth": 2}}),
+        fingerprint(parser_cfg={"scans": {"depth": 2}}),
+        fingerprint(parser_cfg={"scans": {"depth": 3}}),
+    ]
+    assert len(set(marks)) == len(marks)
+    assert fingerprint(parser_cfg={"others": {"depth": 2}}) == marks[0]
+
+
+def test_the_hash_of_the_parsers_changes_with_what_chooses_and_sets_them(site: Site) -> None:
+    for name in ("one", "two"):
+        site.install(name, parser="lines", facts="extensions=('ln',)")
+
+    def parsers(prefer: str = "", **options: Any) -> str:
+        settings = Settings(prefer={"parser.ln": prefer} if prefer else {}, enabled=tuple(site.enabled))
+        return DocumentReader(PluginHost(settings, paths=[str(site.folder)]), **options).parsers()
+
+    hashes = [
+        parsers(),
+        parsers("one"),
+        parsers("two"),
+        parsers(parser_cfg={"lines": {"depth": 2}}),
+        parsers(parser_for={"ln": "one/lines"}),
+    ]
+    assert len(set(hashes)) == len(hashes)
+    assert parsers() == hashes[0]
 
 
 def test_a_document_depends_on_the_parsers_of_parts_only_if_it_has_some() -> None:

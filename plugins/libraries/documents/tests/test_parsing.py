@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +35,17 @@ PARSER = """
     from jackfield.retrieval import Block, Document, PageImage, Parser
 
     class Tricky(Parser):
+        def wait(self, text):
+            if text.startswith("wait "):
+                place = text.split()[1]
+                with open(place + ".new", "w") as file:
+                    file.write(str(os.getpid()))
+                os.rename(place + ".new", place)
+                time.sleep(600)
+
         def draw_page(self, data, *, page, passage, source):
             word = data.decode()
+            self.wait(word)
             if word == "crash":
                 os.kill(os.getpid(), signal.SIGKILL)
             if word == "loop":
@@ -50,6 +59,7 @@ PARSER = """
 
         def parse(self, data, *, source):
             word = data.decode().split()[0]
+            self.wait(data.decode())
             if word == "memory":
                 kept = []
                 while True:
@@ -88,7 +98,7 @@ PARSER = """
 """
 _SLOW_STEP = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
 ENABLED = ("parser.tricky/tricky",)
-FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',), draws_pages=True"
+FACTS = "extensions=('trick',), secrets=('TRICKY_API_KEY',), draws_pages=True, pictures='parser_tricky:Tricky'"
 
 
 @pytest.fixture(scope="module")
@@ -382,6 +392,32 @@ def test_settings_that_cannot_travel_are_an_error_with_a_way_out(read: Read) -> 
 
 
 # --- where it runs, and how it ends ---
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are looked for by a signal")
+@pytest.mark.parametrize("way", ["read", "read_bytes", "draw_page", "pictures", "read_all"])
+def test_a_reading_that_is_cancelled_ends_its_process(way: str, site: Path, tmp_path: Path) -> None:
+    place, path = tmp_path / "pid", tmp_path / "a.trick"
+    path.write_text(f"wait {place}")
+
+    async def cancel() -> None:
+        reader = DocumentReader(PluginHost(Settings(enabled=ENABLED), paths=[str(site)]))
+        readings: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+            "read": lambda: reader.read(path),
+            "read_bytes": lambda: reader.read_bytes(path.read_bytes(), name="a.trick"),
+            "draw_page": lambda: reader.draw_page(path, page=1),
+            "pictures": lambda: reader.pictures(path, most=1),
+            "read_all": lambda: reader.read_all([path]),
+        }
+        reading = asyncio.create_task(readings[way]())
+        while not place.exists() and not reading.done():
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+    asyncio.run(cancel())
+    _wait_for_the_end_of(int(place.read_text()))
 
 
 def _script(text: str, site: Path, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:

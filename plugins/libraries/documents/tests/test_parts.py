@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -112,6 +113,14 @@ def test_inner_files_spend_the_same_budget(monkeypatch: pytest.MonkeyPatch) -> N
     budget = PartBudget(wall_s=60)
     merge(Part("a", b"text"), budget=budget.deeper())
     assert "a was not read" in texts(merge(Part("a", b"text"), budget=budget))[-1]
+
+
+def test_the_time_of_inner_files_began_with_the_outer_one() -> None:
+    budget = PartBudget(60, _start=time.monotonic() - 61)
+    for one in (budget, budget.deeper()):
+        assert "(a was not read: reading the files before it took more than 60 s)" in texts(
+            merge(Part("a", b"text"), budget=one)
+        )
 
 
 # --- parts that are pages ---

@@ -221,5 +221,10 @@ def test_pages_have_a_fingerprint_as_files_have(web: Web, reader: DocumentReader
     web.pages["/a.txt"] = web.pages["/b.txt"] = ("text/plain", b"same")
     first, second = (asyncio.run(reader.fingerprint(f"{web.url}/{name}.txt")) for name in "ab")
     assert first == second
+    marks = {first}
+    for path, charset in (("/c.txt", "iso-8859-2"), ("/d.txt", "windows-1251")):
+        web.pages[path] = (f"text/plain; charset={charset}", b"same")
+        marks.add(asyncio.run(reader.fingerprint(f"{web.url}{path}")))
+    assert len(marks) == 3, "the same bytes in another encoding are another text"
     assert is_url(f"{web.url}/a.txt")
     assert not is_url("c:/a.txt")
