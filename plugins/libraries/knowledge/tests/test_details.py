@@ -16,7 +16,7 @@ import pytest
 
 from jackfield.errors import ConfigError, DocParserError
 from jackfield.plugins import Row, default_host
-from jackfield.retrieval import Corpus, Document
+from jackfield.retrieval import Corpus, Document, Where, chunk_values
 from jackfield_documents import DocumentReader, chunk_document, file_signature
 from jackfield_knowledge import Built, ChangedIndexError, KnowledgeIndex, Progress, index_names
 from jackfield_knowledge.store import Step
@@ -164,6 +164,45 @@ def test_an_index_is_outdated_if_a_build_would_read_unchanged_files_again(
     assert why_outdated(notes) == ""
 
 
+def test_another_version_of_the_library_that_cuts_reads_everything_again(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(a="one")
+    build(notes, "docs")
+    monkeypatch.setattr(
+        "jackfield_knowledge.index.metadata.version",
+        lambda name: "9.9" if name == "jackfield-documents" else version(name),
+    )
+    assert "texts are cut in another way now" in why_outdated(notes)
+    assert (build(notes).outdated, build(notes).outdated) == (1, 0)
+
+
+class StoppedError(Exception):
+    """Ends a build."""
+
+
+class Stopping(DocumentReader):
+    """Ends the build at the first file, and counts the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = 0
+
+    async def read(self, path: Any) -> Document:
+        self.begun += 1
+        if self.begun == 1:
+            raise StoppedError
+        return await super().read(path)
+
+
+def test_once_a_build_has_failed_no_further_file_is_begun(notes: KnowledgeIndex) -> None:
+    write(**{f"note{number}": str(number) for number in range(200)})
+    reader = Stopping()
+    with pytest.raises(StoppedError):
+        build(notes, "docs", reader=reader)
+    assert reader.begun < 200
+
+
 def test_a_file_that_was_only_touched_is_looked_at_once(notes: KnowledgeIndex) -> None:
     write(a="one")
     build(notes, "docs")
@@ -173,6 +212,35 @@ def test_a_file_that_was_only_touched_is_looked_at_once(notes: KnowledgeIndex) -
     build(notes, reader=reader)
     assert reader.looked_at == ["a.md"]
     assert notes.documents()[0].parsers == reader.parsers()
+
+
+def test_with_other_parsers_a_file_that_is_unchanged_is_looked_at_once(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    build(notes, "docs")
+    reader = WithOthers()
+    build(notes, reader=reader)
+    assert [one.parsers for one in notes.documents()] == [reader.parsers()]
+
+
+class Late(DocumentReader):
+    """The file changes after each look at its content."""
+
+    async def fingerprint(self, path: Any) -> Any:
+        mark = await super().fingerprint(path)
+        write(a="two, and longer")
+        return mark
+
+
+def test_a_file_that_changes_right_after_a_look_is_looked_at_again(
+    notes: KnowledgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jackfield_knowledge.index.is_settled", lambda _: True)
+    write(a="one")
+    build(notes, "docs")
+    os.utime("docs/a.md", (1_500_000_000, 1_500_000_000))
+    assert build(notes, reader=Late()).unchanged == 1
+    assert build(notes).read == 1
+    assert [chunk.text for chunk in notes.corpus().chunks] == ["two, and longer"]
 
 
 class Failing(DocumentReader):
@@ -259,7 +327,65 @@ def test_only_folders_with_an_index_are_listed(notes: KnowledgeIndex) -> None:
     assert index_names() == ["notes", "other"]
 
 
+def test_nothing_is_added_if_one_of_the_names_stands_for_nothing(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two")
+    build(notes, "docs/a.md")
+    before = notes.names()
+    with pytest.raises(ConfigError, match="there is no file or folder"):
+        asyncio.run(notes.add(["docs/b.md", "docs/gone.md"], reader=READER))
+    assert (notes.names(), located(notes)) == (before, ["a.md"])
+
+
+def test_names_and_a_filter_take_out_what_either_selects(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two", c="three")
+    build(notes, "docs")
+    asyncio.run(notes.remove(["docs/a.md"], where={"name": "b.md"}, reader=READER))
+    assert located(notes) == ["c.md"]
+
+
+def test_a_folder_with_the_lock_of_a_build_that_was_killed_becomes_an_index(notes: KnowledgeIndex) -> None:
+    write(a="one")
+    notes.folder.mkdir(parents=True)
+    (notes.folder / "building.sqlite").touch()
+    assert build(notes, "docs").read == 1
+
+
 # --- sizes, rules and values ---
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"title": "Tides"},
+        {"title": {"not": "Tides"}},
+        {"name": "b.md"},
+        {"author": "Ada"},
+        {"heading": "Spring"},
+        {"title": "Tides", "heading": "Spring"},
+        {"author": {"not": "Ada"}, "heading": "Spring"},
+    ],
+)
+def test_a_filter_selects_the_same_chunks_on_disk_as_in_memory(notes: KnowledgeIndex, where: dict[str, Any]) -> None:
+    text = "---\ntitle: {}\n---\n\n# Spring\n\nHigh water.\n\n# Neap\n\nLow water.\n"
+    write(a=text.format("Tides"), b=text.format("Moons"), c=text.format("Tides"))
+    build(notes, "docs", size_tokens=8, overlap_chars=0)
+    for name, author in (("a.md", "Ada"), ("b.md", "Ada"), ("c.md", "Bob")):
+        set_values(notes, {"author": author}, name=name)
+    corpus, parsed = notes.corpus(), Where.parse(where)
+    chunks = list(corpus.chunks)
+    selected = [number for number, chunk in enumerate(chunks) if parsed.matches(chunk_values(chunk))]
+    assert corpus.numbers_of(parsed) == selected
+    assert 0 < len(selected) < len(chunks)
+
+
+def test_chunks_are_filtered_by_keys_of_documents_that_have_chunks_only(notes: KnowledgeIndex) -> None:
+    write(a="one", b="two")
+    build(notes, "docs")
+    set_values(notes, {"team": "tides"}, name="a.md")
+    assert "team" in notes.corpus().metadata_kinds
+    write(a="locked")
+    build(notes, reader=Failing("locked"))
+    assert "team" not in notes.corpus().metadata_kinds
 
 
 @pytest.mark.parametrize("overlap", [0, 1])

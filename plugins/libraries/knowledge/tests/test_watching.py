@@ -41,14 +41,22 @@ def write(name: str, text: str) -> None:
 
 
 def follow(
-    *steps: Callable[[], object], failing: Collection[int] = (), look_s: float = 0.0
+    *steps: Callable[[], object],
+    failing: Collection[int] = (),
+    raising: Collection[int] = (),
+    look_s: float = 0.0,
+    why_not: Callable[[str], str] | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> tuple[list[list[str]], list[float]]:
     """Take one step in each pause of a watch; return the documents after each build, and the pauses.
 
     Args:
         steps: The steps.
         failing: The builds that fail, by their numbers from 0.
+        raising: The builds that another process prevents.
         look_s: The time that a look at the files takes.
+        why_not: Decides which files are left out.
+        meanwhile: Happens while the first build ends.
     """
     builds, pauses, remaining = list[list[str]](), list[float](), list(steps)
     now = 0.0
@@ -65,7 +73,12 @@ def follow(
         if len(builds) in failing:
             builds.append(["failed"])
             return False
-        await index.build(reader=READER)
+        if len(builds) in raising:
+            builds.append(["raised"])
+            raise ConfigError("index 'notes' is being built by another process")
+        await index.build(reader=READER, why_not=why_not)
+        if not builds:
+            meanwhile()
         builds.append([Path(one.location).stem for one in index.documents()])
         return True
 
@@ -78,7 +91,7 @@ def follow(
         remaining.pop(0)()
 
     with pytest.raises(EndedError):
-        asyncio.run(watch(index, build, clock=lambda: now, sleep=sleep, most_wait_s=10))
+        asyncio.run(watch(index, build, clock=lambda: now, sleep=sleep, most_wait_s=10, why_not=why_not))
     return builds, pauses
 
 
@@ -113,6 +126,27 @@ def test_a_failed_build_is_tried_again_after_growing_pauses() -> None:
     builds, pauses = follow(*[rest] * 5, failing=range(3))
     assert builds == [["failed"]] * 3 + [["a"]]
     assert pauses == [2.0, 4.0, 8.0, 16.0, 2.0, 2.0]
+
+
+def test_a_build_that_another_process_prevents_is_tried_again_after_growing_pauses() -> None:
+    builds, pauses = follow(*[rest] * 4, raising=range(2))
+    assert builds == [["raised"], ["raised"], ["a"]]
+    assert pauses == [2.0, 4.0, 8.0, 2.0, 2.0]
+
+
+def test_a_file_that_changes_during_a_build_is_built_again() -> None:
+    builds, _ = follow(*[rest] * 4, meanwhile=lambda: write("b", "two"))
+    assert [build[0] for build in builds] == ["a", "a"]
+    assert builds[-1] == ["a", "b"]
+
+
+def test_a_change_of_a_file_that_is_left_out_builds_nothing() -> None:
+    def why_not(path: str) -> str:
+        return "a log" if path.endswith("log.md") else ""
+
+    steps = [lambda number=number: write("log", "line\n" * number) for number in range(1, 4)]
+    builds, _ = follow(rest, *steps, rest, rest, why_not=why_not)
+    assert builds == [["a"]]
 
 
 def test_after_a_build_that_succeeds_pauses_grow_from_the_start_again() -> None:
