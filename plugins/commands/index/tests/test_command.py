@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from jackfield.cli.main import main
+from jackfield.errors import ConfigError
 from jackfield_index import command
 from jackfield_index.plugin import commands
 from jackfield_knowledge import KnowledgeIndex
-from jackfield_knowledge.store import Draft
+from jackfield_knowledge.store import Draft, Store
 from jackfield_testkit.embeddings import embeddings, embeddings_of, texts_in
 from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.replies import Reply, error
@@ -598,6 +599,20 @@ def test_ctrl_c_ends_watching_with_0_unless_a_build_is_going_on(
     watching(monkeypatch, interrupt)
     said = run(capsys, "watch", "notes", "--interval", "5", code=130 if is_building else 0)
     assert ("stopped. Documents and vectors so far are kept" in said) is is_building
+
+
+def test_ctrl_c_after_a_build_that_another_process_prevented_ends_watching_with_0(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "build", "notes", "docs")
+
+    async def watch(index: KnowledgeIndex, build: Callable[[], Any], **_: Any) -> None:
+        with Store(index.folder, "notes").building(), pytest.raises(ConfigError, match="built by another process"):
+            await build()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "watch", watch)
+    assert "stopped" not in run(capsys, "watch", "notes", "--interval", "5")
 
 
 def test_a_watched_index_follows_files_until_ctrl_c(docs: Path) -> None:

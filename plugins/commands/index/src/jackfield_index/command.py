@@ -192,7 +192,11 @@ def _watch(options: argparse.Namespace) -> int:
         reader = config.reader(default_host(), kept_chars=1)
         with ProgressLine() as line:
             work = index.build(reader=reader, why_not=why_not, on_progress=line)
-            built, problems = await _build_and_prepare(index, work, searchers, line)
+            try:
+                built, problems = await _build_and_prepare(index, work, searchers, line)
+            except JackfieldError:  # Ctrl-C, in contrast, is reported below while the build is in progress
+                is_building = False
+                raise
             if built.read or built.removed or problems or built.failed:
                 _report(index, built, problems, options, line)
         is_building = False
