@@ -225,6 +225,16 @@ def test_an_answer_at_the_end_is_continued_or_asked_to_be(server: FakeOpenAI, ma
     assert last["content"][0]["text"].startswith("The brown" if model == "test-model" else "Continue")
 
 
+@pytest.mark.parametrize(("lang", "texts"), [("en", ["(The user", "Continue"]), ("zh", ["（用户", "请从"])])
+def test_texts_that_are_added_to_a_history_are_in_the_language_of_the_call(
+    server: FakeOpenAI, make_model: Any, lang: str, texts: list[str]
+) -> None:
+    server.reply(replies.text(" fox"))
+    ask(make_model(model="claude-opus-5"), [Message("assistant", "The brown")], lang=lang)
+    added = [message["content"][0]["text"] for message in native(server)["messages"] if message["role"] == "user"]
+    assert [text[: len(start)] for text, start in zip(added, texts, strict=True)] == texts
+
+
 def test_a_history_with_calls_of_another_model_is_sent_without_thinking(server: FakeOpenAI, make_model: Any) -> None:
     server.default = replies.text("ok")
     call = Message("assistant", "", function_call=FunctionCall("get_time", "{}"))
@@ -373,6 +383,23 @@ def test_images_are_sent_by_address_or_as_they_are(server: FakeOpenAI, make_mode
     assert (sources[1]["media_type"], base64.b64decode(sources[1]["data"])) == ("image/png", PNG)
 
 
+@pytest.mark.parametrize(("size_bytes", "is_sent"), [(3_750_000, True), (3_750_001, False)])
+def test_an_image_may_have_five_million_characters_in_base64(
+    server: FakeOpenAI, make_model: Any, tmp_path: Path, size_bytes: int, is_sent: bool
+) -> None:
+    server.reply(replies.text("ok"))
+    path = tmp_path / "a.png"
+    path.write_bytes(PNG.ljust(size_bytes, b"\0"))
+    question = Message("user", [ContentItem(image=str(path)), ContentItem(text="what is it?")])
+    if is_sent:
+        ask(make_model(), [question])
+        assert len(native(server)["messages"][0]["content"][0]["source"]["data"]) == 5_000_000
+        return
+    with pytest.raises(UnsupportedInputError, match=r"a\.png"):
+        ask(make_model(), [question])
+    assert server.requests == []
+
+
 def test_calls_of_the_history_are_declared_where_no_tools_are(server: FakeOpenAI, make_model: Any) -> None:
     server.reply(replies.text("ok"))
     call = Message("assistant", "", function_call=FunctionCall("get_time", "{}"))
@@ -404,6 +431,41 @@ def test_a_thought_goes_back_with_its_signature(server: FakeOpenAI, make_model: 
         {"type": "thinking", "thinking": "先想 🤔", "signature": SIGNATURE},
         {"type": "tool_use", "id": "c1", "name": "get_time", "input": {}},
     ]
+
+
+def test_a_thought_in_pieces_goes_back_without_half_a_character_also_from_a_file(
+    server: FakeOpenAI, make_model: Any
+) -> None:
+    pieces = ["\ud83e", "\udd14 and ", "\ud83e", "so"]
+    deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+    deltas.append({"type": "signature_delta", "signature": SIGNATURE})
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "msg_1", "model": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": thought},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "yes"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    server.reply(replies.chunks(events), replies.text("ok"))
+    model = make_model()
+    kept = [Message.model_validate_json(message.model_dump_json()) for message in ask(model).messages]
+    ask(model, [HELLO, *kept, HELLO])
+    sent = native(server)["messages"][1]["content"]
+    assert sent[0] == {"type": "thinking", "thinking": "🤔 and \ufffdso", "signature": SIGNATURE}
+
+
+def test_white_space_before_a_call_is_not_sent_back_and_the_rest_is(server: FakeOpenAI, make_model: Any) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": SIGNATURE}
+    call = {"type": "tool_use", "id": "c1", "name": "get_time", "input": {}}
+    server.reply(
+        raw_answer(thought, {"type": "text", "text": "\n\n"}, call, stop_reason="tool_use"), replies.text("ok")
+    )
+    model = make_model()
+    answer = ask(model, [HELLO], [TIME]).messages
+    ask(model, [HELLO, *answer, Message("function", "noon", name="get_time")], [TIME])
+    assert native(server)["messages"][1]["content"] == [thought, call]
 
 
 @pytest.mark.parametrize("why", ["another server", "changed", "not wanted", "edited", "another backend"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jackfield import FnCallAgent, sync
-from jackfield.errors import ConfigError, UnsupportedInputError
+from jackfield.errors import ConfigError, ModelOverloadedError, UnsupportedInputError
 from jackfield.events import PluginEvent, StreamReset
 from jackfield.messages import ContentItem, Message
 from jackfield.results import Source
@@ -172,6 +172,26 @@ def test_documents_may_be_cited_unless_a_schema_binds_the_answer(server: FakeOpe
     assert "citations" not in server.requests[-1].native["messages"][0]["content"][0]
 
 
+@pytest.mark.parametrize(
+    ("pages", "page"), [((3, 4), 3), ((3, 5), None), ((3, 3), None), ((None, 4), None), ((None, None), None)]
+)
+def test_a_source_has_a_page_if_the_citation_is_from_one_alone(
+    server: FakeOpenAI, make_model: Any, pages: tuple[int | None, int | None], page: int | None
+) -> None:
+    cited = {"type": "page_location", "document_title": "report.pdf", "cited_text": "x"}
+    first, end = pages
+    server.reply(stream([text("a", {**cited, "start_page_number": first, "end_page_number": end})], "end_turn"))
+    assert FnCallAgent([], make_model()).ask("When?").sources == (Source("report.pdf", page),)
+
+
+def test_calls_of_the_history_are_declared_beside_hosted_tools(server: FakeOpenAI, make_model: Any) -> None:
+    server.reply(stream([call("c1")], "tool_use"), replies.text("ok"))
+    model = make_model(hosted_tools=["web_search"])
+    answer = sync.run(model.acomplete([HELLO], [TIME])).messages
+    sync.run(model.acomplete([HELLO, *answer, Message("function", "noon", name="get_time")]))
+    assert [tool["name"] for tool in server.requests[-1].native["tools"]] == ["get_time", "web_search"]
+
+
 def test_a_source_is_reported_once(server: FakeOpenAI, make_model: Any) -> None:
     server.reply(stream([text("a", CITATION, CITATION), text("b", CITATION)], "end_turn"))
 
@@ -202,6 +222,18 @@ def test_the_server_counts_the_tokens_of_a_prompt(server: FakeOpenAI, make_model
     request = server.requests[-1]
     assert request.native_path == "/v1/messages/count_tokens"
     assert set(request.native) == {"model", "messages", "system", "tools", "thinking"}
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_counting_is_retried_as_often_as_an_answer(server: FakeOpenAI, make_model: Any, retries: int) -> None:
+    server.reply(replies.error(529, "Overloaded", code="overloaded_error"), replies.raw(b'{"input_tokens": 42}'))
+    model = make_model(generate_cfg={"max_retries": retries})
+    if retries:
+        assert model.count_tokens("hello") == 42
+    else:
+        with pytest.raises(ModelOverloadedError):
+            model.count_tokens("hello")
+    assert len(server.requests) == 1 + retries
 
 
 @pytest.mark.parametrize("reply", [replies.raw(b"[]"), replies.raw(b"{}"), replies.raw(b"<html>")])
