@@ -97,6 +97,7 @@ BROKEN = {
     "TrustsKeptConnections3": "test_a_batch_survives_a_server_that_closes_after_each_answer",
     "AsksThreeTimes": "test_a_request_is_sent_twice_at_most",
     "AsksAgainInSilence": "test_a_kept_connection_that_is_silent_is_a_time_out_and_nothing_is_sent_twice",
+    "TakesSilenceForALostConnection": "test_silence_for_longer_than_allowed_is_a_time_out[before]",
     "AsksAgainForTheRest": "test_an_answer_that_began_on_a_kept_connection_is_not_asked_for_again",
     "AsksAgainForTheRest2": "test_a_stream_that_broke_off_is_declared_void_before_it_starts_again",
     "ReusesBlindly2": "test_an_answer_that_comes_between_two_calls_is_nobodys",

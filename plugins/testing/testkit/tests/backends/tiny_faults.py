@@ -139,6 +139,17 @@ class AsksAgainInSilence(Tiny):
             return connection, *await self.begin(connection, request, timeout_s)
 
 
+class TakesSilenceForALostConnection(Tiny):
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        try:
+            async for event in super().stream(request):
+                yield event
+        except ModelTimeoutError as error:
+            lost = ModelConnectionError("the connection is lost", backend=self.backend)
+            lost.partial_text = error.partial_text
+            raise lost from error
+
+
 class AsksAgainForTheRest(Tiny):
     """Asks once more for an answer of which the caller has seen a part."""
 

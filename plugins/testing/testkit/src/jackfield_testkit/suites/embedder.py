@@ -250,9 +250,13 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert isinstance(_failure(make(f"http://127.0.0.1:{port}/v1")), ModelConnectionError)
 
     def test_silence_for_longer_than_allowed_is_a_time_out(self, server: FakeOpenAI, make: MakeEmbedder) -> None:
-        server.reply(replies.raw(b"{}").delayed(60))
+        server.respond(lambda _: replies.raw(b"{}").delayed(60))
         embedder = make(**self.impatient)
-        assert isinstance(_failure(embedder, limit_s=self.patience_s), ModelTimeoutError)
+        for _ in range(5):
+            error = _failure(embedder, limit_s=self.patience_s)
+            if server.requests:  # else the machine was too busy to connect
+                break
+        assert isinstance(error, ModelTimeoutError)
         assert self._is_left_alone(server), "its connection is still open"
 
     def test_nothing_is_repeated_unless_asked(self, server: FakeOpenAI, embedder: Embedder) -> None:

@@ -302,17 +302,19 @@ class FaultTests(LLMTests):
     ) -> ModelTimeoutError:
         """Return the error of a call whose time runs out.
 
-        If a busy machine had no time to ask, or to read the beginning of an answer that breaks off, the result proves
-        nothing, and the next call has more time.
+        If a busy machine had no time to connect, to ask, or to read the beginning of an answer that breaks off, the
+        result proves nothing, and the next call has more time.
         """
         for seconds in TIME_OUTS_S:
             server.clear()
             server.default = reply  # for any number of requests: one that was given up may come late
-            with pytest.raises(ModelTimeoutError) as caught:
+            with pytest.raises((ModelTimeoutError, ModelConnectionError)) as caught:
                 # Comments may go on for ten times as long.
                 answer_of(model, config=config(seconds), limit_s=2 * self.patience_s + 12 * seconds)
-            if server.requests and (caught.value.partial_text or reply.ends_after is None):
-                return caught.value
+            error = caught.value
+            if server.requests and (error.partial_text or reply.ends_after is None):
+                assert isinstance(error, ModelTimeoutError), f"a time-out that looks like another failure: {error!r}"
+                return error
         pytest.fail("the time-out has no text, although the server had sent some")
 
     def _failure(self, model: BaseChatModel) -> ModelServiceError:
@@ -325,13 +327,14 @@ class FaultTests(LLMTests):
 def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, options: Sequence[str]) -> str:
     """Return the answer to a call that takes longer than the longest silence allowed, although each silence is short.
 
-    A busy machine can be silent for longer than the server is; a call with more time tells whether it was that.
+    A busy machine can be silent for longer than the server is, or connect too late; a call with more time tells whether
+    it was that.
     """
     for seconds in TIME_OUTS_S:
         server.clear()
         # For any number of requests: the one that was given up may reach the server after this.
         server.default = reply.paced(seconds / 8)
-        with suppress(ModelTimeoutError):
+        with suppress(ModelTimeoutError, ModelConnectionError):
             return answer_of(model, config=dict.fromkeys(options, seconds)).get_content()
     pytest.fail("an answer that is never silent for long ends in a time-out")
 
