@@ -48,7 +48,7 @@ SUITES = """
 from jackfield_testkit.suites import CallFormatSuite
 
 for name in NAMES:
-    members = {"component": f"jackfield-zoo/{name}", "giving_up_s": 1.0 if name == "Honest" else 0.2}
+    members = {"component": f"jackfield-zoo/{name}", "giving_up_s": 20.0 if name == "Honest" else 0.2}
     globals()[f"Test{name}"] = type(f"Test{name}", (CallFormatSuite,), members)
 """
 ZOO = Path(__file__).parent / "zoo"

@@ -70,7 +70,7 @@ def suite_for(name):
         },
         "unreadable": {f"cats.{extension}": b"CATS and dogs, and none of them with a mark.\\nend"},
         "hostile": {f"bomb.{extension}": mark + b"A lion, a hundred million times.\\nend"},
-        "giving_up_s": 1.0 if name == "Honest" else 0.2,
+        "giving_up_s": 20.0 if name == "Honest" else 0.2,
         "make_file": staticmethod(lambda count: mark + b"A lion and a bear.\\n\\n" * (20 * count) + b"\\nend"),
     }
     return type(f"Test{name}", (ParserSuite,), members)

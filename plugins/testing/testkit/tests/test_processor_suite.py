@@ -56,9 +56,9 @@ class TestHoldsAnything(ProcessorSuite):
 
 
 for name in {*NAMES} - {"HoldsAnything"}:
+    limits = {} if name == "Honest" else {"patience_s": 1.0, "giving_up_s": 0.2}
     globals()[f"Test{name}"] = type(f"Test{name}", (ProcessorSuite,), {
-        "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, "patience_s": 1.0,
-        "giving_up_s": 1.0 if name == "Honest" else 0.2})
+        "component": f"jackfield-zoo/{name.rstrip('2')}", "texts": TEXTS, "max_held": 7, **limits})
 
 
 class TestRetry(ProcessorSuite):

@@ -86,7 +86,7 @@ class TestOfAFunction(ToolSuite):
 for name in {*NAMES} - {"WithoutExamples", "OfAFunction"}:
     globals()[f"Test{name}"] = type(f"Test{name}", (ToolSuite,), {
         "component": f"jackfield-zoo/{name}", "examples": EXAMPLES,
-        "config": {"token": "zoo-Zq83bXw4Rk2LpV7Tn"}, "failures": [{"text": "fail"}], "patience_s": 1.0})
+        "config": {"token": "zoo-Zq83bXw4Rk2LpV7Tn"}, "failures": [{"text": "fail"}], **LIMITS})
 
 
 class TestWithoutExamples(ToolSuite):
@@ -113,7 +113,7 @@ CORRECT = {
 
 
 def test_a_correct_tool_passes_all(run_suites: Callable[..., Any]) -> None:
-    outcomes = run_suites(f"NAMES = {list(CORRECT)}{SUITES}", [f"Test{name}" for name in CORRECT], ZOO)
+    outcomes = run_suites(f"LIMITS, NAMES = {{}}, {list(CORRECT)}{SUITES}", [f"Test{name}" for name in CORRECT], ZOO)
     for name, others in CORRECT.items():
         skipped = {*others, FOR_FILES}
         assert outcomes.of(f"Test{name}", "failure") | outcomes.of(f"Test{name}", "error") == set()
@@ -127,7 +127,8 @@ def test_each_broken_tool_is_caught(run_suites: Callable[..., Any], read_checks:
     without = ["test_its_examples_give_what_they_promise", "test_a_cancelled_call_ends_and_the_next_one_is_answered"]
     pairs = [*checks.with_laws(BROKEN), *(("WithoutExamples", test) for test in without)]
     selected = [f"Test{name}::{test}" for name, test in pairs]
-    outcomes = run_suites(f"NAMES = {[name for name, _ in pairs]}{SUITES}", selected, ZOO)
+    made = f"LIMITS, NAMES = {{'patience_s': 1.0}}, {[name for name, _ in pairs]}"
+    outcomes = run_suites(made + SUITES, selected, ZOO)
     assert outcomes.not_caught(BROKEN) == {}
     assert outcomes.of("TestWithoutExamples", "failure") >= {*without}
     assert checks.not_failed(outcomes) == {}
