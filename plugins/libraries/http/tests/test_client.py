@@ -794,25 +794,29 @@ def test_nobody_waits_for_a_server_that_holds_a_finished_stream_open(
 
 
 def test_an_event_loop_that_ends_leaves_no_released_connection_open(
-    server: FakeOpenAI, make_client: MakeClient
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(transport, "REST_S", 60)
     server.default = text("hello").held_open()
     client = make_client(server.url)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         asyncio.run(released(client, server.url))
         gc.collect()
-    assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=0.9)
+    assert server.wait_until(lambda s: s.open_connections == 0, timeout_s=10)
 
 
-def test_closing_a_client_closes_released_connections(server: FakeOpenAI, make_client: MakeClient) -> None:
+def test_closing_a_client_closes_released_connections(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "REST_S", 60)
     server.default = text("hello").held_open()
     client = make_client(server.url)
 
     async def ask_and_close() -> bool:
         await released(client, server.url)
         await client.aclose()
-        return await asyncio.to_thread(server.wait_until, lambda s: s.open_connections == 0, timeout_s=0.9)
+        return await asyncio.to_thread(server.wait_until, lambda s: s.open_connections == 0, timeout_s=10)
 
     assert sync.run(ask_and_close())
 
