@@ -123,13 +123,25 @@ def test_what_goes_wrong_in_the_code_is_told_and_the_kernel_lives_on(interpreter
     assert interpreter.run("mark").text.endswith("```\n1\n```")
 
 
-def test_bytes_that_are_no_text_and_what_children_say_are_shown(interpreter: Any) -> None:
+def test_what_programs_and_c_code_write_last_is_shown(interpreter: Any) -> None:
     said = interpreter.run(
-        "import os, subprocess, time\nos.write(1, b'\\xff\\xfeA\\n')\nsubprocess.run(['echo', 'child'])\n"
-        "time.sleep(1)  # another thread of the kernel reads what children write"
+        "import os, subprocess, sys\nos.write(1, b'\\xff\\xfeA\\n')\n"
+        "subprocess.run(['echo', 'of a program'], stdout=sys.stdout)\nos.write(1, b'x' * 9_000 + b'end')"
     )
-    assert "\ufffd\ufffdA" in said.text
-    assert "child" in said.text
+    assert "\ufffd\ufffdA\nof a program\nxxx" in said.stdout
+    assert said.stdout.endswith("xend")
+    assert "of C code" in interpreter.run("_ = os.write(2, b'of C code')").text
+
+
+def test_characters_that_are_written_in_parts_are_shown_whole(interpreter: Any) -> None:
+    said = interpreter.run("import os\n_ = os.write(1, ('中' * 3_000 + '完').encode())")
+    assert said.stdout == "中" * 3_000 + "完"
+
+
+def test_code_may_close_its_output(make_interpreter: Callable[..., Any]) -> None:
+    one = make_interpreter()
+    assert "begin" in one.run("import os\n_ = os.write(1, b'begin')\nos.close(1)").text
+    assert "2" in one.run("print(1 + 1)").text
 
 
 def test_huge_output_keeps_its_ends(interpreter: Any) -> None:

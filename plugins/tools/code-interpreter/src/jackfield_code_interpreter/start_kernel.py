@@ -5,10 +5,20 @@ Only the standard library and ipykernel are used, because the interpreter may di
 
 from __future__ import annotations
 
+import codecs
 import os
+import select
 import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipykernel.kernelapp import IPKernelApp
 
 _MESSAGE_CHARS = 1_000_000
+_READ_BYTES = 1 << 16
+_MOST_READING_S = 2.0  # a child that goes on writing keeps the reply back no longer
 
 
 def main() -> None:
@@ -21,10 +31,13 @@ def main() -> None:
     del sys.path[0]
     _write_readme()
     _leave_out_the_debugger()
-    from ipykernel.kernelapp import launch_new_instance
+    from ipykernel.kernelapp import IPKernelApp
 
     _send_output_in_small_messages()
-    launch_new_instance()
+    app = IPKernelApp.instance(capture_fd_output=False)
+    app.initialize()  # type: ignore[no-untyped-call]
+    _show_written_output(app)
+    app.start()  # type: ignore[no-untyped-call]
 
 
 def _write_readme() -> None:
@@ -67,6 +80,61 @@ def _send_output_in_small_messages() -> None:
         return len(text)
 
     OutStream.write = write_and_wait  # type: ignore[method-assign,assignment]
+
+
+def _show_written_output(app: IPKernelApp) -> None:
+    stdout, stderr = _WrittenOutput("stdout", 1), _WrittenOutput("stderr", 2)
+    for handler in app.log.handlers:
+        handler.setStream(stderr.log)  # what the kernel reports itself is not output of the code
+
+    def pass_on() -> None:
+        stdout.pass_on()
+        stderr.pass_on()
+
+    app.shell.events.register("post_execute", pass_on)  # type: ignore[union-attr]  # a kernel has one
+
+
+class _WrittenOutput:
+    """What C code and other programs write to a descriptor, passed on to a stream of the kernel.
+
+    ipykernel does that as well (`capture_fd_output`), but what its thread reads after the reply to the code is shown by
+    nobody. Here, the kernel passes on what is there before it replies.
+
+    Attributes:
+        log: A file for what was behind the descriptor before.
+    """
+
+    def __init__(self, name: str, descriptor: int) -> None:
+        self._stream = getattr(sys, name)
+        self._stream.fileno = lambda: descriptor  # so that programs with `stdout=sys.stdout` are shown, too
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self.log = open(os.dup(descriptor), "w")  # noqa: PTH123, SIM115 - open as long as the kernel is
+        self._output, written = os.pipe()
+        os.dup2(written, descriptor)
+        os.close(written)
+        threading.Thread(target=self._pass_on_forever, daemon=True).start()
+
+    def _pass_on_forever(self) -> None:
+        while not self._is_closed:
+            self._is_there(timeout_ms=None)
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Pass on all that is there."""
+        end = time.monotonic() + _MOST_READING_S
+        with self._lock:
+            while not self._is_closed and self._is_there(timeout_ms=0) and time.monotonic() < end:
+                data = os.read(self._output, _READ_BYTES)
+                self._is_closed = not data  # the code has closed or replaced the descriptor
+                os.write(self.log.fileno(), data)
+                self._stream.write(self._decoder.decode(data))
+
+    def _is_there(self, *, timeout_ms: int | None) -> bool:
+        poll = select.poll()
+        poll.register(self._output, select.POLLIN)
+        return bool(poll.poll(timeout_ms))
 
 
 if __name__ == "__main__":
