@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from jackfield.errors import DocParserError
@@ -272,3 +273,98 @@ class ReadsTheHost(Honest):
     def parse(self, data: bytes, *, source: str) -> Document:
         Path("/etc/hostname").read_bytes()
         return super().parse(data, source=source)
+
+
+class IsNoParser:
+    """Something that reads files, of no class of the core."""
+
+    stated: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg = cfg
+
+    @classmethod
+    def mark(cls) -> bytes:
+        return b"ZOO:IsNoParser:"
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        raise DocParserError(f"{source} is empty")
+
+
+class GivesLists(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        blocks: Any = [*super().parse(data, source=source).blocks]
+        return Document(source, blocks, content_hash="")
+
+
+class GivesLookalikes(Honest):
+    """Its blocks have all attributes of a block, and are none."""
+
+    def blocks(self, text: str) -> list[Block]:
+        alike: Any = [
+            SimpleNamespace(text=block.text, kind="paragraph", page=1, level=0) for block in super().blocks(text)
+        ]
+        return alike
+
+
+class HasHeadingsOfNoLevel(Honest):
+    def blocks(self, text: str) -> list[Block]:
+        return [Block(block.text, "heading", page=block.page) for block in super().blocks(text)]
+
+
+class HandsOverViews(Honest):
+    stated: ClassVar = {"has_parts": True}
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        view: Any = memoryview(b"A lion.")
+        return replace(super().parse(data, source=source), parts=(Part("lion.txt", view),))
+
+
+class CountsParsers(Honest):
+    """Each one of them reads otherwise."""
+
+    made = 0
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        CountsParsers.made += 1
+        self._number = self.made
+
+    def blocks(self, text: str) -> list[Block]:
+        return [replace(block, text=f"{block.text} {self._number}") for block in super().blocks(text)]
+
+
+class HidesNamesOfBombs(Honest):
+    def check(self, data: bytes, source: str) -> None:
+        super().check(data, "the file" if b"hundred million" in data else source)
+        if b"hundred million" in data:
+            raise DocParserError("the file is too large")
+
+
+class IsTiredAfterABomb(Honest):
+    is_tired = False
+
+    def parse(self, data: bytes, *, source: str) -> Document:
+        if b"hundred million" in data:
+            IsTiredAfterABomb.is_tired = True
+        document = super().parse(data, source=source)
+        return replace(document, blocks=()) if self.is_tired else document
+
+
+class GivesNothingForDamage(Honest):
+    def parse(self, data: bytes, *, source: str) -> Document:
+        nothing: Any = None
+        return super().parse(data, source=source) if data.endswith(b"\nend") else nothing
+
+
+class HasProcesses(Honest):
+    stated: ClassVar = {"in_process_bytes": 0}
+
+
+class ReadsAgain(Honest):
+    """Reads all that comes before, for each byte."""
+
+    def check(self, data: bytes, source: str) -> None:
+        for end in range(0, len(data), 8):
+            sum(1 for _ in data[:end])
+        super().check(data, source)
