@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from jackfield.errors import MissingSecretError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
+from jackfield.errors import (
+    MissingSecretError,
+    RunBusyError,
+    RunNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+    ToolServiceError,
+)
 from jackfield.stores import RUNNING, Signal, StoredRun
 from jackfield_postgres import Connection, Database, LostConnectionError
 from jackfield_postgres_store import presence as presence_module
@@ -127,6 +134,36 @@ def test_a_step_is_written_once_though_the_connections_broke(make: Make, run_sql
         asyncio.run(make().hold("another"))
 
 
+def test_a_step_is_written_though_every_kept_connection_broke(make: Make, run_sql: Callable[[str], Any]) -> None:
+    store = make()
+    hold = begun(store, "r")
+    with store._database.use(), store._database.use():
+        pass
+    pids = [
+        database_pid for one in store._database._idle for [database_pid] in one.driver.run("SELECT pg_backend_pid()")
+    ]
+    assert run_sql(f"SELECT count(pg_terminate_backend(pid)) FROM unnest(ARRAY{pids}) AS pid") == [[2]]
+    wait_until(lambda: not run_sql(f"SELECT 1 FROM pg_stat_activity WHERE pid = ANY(ARRAY{pids})"))
+    asyncio.run(store.append("r", hold, ["second"]))
+    assert asyncio.run(store.read("r"))[1] == ["first", "second"]
+
+
+def test_a_run_and_its_entries_are_read_as_they_were_at_one_time(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, reader = make(), make()
+    hold = begun(store, "r")
+    run, ends = Connection.run, iter(range(1))
+
+    def end_in_between(self: Connection, sql: str, **values: object) -> Any:
+        if sql.startswith("SELECT entry") and next(ends, None) is not None:
+            asyncio.run(store.append("r", hold, ["second"], state="finished"))
+        return run(self, sql, **values)
+
+    monkeypatch.setattr(Connection, "run", end_in_between)
+    before, after = asyncio.run(reader.read("r")), asyncio.run(reader.read("r"))
+    assert (before[0].state, before[0].entries, before[1]) == (RUNNING, 1, ["first"])
+    assert (after[0].state, after[0].entries, after[1]) == ("finished", 2, ["first", "second"])
+
+
 def lose_next_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the connection break after the server has committed a transaction, and before it says so."""
     run, losses = Connection.run, iter(range(1))
@@ -215,10 +252,60 @@ def test_a_released_run_stays_free_after_its_process_has_connected_again(
     [[before]] = run_sql(is_locked)
     with locked():  # so that only the locks say that it is free
         asyncio.run(store.release("r", hold))
+        assert not asyncio.run(store.read("r"))[0].is_held, "whoever has let go of it knows it"
         run_sql(f"SELECT pg_terminate_backend({before})")
         wait_until(lambda: run_sql(is_locked) not in ([], [[before]]))
         assert not asyncio.run(other.read("r"))[0].is_held
     assert asyncio.run(other.hold("r")) == hold + 1
+
+
+def test_released_runs_are_locked_before_the_name_is_when_its_process_connects_again(
+    make: Make, run_sql: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make()
+    asyncio.run(store.release("r", begun(store, "r")))
+    name, run, locks = store._presence.current, Connection.run, []
+
+    def watched(self: Connection, sql: str, **values: object) -> Any:
+        if sql.startswith("SELECT pg_try_advisory_lock(") and values["owner"] == name:
+            locks.append(values.get("run_id", "the name"))
+        return run(self, sql, **values)
+
+    monkeypatch.setattr(Connection, "run", watched)
+    run_sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+    )
+    wait_until(lambda: "the name" in locks)
+    assert locks[:2] == ["r", "the name"], "between the two, others would see it held"
+
+
+def test_a_release_that_is_written_late_ends_no_later_hold(
+    make: Make, settings: Mapping[str, Any], run_sql: Callable[[str], Any]
+) -> None:
+    store, table = make(), f"{settings['db_schema']}.jackfield_runs"
+    hold = begun(store, "r")
+    with closing(Database(settings["dsn"], timeout_s=60).connect()) as other:
+        other.run(f"BEGIN; LOCK TABLE {table} IN EXCLUSIVE MODE")
+        asyncio.run(store.release("r", hold))
+        other.run(f"UPDATE {table} SET hold = hold + 1")  # as if this process had taken hold of it again
+        other.run("COMMIT")
+    [release] = store._presence._releases
+    wait_until(lambda: release.written_at)
+    assert run_sql(f"SELECT owner FROM {table}") == [[store._presence.current]]
+
+
+def test_nothing_is_kept_of_a_run_that_has_ended(
+    make: Make, settings: Mapping[str, Any], run_sql: Callable[[str], object]
+) -> None:
+    store = make()
+    hold = begun(store, "lost")
+    run_sql(f"DELETE FROM {settings['db_schema']}.jackfield_runs")
+    with pytest.raises(RunNotFoundError):
+        asyncio.run(store.append("lost", hold, ["second"]))
+    for number, state in enumerate(["finished", "approval_needed"]):
+        begun(store, f"r{number}", state=state)
+    asyncio.run(store.release("r", begun(store, "r")))
+    assert (store._held, store._unsure) == ({}, {})
 
 
 def test_the_locks_of_released_runs_end_once_the_table_says_that_they_are_free(
@@ -230,6 +317,32 @@ def test_the_locks_of_released_runs_end_once_the_table_says_that_they_are_free(
     wait_until(lambda: not store._presence._releases)
     assert run_sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'") == [[1]]
     assert not asyncio.run(make().read("r"))[0].is_held
+
+
+def test_a_server_that_refuses_a_connection_is_asked_again(
+    make: Make, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = make(), make()
+    begun(store, "r")
+    connect, is_refused = Database.connect, threading.Event()
+
+    def watched(self: Database) -> Any:
+        try:
+            return connect(self)
+        except ToolServiceError as error:
+            if not isinstance(error, LostConnectionError):
+                is_refused.set()
+            raise
+
+    monkeypatch.setattr(Database, "connect", watched)
+    with closing(Database(dsn.replace("/postgres?", "/template1?"), timeout_s=60)) as elsewhere:
+        elsewhere.ask("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
+        try:
+            elsewhere.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'")
+            assert is_refused.wait(60)
+        finally:
+            elsewhere.ask("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+    wait_until(lambda: asyncio.run(other.read("r"))[0].is_held)
 
 
 def test_the_session_of_an_owner_is_used_at_each_look_because_idle_ones_may_be_ended(dsn: str) -> None:
