@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from jackfield.errors import DocParserError
 from jackfield.retrieval import Block, Document, Parser, Part
@@ -301,10 +301,8 @@ class GivesLookalikes(Honest):
     """Its blocks have all attributes of a block, and are none."""
 
     def blocks(self, text: str) -> list[Block]:
-        alike: Any = [
-            SimpleNamespace(text=block.text, kind="paragraph", page=1, level=0) for block in super().blocks(text)
-        ]
-        return alike
+        facts = {"kind": "paragraph", "page": 1, "level": 0}
+        return cast("list[Block]", [SimpleNamespace(text=block.text, **facts) for block in super().blocks(text)])
 
 
 class HasHeadingsOfNoLevel(Honest):
