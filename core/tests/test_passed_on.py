@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from jackfield import Agent, FnCallAgent, Message, tool
-from jackfield.agents import CancelToken, Event, Handoff, ParentRun, Run, Spent, effects_of, run_as
+from jackfield.agents import CancelToken, Event, Handoff, ParentRun, Run, Spent, effects_of, run_as, run_below
 from jackfield.config import Limits
-from jackfield.events import RunFinished
-from jackfield.messages import Usage
+from jackfield.events import ApprovalNeeded, RunFinished
+from jackfield.messages import FunctionCall, Usage
 from jackfield.request import ChatRequest
 from jackfield.runs import Observer
 from jackfield.runs._observers import Observers
 from jackfield.testing import ScriptedModel, answer, calls
 from jackfield.tools import ToolContext
-from tests.support.agents import Seeing, read, results_in, seeing
+from tests.support.agents import Seeing, add, read, results_in, seeing
 
 
 class Watch(Observer):
@@ -194,3 +194,45 @@ def test_an_agent_that_stops_early_says_so_after_its_text(text: str, result: str
     boss = FnCallAgent([Stopping(text).as_tool()], ScriptedModel(steps))
     early = "(Agent child stopped early: token_limit.)"
     assert results_in(boss.ask("Go.").messages) == [result.format(early)]
+
+
+class Reconsidering(Stopping):
+    """Pauses at a call, and then does without it."""
+
+    async def events(self, run: Run) -> AsyncIterator[Event]:
+        yield ApprovalNeeded((FunctionCall("pay", "{}"),), ("c1",))
+        yield RunFinished("finished", (Message("assistant", "Without it.", name="child"),), Usage())
+
+
+def test_an_agent_that_paused_and_then_finished_is_not_waited_for() -> None:
+    @tool
+    async def consult(context: ToolContext) -> str:
+        """Consult."""
+        assert isinstance(context.run, ParentRun)
+        async for event in run_below(Reconsidering(""), "x", context.run):
+            context.run.emit(event)
+        return "It went on."
+
+    result = FnCallAgent([consult], ScriptedModel([calls(("consult", {})), answer("Done.")])).ask("Go.")
+    assert results_in(result.messages) == ["It went on."]
+
+
+def test_open_calls_of_another_agent_hand_nothing_over_unless_the_run_is_resumed() -> None:
+    other = seeing([answer("2.")], "other", [add])
+    desk = seeing([], "desk", handoffs=[other])
+    call = FunctionCall("add", '{"a": 1, "b": 1}')
+    asked = Message("assistant", "", name="other", function_call=call, extra={"function_id": "c1"})
+    history = [Message("user", "1 + 1?"), asked]
+    paused = desk.ask([], history=history)
+    assert (paused.stop_reason, paused.path, list(paused.waiting)) == ("approval_needed", ("desk",), ["c1"])
+    assert desk.ask([], history=history, resume=True).path == ("desk", "other")
+
+
+def test_a_second_hand_off_in_a_turn_is_refused_whoever_it_names() -> None:
+    others = [seeing([answer("Hello.")], name) for name in ("one", "two")]
+    turn = calls(("transfer_to_one", {}), ("transfer_to_one", {}), ("transfer_to_two", {}))
+    result = FnCallAgent(llm=ScriptedModel([turn]), handoffs=others).ask("Go.")
+    assert result.text == "Hello."
+    first, *more = results_in(result.messages)
+    assert first == "one has the conversation now."
+    assert more == ["The conversation is already being handed over to one."] * 2

@@ -246,7 +246,14 @@ class Loop:
 
     async def _call_tools(self, run: Run, state: _LoopState, plan: CallPlan) -> AsyncIterator[Event]:
         state.spent = state.spent.plus_calls(len(plan.calls))
-        parent = ParentRun(run, state.spent, answers=plan.answers, waiting=state.pauses, handoff_to=state.handoff_to)
+        parent = ParentRun(
+            run,
+            state.spent,
+            answers=plan.answers,
+            waiting=state.pauses,
+            calls={one.planned.call_id: one.planned.call for one in plan.calls},
+            handoff_to=state.handoff_to,
+        )
         context = replace(run.context, messages=tuple(state.history), run=parent)
         left: list[ToolFinished] = []
         try:

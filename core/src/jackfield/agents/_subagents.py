@@ -90,7 +90,8 @@ def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
     """Make the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
     call_id = parent.call_id
     if call_id and error.call_id == call_id and not error.is_refused:
-        call = FunctionCall(name, dumps({"request": error.question}))
+        # A record accepts an approval only of the call that it has.
+        call = parent.calls.get(call_id) or FunctionCall(name, dumps({"request": error.question}))
         parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
 
 
@@ -164,31 +165,15 @@ class AgentTool(BaseTool):
         parent = None if context is None else context.run
         if context is None or not isinstance(parent, ParentRun):
             return _result_of(self.name, await asking.aask(self.agent, question))
-        return await self._call_in_run(parent, question, context)
+        return await self._call_in_run(parent, question)
 
-    async def _call_in_run(self, parent: ParentRun, question: tuple[Message, ...], context: ToolContext) -> ToolResult:
-        call_id = context.call_id
+    async def _call_in_run(self, parent: ParentRun, question: tuple[Message, ...]) -> ToolResult:
         fold, emit = ResultFold(question), parent.pass_up()
-        try:
-            async with closing(_asked(self.agent, question, parent, {}, name=self.name)) as events:
-                async for event in events:
-                    emit(event)
-                    fold.feed(event)
-        except InDoubtError as error:
-            if error.is_refused or error.call_id != call_id:
-                raise
-            call = _call_of(self.name, context, question[0])
-            parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
-            raise
+        async with closing(_asked(self.agent, question, parent, {}, name=self.name)) as events:
+            async for event in events:
+                emit(event)
+                fold.feed(event)
         return _result_of(self.name, fold.result(str))
-
-
-def _call_of(name: str, context: ToolContext, question: Message) -> FunctionCall:
-    """Return the call as the model wrote it, which is what a person approves."""
-    for message in reversed(context.messages):
-        if message.function_call and message.function_id == context.call_id:
-            return message.function_call
-    return FunctionCall(name, dumps({"request": question.content}))
 
 
 def _answers(parent: ParentRun, call_id: str) -> dict[str, Decision]:

@@ -23,7 +23,7 @@ from jackfield.events import (
     ToolStarted,
     TurnFinished,
 )
-from jackfield.messages import Message, Messages, Usage
+from jackfield.messages import FunctionCall, Message, Messages, Usage
 from jackfield.models._base import BaseChatModel
 from jackfield.plugins._protocol import Plugins
 from jackfield.processors import Processor
@@ -378,10 +378,11 @@ class ParentRun(CallingRun):
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answers: Decisions about calls of this turn and below, by their ids.
         waiting: The calls that agents below wait for, by the ids of the calls that asked them.
+        calls: The tool calls of this turn as the model wrote them, by their ids.
         direct: Takes the events of deeper runs without a detour through each run between; None if each must pass.
     """
 
-    __slots__ = ("_account", "_limited", "answers", "call_id", "depth", "direct", "place", "run", "waiting")
+    __slots__ = ("_account", "_limited", "answers", "call_id", "calls", "depth", "direct", "place", "run", "waiting")
 
     def __init__(
         self,
@@ -391,12 +392,14 @@ class ParentRun(CallingRun):
         answers: Mapping[str, Decision] | None = None,
         waiting: dict[str, ApprovalNeeded] | None = None,
         *,
+        calls: Mapping[str, FunctionCall] | None = None,
         handoff_to: str = "",
     ) -> None:
         super().__init__()
         self.run, self.place, self.call_id, self.depth = run, place, "", run.depth
         self.answers: Mapping[str, Decision] = {} if answers is None else answers
         self.waiting: dict[str, ApprovalNeeded] = {} if waiting is None else waiting
+        self.calls: Mapping[str, FunctionCall] = {} if calls is None else calls
         self.direct: Callable[[RunEvent], None] | None = None
         self._account = _Account(spent, handoff_to=handoff_to)
         # The nearest run above that limits what runs below it use; the others need no live figures.

@@ -188,6 +188,34 @@ def test_another_agent_at_the_place_puts_what_was_done_in_doubt(refusal: bool | 
     assert "It may have done some of its work" in told[0], "the model reads it"
 
 
+def test_a_call_of_a_helper_that_was_under_way_is_in_doubt_in_the_run_above() -> None:
+    world = World()
+    run_id = world.killed_after(PAID - 1, boss(world, helper(world)))
+    waiting = boss(world, helper(world)).resume(run_id)
+    assert [call.name for call in waiting.waiting.values()] == ["pay"]
+    assert world.doubts(run_id) == [tuple(waiting.waiting)]
+    assert all(call_id.startswith("call_1/") for call_id in waiting.waiting)
+
+
+@pytest.mark.parametrize(("decision", "done"), [(False, ["Ada"]), (True, ["Ada", "Ada"])], ids=["no", "yes"])
+def test_a_person_decides_whether_a_tool_asks_an_interrupted_helper_again(decision: bool, done: list[str]) -> None:
+    def agent(world: World, day: str, asked: FnCallAgent) -> FnCallAgent:
+        says: Script = [calls(("helper", {})), answer("All done.")]
+        return FnCallAgent([Dating(asked, day)], world.model("boss", says), name="boss", store=world.store)
+
+    world = World()
+    run_id = world.killed_after(PAID, agent(world, "Monday", helper(world)))
+    waiting = agent(world, "Tuesday", helper(world)).resume(run_id)
+    assert (waiting.stop_reason, world.done) == ("approval_needed", ["Ada"])
+    [call] = waiting.waiting.values()
+    assert (call.name, call.arguments) == ("helper", "{}"), "as the model wrote it"
+    assert world.doubts(run_id) == [tuple(waiting.waiting)]
+    again = FnCallAgent([world.pay()], helper(World()).llm, name="helper", description="Pays.")
+    approvals = dict.fromkeys(waiting.waiting, decision)
+    result = agent(world, "Tuesday", again).resume(run_id, approvals=approvals)
+    assert (result.text, world.done) == ("All done.", done)
+
+
 def test_an_agreed_repetition_of_a_helper_happens_once() -> None:
     world = World()
     run_id = world.killed_after(PAID, boss(world, helper(world)))
