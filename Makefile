@@ -91,7 +91,7 @@ test: system .venv/.installed-dev
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
 nightly: system .venv/.installed-dev
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) -p randomly --timeout=1800 $(ARGS)
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -n $(JOBS) -p randomly -p tests.support.stalls --timeout=1800 $(ARGS)
 	@$(BIN)/python scripts/mutants.py --minutes 90
 
 check: .venv/.installed-dev

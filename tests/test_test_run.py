@@ -170,6 +170,27 @@ def test_what_is_marked_nightly_runs_at_night_only(
     assert counted in run_tests(NIGHTLY, HYPOTHESIS_PROFILE=profile).stdout
 
 
+IN_A_HURRY = """
+import time
+
+def test_it():
+    for _ in range(200):
+        began = time.monotonic()
+        time.sleep(0.01)
+        assert time.monotonic() - began < 0.3
+"""
+EACH_STANDS_STILL = "from tests.support import stalls\n\nstalls.SHARE = 1.0\n"
+
+
+def test_a_test_that_trusts_the_machine_fails_at_night_with_the_reason(
+    write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    write_tests({"hurried/test_it.py": IN_A_HURRY, "hurried/conftest.py": EACH_STANDS_STILL})
+    said = run_made("-p", "tests.support.stalls").stdout
+    assert "1 failed" in said
+    assert "The process stood still for 0.6 s after" in said
+
+
 ADDRESS = """
 import pytest
 
