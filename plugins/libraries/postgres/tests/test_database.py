@@ -38,8 +38,9 @@ def test_an_address_shows_no_password() -> None:
         ("postgresql://ada:@db.example.org", ("db.example.org", 5432, "ada", "ada", "")),
         ("postgresql://db.example.org/notes", ("db.example.org", 5432, "notes", "clerk", None)),
         ("postgresql://ada@db.example.org/notes?host=%2Frun%2Fpg", ("/run/pg", 5432, "notes", "ada", None)),
+        ("postgresql://ada@%2Frun%2Fpg:5433/notes", ("/run/pg", 5433, "notes", "ada", None)),
     ],
-    ids=["everything", "no password", "no database", "no user", "a folder of sockets"],
+    ids=["everything", "no password", "no database", "no user", "a folder of sockets", "a folder in place of a host"],
 )
 def test_each_part_of_an_address_is_decoded_or_has_its_default(
     dsn: str, expected: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
@@ -159,6 +160,20 @@ def test_settings_hold_for_each_connection(dsn: str) -> None:
     database.close()
 
 
+def test_a_connection_that_refuses_its_settings_is_closed(dsn: str) -> None:
+    refused = Database(f"{dsn}&application_name=refused", timeout_s=60, settings="SET no_such_setting = 1")
+    with pytest.raises(ToolServiceError, match="no_such_setting") as caught:
+        refused.ask("SELECT 1")
+    database = Database(dsn, timeout_s=60)
+    for _ in range(600):  # until the server has noticed
+        if not database.ask("SELECT 1 FROM pg_stat_activity WHERE application_name = 'refused'"):
+            break
+        database.ask("SELECT 1 FROM pg_sleep(0.05)")
+    else:
+        pytest.fail(f"the connection is open as long as its error is kept: {caught.value}")
+    database.close()
+
+
 @pytest.mark.parametrize(("option", "name"), [("", "jackfield"), ("&application_name=clerk", "clerk")])
 def test_the_server_sees_the_name_of_the_application(option: str, name: str, dsn: str) -> None:
     database = Database(dsn + option, timeout_s=60)
@@ -263,6 +278,18 @@ def test_a_transaction_that_fails_leaves_nothing(dsn: str) -> None:
         connection.run("CREATE TABLE half (n integer)")
         connection.run("SELECT 1 / 0")
     assert database.ask("SELECT count(*) FROM pg_class WHERE relname = 'half'") == [[0]]
+    database.close()
+
+
+def test_those_who_want_to_be_alone_in_different_places_do_not_wait(dsn: str) -> None:
+    database = Database(dsn, timeout_s=20)
+    with (
+        database.use() as one,
+        alone_in(one, "house", "kitchen"),
+        database.use() as other,
+        alone_in(other, "house", "garden"),
+    ):
+        assert one.run("SELECT 1") == other.run("SELECT 1") == [[1]]
     database.close()
 
 
