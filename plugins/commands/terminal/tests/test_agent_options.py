@@ -108,6 +108,18 @@ def test_options_replace_the_settings_of_the_file() -> None:
     assert made(*file, "-s", "").system_message == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [((), "of-the-file.db"), (("--store", "sqlite"), "of-the-file.db"), (("--no-record",), None)],
+    ids=["no option", "the default store", "no record"],
+)
+def test_the_store_of_a_file_is_kept_unless_nothing_is_recorded(words: tuple[str, ...], path: str | None) -> None:
+    file = write("llm: offline:extractive\nstore: {name: sqlite, path: of-the-file.db}\n")
+    agent, _ = create_agent_from(run_parser().parse_args([*file, "--trust", *words]))
+    store: Any = agent.store
+    assert (None if store is None else Path(store.config.path).name) == path
+
+
 def test_one_rule_for_approval_is_enough() -> None:
     with pytest.raises(ConfigError, match="--ask and --allow are two rules for the same calls: leave one of them out"):
         made("--ask", "ask", "--allow", "storage")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 from typing import Any, get_args
 
@@ -163,6 +164,31 @@ def test_a_text_of_a_tool_is_cut_after_100_characters(length: int, shown: str) -
     renderer = Renderer(io.StringIO(), notes, dim=False)
     renderer.show(RunEvent("r", 1, "a", 0, ToolProgress(0, "c", "x" * length)))
     assert notes.getvalue() == f"  … {shown}\n"
+
+
+FORGED = "x\n! forged"
+FORGED_CALL = FunctionCall(FORGED, FORGED)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize("columns", [0, 40])
+def test_no_name_and_no_text_of_others_begins_a_line_of_ours(depth: int, columns: int) -> None:
+    notes = io.StringIO()
+    renderer = Renderer(io.StringIO(), notes, dim=True, columns=lambda: columns)
+    events: list[Any] = [
+        PreparationProgress(FORGED),
+        ToolStarted(0, "c", FORGED_CALL),
+        ToolProgress(0, "c", FORGED),
+        ToolFinished(0, "c", Message("function", FORGED, name=FORGED), 0.5, FORGED, dict.fromkeys(METADATA, FORGED)),
+        RetryScheduled(1, 0.5, FORGED),
+        PluginEvent("acme.note", {"note": FORGED}),
+        ApprovalNeeded((FORGED_CALL,), ("c",)),
+        HandedOff(FORGED, FORGED),
+    ]
+    for number, event in enumerate(events):
+        renderer.show(RunEvent("r", number, FORGED, depth, event))
+    assert notes.getvalue().count("forged") >= len(events)
+    assert re.search(r"^(\x1b\[\d*[mK]|\r)*! forged", notes.getvalue(), re.MULTILINE) is None
 
 
 def test_what_holds_for_each_call_of_a_tool_is_told_once() -> None:
