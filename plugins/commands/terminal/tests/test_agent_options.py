@@ -148,6 +148,12 @@ def test_a_model_comes_from_the_option_the_environment_or_the_users_default(monk
     assert model(*write("llm: offline:file\n"), "-m", "short") == "offline:long"
 
 
+def test_an_address_without_a_model_is_not_passed_over() -> None:
+    options = run_parser().parse_args(["--no-record", *write("llm: offline:file\n"), "--base-url", "http://h/v1"])
+    with pytest.raises(ConfigError, match="no model: pass --model backend:model"):
+        create_agent_from(options)
+
+
 def test_an_address_goes_with_its_backend() -> None:
     assert _model_config("openai:m:latest", "http://127.0.0.1:1/v1") == {
         "model_type": "openai",

@@ -201,6 +201,14 @@ def test_no_text_has_an_order_in_it(pieces: list[str]) -> None:
     assert not [char for char in said if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
 
 
+def test_a_piece_is_on_the_terminal_at_once() -> None:
+    written = io.BytesIO()
+    writer = MarkdownWriter(io.TextIOWrapper(written, "utf-8"), size=lambda: (80, 24), every_s=0)
+    writer.feed("so far")
+    assert b"so far" in written.getvalue()
+    writer.finish()
+
+
 def test_a_pause_shows_what_has_come_so_far() -> None:
     out = io.StringIO()
     writer = MarkdownWriter(out, size=lambda: (80, 24), every_s=0.01)

@@ -29,7 +29,7 @@ from jackfield.events import (
     TurnFinished,
 )
 from jackfield.messages import FunctionCall, Message, Usage
-from jackfield_terminal.render import Renderer
+from jackfield_terminal.render import Renderer, has_colour
 
 
 def test_an_answer_in_a_pipe_has_no_orders_either() -> None:
@@ -164,6 +164,16 @@ def test_a_text_of_a_tool_is_cut_after_100_characters(length: int, shown: str) -
     renderer = Renderer(io.StringIO(), notes, dim=False)
     renderer.show(RunEvent("r", 1, "a", 0, ToolProgress(0, "c", "x" * length)))
     assert notes.getvalue() == f"  … {shown}\n"
+
+
+@pytest.mark.parametrize(("value", "is_coloured"), [(None, True), ("", True), ("1", False), ("0", False)])
+def test_colours_are_off_if_the_variable_says_anything(
+    value: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if value is not None:
+        monkeypatch.setenv("NO_COLOR", value)
+    assert has_colour() == is_coloured
 
 
 FORGED = "x\n! forged"
