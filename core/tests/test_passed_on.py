@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import fields
 from typing import Any
@@ -236,3 +237,17 @@ def test_a_second_hand_off_in_a_turn_is_refused_whoever_it_names() -> None:
     first, *more = results_in(result.messages)
     assert first == "one has the conversation now."
     assert more == ["The conversation is already being handed over to one."] * 2
+
+
+def test_decisions_reach_the_agent_of_their_call_only() -> None:
+    child = seeing([answer("Done.")], "child")
+    run = Run(messages=(), lang="en", limits=Limits(), context=ToolContext())
+    decisions = {"c1": True, "c1/x": False, "c10/x": True}
+    parent = ParentRun(run, Spent(), answers=decisions).of_call("c1")
+
+    async def ask() -> None:
+        async for _ in run_below(child, "Go.", parent):
+            pass
+
+    asyncio.run(ask())
+    assert child.runs[0].answers == {"x": False}

@@ -80,6 +80,26 @@ def test_tokens_of_a_run_below_count_for_the_limit_of_the_outermost_run() -> Non
     inner.count(RunEvent("below", 1, "helper", 3, turn))
     assert outer.spent.usage.total_tokens == 10
     assert inner.reached(0) == "token_limit"
+    assert inner.reached(1) is None, "calls cost no tokens: those of the last answer are made"
+
+
+@pytest.mark.parametrize("turns", [0, 1], ids=["that has no turns of its own", "with a turn"])
+def test_the_cost_of_a_run_below_counts_for_the_limit_of_a_run(turns: int) -> None:
+    spent = Spent(turns=turns, usage=usage_of("0.01") if turns else Usage())
+    outer = ParentRun(run_with(Limits(cost=Decimal("0.1"))), spent)
+    inner = ParentRun(run_with(Limits(), outer), Spent())
+    assert inner.reached(0) is None
+    inner.count(RunEvent("below", 1, "helper", 2, TurnFinished(1, (), usage_of("0.1"))))
+    assert inner.reached(0) == "cost_limit"
+
+
+def test_an_answer_that_ends_before_a_call_that_was_decided_begins_is_counted() -> None:
+    [parent] = chain(Limits(tokens=10, tool_calls=4))
+    assert parent.take(1) is None
+    turn = TurnFinished(1, (Message("assistant", "a"),), Usage(prompt_tokens=9, completion_tokens=1))
+    parent.count(RunEvent("below", 1, "helper", 1, turn))
+    parent.count(started(2))
+    assert (parent.spent.usage.total_tokens, parent.spent.tool_calls) == (10, 1)
 
 
 def usage_of(cost: str, currency: str = "USD") -> Usage:

@@ -35,7 +35,8 @@ def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
     """
     if limits.tokens is not None and spent.usage.total_tokens >= limits.tokens:
         return "token_limit"
-    if limits.cost is None or not spent.turns:
+    # A run that only asks others has no turns of its own, but has spent something.
+    if limits.cost is None or (not spent.turns and spent.usage == Usage()):
         return None
     return "cost_limit" if _cost(spent.usage, limits) >= limits.cost else None
 
