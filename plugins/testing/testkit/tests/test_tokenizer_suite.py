@@ -14,6 +14,7 @@ BROKEN = {
     "LoadsAtOnce": "test_making_one_loads_no_library_that_encodes",
     "Connects": "test_it_does_what_it_declares_and_nothing_else",
     "BeginsWithAToken": "test_nothing_has_no_tokens_and_anything_else_has_some",
+    "OverlooksLetters": "test_nothing_has_no_tokens_and_anything_else_has_some",
     "Miscounts": "test_a_count_is_the_number_of_tokens",
     "CountsBelowZero": "test_a_count_is_the_number_of_tokens",
     "GivesFloats": "test_a_count_is_the_number_of_tokens",

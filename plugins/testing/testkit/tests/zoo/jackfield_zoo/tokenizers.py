@@ -57,6 +57,13 @@ class CountsBelowZero(Honest):
         return [-1 - token for token in super().encode(text)]
 
 
+class OverlooksLetters(Honest):
+    """A letter alone has no tokens."""
+
+    def count(self, text: str) -> int:
+        return 0 if len(text) == 1 and text.isalpha() else super().count(text)
+
+
 class GivesFloats(Honest):
     def encode(self, text: str) -> list[int]:
         return [float(token) for token in super().encode(text)]  # type: ignore[misc]

@@ -256,6 +256,16 @@ class WritesOutside(Honest):
         return f"{len(text)} characters"
 
 
+class WritesAboutUmlauts(Honest):
+    """What its first example does not show."""
+
+    def answer(self, text: str, context: ToolContext | None) -> Any:
+        if not text.isascii():
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(text.encode())
+        return f"{len(text)} characters"
+
+
 class Connects(Honest):
     def answer(self, text: str, context: ToolContext | None) -> Any:
         with socket.socket() as connection:
