@@ -103,13 +103,15 @@ def test_what_is_no_object_is_wrapped_in_one(wanted: Any, text: str, value: Any,
         ({"$ref": "https://h/a"}, "the schema refers to 'https://h/a', which is not in it"),
         (len, "output must be a type or a JSON Schema, not the function len"),
         (object(), "is not a type that can be read from JSON"),
+        ("City", "'City' is not a type that can be read from JSON: "),
     ],
-    ids=["invalid", "a name", "a number", "elsewhere", "a function", "an object"],
+    ids=["invalid", "a name", "a number", "elsewhere", "a function", "an object", "the name of a type"],
 )
 def test_what_is_no_form_is_refused(wanted: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         form_of(wanted)
     assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

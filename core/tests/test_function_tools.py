@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -138,6 +139,24 @@ def unreadable(a: int, b: Silent) -> int:
     return a
 
 
+def imported_for_types(a: Lost) -> int:  # type: ignore[name-defined]  # noqa: F821
+    """Take one."""
+    return 1
+
+
+def odd(a: len[int]) -> int:  # type: ignore[valid-type]
+    """Take one."""
+    return 1
+
+
+class Doubler:
+    """Double numbers."""
+
+    def __call__(self, number: int) -> int:
+        """Double a number."""
+        return 2 * number
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -150,6 +169,16 @@ def unreadable(a: int, b: Silent) -> int:
         (unreadable, "tool 'unreadable': parameter 'b' has a type that cannot be read from JSON"),
         (5, "@tool belongs on a function with types or on a subclass of BaseTool, not on int"),
         (Point, "@tool belongs on a function with types or on a subclass of BaseTool, not on Point"),
+        (
+            partial(add, a=1),
+            "@tool belongs on a function with types or on a subclass of BaseTool, not on partial: write a function",
+        ),
+        (
+            Doubler(),
+            "@tool belongs on a function with types or on a subclass of BaseTool, not on Doubler: write a function",
+        ),
+        (imported_for_types, "tool 'imported_for_types': its types cannot be read (NameError: name 'Lost' is not"),
+        (odd, "tool 'odd': its types cannot be read (TypeError: "),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused(function: Any, said: str) -> None:

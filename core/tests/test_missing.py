@@ -105,6 +105,14 @@ def test_a_single_missing_part_is_told_alone(site: FakeSite) -> None:
     assert caught.value.component == "llm.openai"
 
 
+def test_a_misspelt_name_of_what_is_not_installed_is_recognised(site: FakeSite) -> None:
+    with pytest.raises(PluginNotFoundError, match=r"known: nothing\. Did you mean 'web_search'\? Install it: pip install"):
+        FnCallAgent(["web_serch"], ScriptedModel([]), host=site.host())
+    site.add_tools("acme", "web_sirch")
+    with pytest.raises(PluginNotFoundError, match=r"installed; did you mean 'web_sirch'\?$"):
+        FnCallAgent(["web_serch"], ScriptedModel([]), host=site.host())
+
+
 def test_what_is_installed_is_not_in_the_command(site: FakeSite) -> None:
     site.add_tools("acme", "web_search", "image_gen")
     host = site.host(allow=("acme",), prefer={"tool.web_search": "acme", "tool.image_gen": "acme"})

@@ -55,7 +55,8 @@ class Form(Generic[T]):
                 self._adapter = TypeAdapter(wanted)
                 self.schema = self._adapter.json_schema()
             except (PydanticUserError, TypeError) as error:
-                raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {error}") from error
+                reason = str(error).splitlines()[0]
+                raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {reason}") from error
             except Exception as error:  # pydantic has no public name for the error of a pattern it cannot compile
                 reason = str(error).splitlines()[-1].strip()
                 raise ConfigError(f"{wanted!r} is not a type that pydantic can use: {reason}") from error

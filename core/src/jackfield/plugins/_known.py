@@ -12,6 +12,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jackfield.suggestions import close_names
+
 if TYPE_CHECKING:  # it defines sixteen classes, and a list of plugins needs none of them
     from jackfield.descriptors import RequiredBy
 
@@ -84,6 +86,13 @@ def install_hint(kind: str, name: str) -> str:
     """Return `. Install it: pip install …` for a component that we publish, or ''."""
     distribution = known_distribution(kind, name)
     return f". Install it: pip install {distribution}" if distribution else ""
+
+
+def spelling_hint(kind: str, name: str) -> str:
+    """Return `. Did you mean '…'?` with its `install_hint` for a misspelt component that we publish, or ''."""
+    for close in close_names(name, [known for known, _ in _known(kind)])[:1]:
+        return f". Did you mean {close!r}?{install_hint(kind, close).removeprefix('.')}"
+    return ""
 
 
 def parser_of_extension(extension: str) -> str | None:

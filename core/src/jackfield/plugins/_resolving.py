@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jackfield.errors import AmbiguousPluginError, IncompatiblePluginError, PluginBlockedError, PluginNotFoundError
 from jackfield.plugins._catalog import ANY, Row
-from jackfield.plugins._known import install_hint, known_distribution
+from jackfield.plugins._known import install_hint, known_distribution, spelling_hint
 from jackfield.plugins._loading import Loader
 from jackfield.plugins._policy import Policy, is_blocked, is_incompatible, why_not
 from jackfield.settings import Settings, normalise
-from jackfield.suggestions import suggest
+from jackfield.suggestions import close_names, suggest
 
 
 class Resolver:
@@ -111,8 +111,10 @@ class Resolver:
         sentences += [f"{file.name} {file.fault}" for file in self._settings.local if file.fault]
         sentences += self._unasked_sources(kind)
         details = "".join(f". {sentence}" for sentence in sentences) + self._explain(kind, address)
-        install = install_hint(kind, address.rpartition("/")[2])
         others = [name for name in self.names(kind) if name != address]
+        install = install_hint(kind, address.rpartition("/")[2])
+        if not install and not close_names(address, others):
+            install = spelling_hint(kind, address)
         return f"no {kind} {address!r} is installed{suggest(address, others)}{details}{install}"
 
     def _unasked_sources(self, kind: str) -> list[str]:

@@ -144,8 +144,8 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         file_access: True to pass the files of the conversation in its `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type, or the function has no docstring. It is neither a function nor a subclass
-            of `BaseTool`.
+        ConfigError: A parameter has no type or one that cannot be read, or the function has no docstring. It is neither
+            a function nor a subclass of `BaseTool`.
     """
     if isinstance(function, str):
         check_tool_name(function)
@@ -181,9 +181,11 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
         for name, value in options.items():
             setattr(function, name, value)
         return function
-    if isinstance(function, type) or not callable(function):
+    # A partial and an object with `__call__` have no name, no types and another docstring.
+    if isinstance(function, type) or not callable(function) or not hasattr(function, "__name__"):
         got = function.__name__ if isinstance(function, type) else type(function).__name__
-        raise ConfigError(f"@tool belongs on a function with types or on a subclass of BaseTool, not on {got}")
+        advice = ": write a function that calls it" if callable(function) else ""
+        raise ConfigError(f"@tool belongs on a function with types or on a subclass of BaseTool, not on {got}{advice}")
     return FunctionTool(function, **options)
 
 
@@ -199,7 +201,13 @@ def _arguments_model(
     name: str, function: Callable[..., Any], descriptions: Mapping[str, str]
 ) -> tuple[str, type[BaseModel]]:
     """Return the name of the parameter for the context ('' if there is none), and a model of all others."""
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except Exception as error:  # an annotation may be any expression
+        raise ConfigError(
+            f"tool {name!r}: its types cannot be read ({type(error).__name__}: {error}): define or import each of them "
+            "at the top of the module, outside of TYPE_CHECKING"
+        ) from error
     context_parameter = ""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
