@@ -106,7 +106,7 @@ def test_a_single_missing_part_is_told_alone(site: FakeSite) -> None:
 
 
 def test_a_misspelt_name_of_what_is_not_installed_is_recognised(site: FakeSite) -> None:
-    with pytest.raises(PluginNotFoundError, match=r"known: nothing\. Did you mean 'web_search'\? Install it: pip install"):
+    with pytest.raises(PluginNotFoundError, match=r"known: nothing\. Did you mean 'web_search'\? Install it: pip"):
         FnCallAgent(["web_serch"], ScriptedModel([]), host=site.host())
     site.add_tools("acme", "web_sirch")
     with pytest.raises(PluginNotFoundError, match=r"installed; did you mean 'web_sirch'\?$"):
