@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -288,6 +290,33 @@ def test_the_template_is_given_what_the_configuration_and_the_call_say(make: Mak
     assert ask(configured, extra_body={"enable_thinking": True}).usage.prompt_tokens == plain
     by_call = {"chat_template_kwargs": {"enable_thinking": False}}
     assert ask(make(qwen3), extra_body=by_call).usage.prompt_tokens == quick
+
+
+OPENED = "{% for message in messages %}{{ message.content }}{% endfor %}<think>\n"
+
+
+def test_an_answer_whose_thought_the_template_opened_begins_with_reasoning(make: Make, qwen3: Path) -> None:
+    plain = ask(make(qwen3, chat_template=OPENED, reasoning=False), **GREEDY).get_content()
+    (message,) = ask(make(qwen3, chat_template=OPENED, reasoning=True), **GREEDY).messages
+    assert plain
+    assert (message.content, message.reasoning_content) == ("", plain.lstrip("\n"))
+
+
+@pytest.mark.parametrize(("reasoning", "in_text"), [(None, True), (True, True), (False, False)])
+def test_reasoning_is_in_the_text_unless_it_is_switched_off(
+    reasoning: bool | None, in_text: bool, make: Make, qwen3: Path
+) -> None:
+    assert make(qwen3, reasoning=reasoning).facts.thoughts_in_text == in_text
+
+
+def test_the_end_tokens_of_the_model_and_of_its_tokenizer_count(make: Make, qwen3: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(qwen3, folder)
+    own = json.loads((folder / "generation_config.json").read_text())
+    ends = own["eos_token_id"]
+    ends = ends if isinstance(ends, list) else [ends]
+    (folder / "generation_config.json").write_text(json.dumps({**own, "eos_token_id": [5, 6]}))
+    assert loaded(make(folder)).end_tokens == {5, 6, *ends}
 
 
 @pytest.mark.parametrize("as_file", [False, True])

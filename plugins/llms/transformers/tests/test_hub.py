@@ -106,6 +106,13 @@ def asked(address: str, home: Path, *settings: dict[str, Any]) -> list[list[str]
     return told
 
 
+def test_all_files_of_a_model_are_of_the_wanted_revision(hub: Hub, tmp_path: Path) -> None:
+    ((outcome, *_),) = asked(f"http://127.0.0.1:{hub.server_port}", tmp_path, {"model": "org/tiny", "revision": "v2"})
+    assert outcome == "answered"
+    whole = {path for path, _ in hub.asked if path.startswith("/api/models/org/tiny") and "/tree/" not in path}
+    assert whole == {"/api/models/org/tiny/revision/v2"}, hub.asked
+
+
 def test_the_hub_is_asked_for_its_models_once_and_never_for_a_folder(hub: Hub, tmp_path: Path) -> None:
     here, fetched, gated, unknown, kept = asked(
         f"http://127.0.0.1:{hub.server_port}",
