@@ -322,6 +322,32 @@ def test_a_project_is_shown_agreed_to_and_withdrawn(
     said("--show", code=1)
 
 
+@pytest.mark.parametrize(
+    ("typed", "is_agreed"),
+    [("y\n", True), (" YES \n", True), ("\n", False), ("", False), ("n\n", False), ("yesterday\n", False)],
+)
+def test_only_yes_agrees_to_a_project(
+    typed: str, is_agreed: bool, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typing(monkeypatch, Tty(typed))
+    assert trust([]) == int(not is_agreed)
+    assert trust(["--show"]) == int(not is_agreed)
+
+
+def test_a_yes_agrees_to_what_was_shown_even_if_the_file_has_changed_meanwhile(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Changing(Tty):
+        def readline(self, *arguments: Any) -> str:
+            (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.a" = "other"}\n')
+            return super().readline(*arguments)
+
+    typing(monkeypatch, Changing("y\n"))
+    trust([])
+    assert trust(["--show"]) == 1
+    assert capsys.readouterr().out.endswith("It has no effect: it has changed since you agreed.\n")
+
+
 def test_without_a_terminal_a_project_needs_a_flag(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
