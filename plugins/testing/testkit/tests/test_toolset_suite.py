@@ -31,7 +31,7 @@ class TestNamesNothing(ToolsetSuite):
 for name in {*NAMES} - {"NamesNothing"}:
     globals()[f"Test{name}"] = type(f"Test{name}", (ToolsetSuite,), {
         "component": f"jackfield-zoo/{name}", "tools": ("now", "today"),
-        "patience_s": 0.2 if name in IMPATIENT else 30.0})
+        "patience_s": 1.0 if name in IMPATIENT else 30.0})
 """
 ZOO = Path(__file__).parent / "zoo"
 EVERY_TEST = {name for name in dir(ToolsetSuite) if name.startswith("test_")}
