@@ -148,10 +148,22 @@ def test_a_model_comes_from_the_option_the_environment_or_the_users_default(monk
     assert model(*write("llm: offline:file\n"), "-m", "short") == "offline:long"
 
 
-def test_an_address_without_a_model_is_not_passed_over() -> None:
-    options = run_parser().parse_args(["--no-record", *write("llm: offline:file\n"), "--base-url", "http://h/v1"])
-    with pytest.raises(ConfigError, match="no model: pass --model backend:model"):
-        create_agent_from(options)
+@pytest.mark.parametrize(
+    "llm",
+    [
+        "openai:of-the-file",
+        "{model_type: openai, model: of-the-file, base_url: http://127.0.0.1:2/v1}",
+        "{model_type: openai, model: of-the-file, api_base: http://127.0.0.1:2/v1}",
+    ],
+)
+def test_an_address_without_a_model_is_another_server_for_the_model_of_the_file(
+    llm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JACKFIELD_MODEL", "offline:variable")
+    options = [*write(f"llm: {llm}\n"), "--base-url", "http://127.0.0.1:1/v1", "--trust"]
+    agent, _ = create_agent_from(run_parser().parse_args(["--no-record", *options]))
+    assert agent.model.address == "openai:of-the-file"
+    assert agent.model.config.server_url == "http://127.0.0.1:1/v1"
 
 
 def test_an_address_goes_with_its_backend() -> None:

@@ -281,8 +281,10 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
     config = {"agent": AGENT_WITH_FILES if names else "fncall", **settings}
     if options.agent:
         config["agent"] = options.agent
-    if options.model or options.base_url or "llm" not in config:
+    if options.model or "llm" not in config:
         config["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    elif options.base_url:
+        config["llm"] = _moved(config["llm"], options.base_url)
     if options.tool:
         config["function_list"] = (*config.get("function_list", ()), *options.tool)
     why_not_parsed = why_nothing_reads(default_host())
@@ -354,6 +356,13 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
     backend, colon, name = model.partition(":")
     settings = {"model_type": backend, "model": name} if colon else {"model": model}
     return {**settings, "base_url": base_url}
+
+
+def _moved(model: str | Mapping[str, Any], base_url: str) -> dict[str, Any] | str:
+    """Return the model of an agent file, on another server."""
+    if isinstance(model, str):
+        return _model_config(model, base_url)
+    return {**{name: value for name, value in model.items() if name != "api_base"}, "base_url": base_url}
 
 
 def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[str, Any]:
