@@ -338,7 +338,7 @@ def test_a_yes_agrees_to_what_was_shown_even_if_the_file_has_changed_meanwhile(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Changing(Tty):
-        def readline(self, *arguments: Any) -> str:
+        def readline(self, *arguments: Any) -> Any:
             (project / "pyproject.toml").write_text('[tool.jackfield]\nprefer = {"tool.a" = "other"}\n')
             return super().readline(*arguments)
 
