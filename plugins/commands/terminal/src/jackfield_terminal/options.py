@@ -281,10 +281,7 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
     config = {"agent": AGENT_WITH_FILES if names else "fncall", **settings}
     if options.agent:
         config["agent"] = options.agent
-    if options.model or "llm" not in config:
-        config["llm"] = _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
-    elif options.base_url:
-        config["llm"] = _moved(config["llm"], options.base_url)
+    config["llm"] = _choose_model(options, config.get("llm"))
     if options.tool:
         config["function_list"] = (*config.get("function_list", ()), *options.tool)
     why_not_parsed = why_nothing_reads(default_host())
@@ -336,6 +333,17 @@ def _check_files(agent_file: Path, files: Sequence[str]) -> None:
         raise ConfigError(f"{agent_file} names the file {path.name!r}, which is not in {path.resolve().parent}")
 
 
+def _choose_model(options: argparse.Namespace, of_file: str | Mapping[str, Any] | None) -> str | Mapping[str, Any]:
+    """Return the model that the options name, else that of the agent file, else the user's default."""
+    if options.model or of_file is None:
+        return _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
+    if not options.base_url:
+        return of_file
+    if isinstance(of_file, str):
+        return _model_config(of_file, options.base_url)
+    return {**{name: value for name, value in of_file.items() if name != "api_base"}, "base_url": options.base_url}
+
+
 def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | str:
     from jackfield.defaults import FIRST_BACKEND
     from jackfield.errors import ConfigError
@@ -356,13 +364,6 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
     backend, colon, name = model.partition(":")
     settings = {"model_type": backend, "model": name} if colon else {"model": model}
     return {**settings, "base_url": base_url}
-
-
-def _moved(model: str | Mapping[str, Any], base_url: str) -> dict[str, Any] | str:
-    """Return the model of an agent file, on another server."""
-    if isinstance(model, str):
-        return _model_config(model, base_url)
-    return {**{name: value for name, value in model.items() if name != "api_base"}, "base_url": base_url}
 
 
 def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[str, Any]:
