@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from jackfield.messages import ContentItem, Message, basename_of, name_in_file, want_dicts
+
+ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="a backslash separates names on Windows")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,9 @@ def test_a_message_of_a_failed_call_says_so() -> None:
         ("https://user:key@h/", "h", ""),
         ("file:///srv/a.md", "a.md", "md"),
         (r"C:\data\a.txt", "a.txt", "txt"),
+        (r"\\server\share\a.txt", "a.txt", "txt"),
+        pytest.param(r"/srv/new\nline.md", r"new\nline.md", "md", marks=ON_POSIX),
+        pytest.param(r"latin\udcff.md", r"latin\udcff.md", "md", marks=ON_POSIX),
         ("http://[", "[", ""),
         ("/srv/folder/", "folder", ""),
         ("a?b.md", "a?b.md", "md"),

@@ -6,6 +6,8 @@ JSON, so plain dicts are accepted wherever messages are, and messages can be dum
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -34,6 +36,8 @@ something else, which `provider_reason` names; the answer may be incomplete.
 """
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
+
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # with a drive, or a share
 
 PART_SEPARATOR = " › "
 """Separates the name of a file from that of a file inside it."""
@@ -259,10 +263,15 @@ def _path_and_host(location: str) -> tuple[str, str]:
     try:
         parts = urlsplit(location)
     except ValueError:  # it begins like a URL and is none
-        return location.replace("\\", "/"), ""
+        return _with_slashes(location), ""
     if parts.scheme in ("http", "https", "file"):
         return parts.path, parts.netloc.rpartition("@")[2]  # without a user and a password
-    return location.replace("\\", "/"), ""
+    return _with_slashes(location), ""
+
+
+def _with_slashes(path: str) -> str:
+    # Elsewhere, a backslash is part of a name, or of an escape in a name that is shown.
+    return path.replace("\\", "/") if os.sep == "\\" or _WINDOWS_PATH.match(path) else path
 
 
 class Origin(BaseModel):

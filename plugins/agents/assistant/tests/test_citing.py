@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -185,6 +186,17 @@ def test_the_result_has_the_passages_that_the_answer_uses(guide: str) -> None:
     assert [str(source) for source in result.sources] == ["guide.md"]
     assert citations_in(result.to_dict()) == [citation]
     assert "[1] guide.md, Panels: “48 sockets”" in result._repr_markdown_()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_a_name_with_a_line_break_or_a_backslash_is_shown_whole(tmp_path: Path) -> None:
+    files = [tmp_path / "new\nline.md", tmp_path / r"back\slash.md"]
+    for file in files:
+        file.write_text("A panel has 48 sockets.\n")
+    model = ScriptedModel([answer("48 sockets [1] [2].")])
+    result = create_agent("assistant", llm=model, files=[str(file) for file in files]).ask("How many sockets?")
+    assert sorted(map(str, result.sources)) == [r"back\slash.md", r"new\nline.md"]
+    assert sorted(one.location for one in result.citations) == [r"back\slash.md", r"new\nline.md"]
 
 
 def test_a_wrong_mark_is_dropped_and_reported(guide: str) -> None:
