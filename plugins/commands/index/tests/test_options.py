@@ -54,6 +54,7 @@ def test_conditions_become_a_filter(conditions: list[str], where: dict[str, obje
         (["year="], "is not a condition"),
         (["=2024"], "is not a condition"),
         (["year>2020", "year>2021"], "--where: year> is given twice: leave one out"),
+        (["year>2020", "year>2020"], "--where: year> is given twice: leave one out"),
         (["year=2020", "year>2021"], "--where: year has '=' and another condition: leave one out"),
         (["year>2021", "year=2020"], "--where: year has '=' and another condition: leave one out"),
     ],

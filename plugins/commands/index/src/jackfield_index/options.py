@@ -174,8 +174,11 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
         key, operator, value = match["key"].strip(), match["operator"], read_value(match["value"])
         if operator == "=":
             equal.setdefault(key, []).append(value)
-        elif others.setdefault(key, {}).setdefault(_OPERATORS[operator], value) is not value:
+            continue
+        bounds = others.setdefault(key, {})
+        if _OPERATORS[operator] in bounds:
             raise ConfigError(f"--where: {key}{operator} is given twice: leave one out")
+        bounds[_OPERATORS[operator]] = value
     if both := equal.keys() & others.keys():
         raise ConfigError(f"--where: {min(both)} has '=' and another condition: leave one out")
     return {**equal, **others} or None
