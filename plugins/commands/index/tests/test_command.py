@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -502,6 +502,40 @@ def test_of_several_searchers_no_more_hits_come_than_are_asked_for(
     run(capsys, "build", "notes", "docs", *VECTORS)
     assert len(as_json(capsys, "search", "notes", "water", "--limit", "1")) == 1
     assert len(as_json(capsys, "search", "notes", "water", "--limit", "2")) == 2
+
+
+def test_several_searchers_rank_together_by_their_weights_whatever_the_limit(
+    tmp_path: Path, server: FakeOpenAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = {
+        "Water, water, water": [1.0, 0.0],
+        "Water and air": [0.3, 1.0],
+        "The sea": [0.0, 1.0],
+        "A mill, a wheel, a brook, and little water": [1.0, 0.0],
+    }
+
+    def vectors_of(request: RecordedRequest) -> Reply:
+        known = [next((v for words, v in vectors.items() if words in text), [0.0, 1.0]) for text in texts_in(request)]
+        return embeddings(request, known, tokens=1)
+
+    server.respond(vectors_of)
+    seas = tmp_path / "seas"
+    seas.mkdir()
+    for number, text in enumerate(vectors):
+        (seas / f"{number}.md").write_text(f"{text}.")
+    run(capsys, "build", "seas", str(seas), *VECTORS)
+
+    def found(weights: Mapping[str, float], limit: int) -> list[str]:
+        rag = {"retrieval_type": "hybrid", "embedding_model": "openai:m", "searcher_weights": weights}
+        Path("agent.json").write_text(json.dumps({"agent": "assistant", "rag_cfg": rag}))
+        hits = as_json(capsys, "search", "seas", "water", "--agent", "agent.json", "--limit", str(limit))
+        return [Path(hit["location"]).name for hit in hits]
+
+    both = found({}, 3)
+    assert both[0] == "1.md", "the second of each searcher is the first of both"
+    assert [found({}, limit) for limit in (1, 2)] == [both[:1], both[:2]]
+    assert found({"keyword_search": 20}, 1) == ["0.md"]
+    assert found({"vector_search": 20}, 1) == ["2.md"]
 
 
 def test_documents_that_other_settings_read_otherwise_are_counted(
