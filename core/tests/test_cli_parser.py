@@ -64,6 +64,24 @@ def test_options_of_subcommands_are_suggested_as_well(capsys: pytest.CaptureFixt
     assert "did you mean --colour?" in capsys.readouterr().err
 
 
+def test_an_option_of_another_subcommand_is_not_suggested_for_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    outer = Parser(prog="acme")
+    subcommands = outer.add_subparsers(parser_class=Parser)
+    subcommands.add_parser("do").add_argument("--colour")
+    subcommands.add_parser("undo")
+    with pytest.raises(SystemExit):
+        outer.parse_args(["undo", "--colour"])
+    assert "unrecognized arguments: --colour\n" in capsys.readouterr().err
+
+
+def test_a_text_without_quotes_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Parser(prog="acme")
+    made.add_argument("prompt", nargs="?")
+    with pytest.raises(SystemExit):
+        made.parse_args(["how", "are", "you"])
+    assert "unrecognized arguments: are you; put a text of several words in quotes\n" in capsys.readouterr().err
+
+
 def test_help_keeps_the_lines_of_its_texts_and_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     made = parser(description="one\n  two", epilog="examples:\n  acme a\n")

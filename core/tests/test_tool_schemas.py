@@ -23,7 +23,7 @@ def test_a_name_of_a_tool_is_one_that_every_provider_accepts(name: str, is_valid
         check_tool_name(name)
         assert tool_name_for(name) == name
         return
-    said = f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'"
+    said = f"{name!r} is not a valid name for a tool: use 1 to 64 ASCII letters, digits, '_' and '-'"
     with pytest.raises(ConfigError, match=re.escape(said)):
         check_tool_name(name)
     made = tool_name_for(name or "\0", prefix="to_")

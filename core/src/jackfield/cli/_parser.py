@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         """Parse like `argparse`; the error about an unknown option names the closest known one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_options(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._explain(unknown)}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -57,11 +57,15 @@ class Parser(argparse.ArgumentParser):
         rest = {argparse.PARSER, argparse.REMAINDER}
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
 
-    def _suggest_options(self, words: Sequence[str]) -> str:
+    def _explain(self, words: Sequence[str]) -> str:
         from jackfield.suggestions import close_names  # for errors only
 
-        known = list(_option_names(self))
+        takes_text = any(action.nargs == argparse.OPTIONAL for action in self._get_positional_actions())
+        if takes_text and not any(word.startswith("-") for word in words):
+            return "; put a text of several words in quotes"
         names = [word.partition("=")[0] for word in words if word.startswith("--")]
+        # Without the words themselves: an option of another subcommand is no advice.
+        known = [option for option in _option_names(self) if option not in names]
         close = list(dict.fromkeys(option for name in names for option in close_names(name, known)[:1]))
         return f"; did you mean {' and '.join(close)}?" if close else ""
 

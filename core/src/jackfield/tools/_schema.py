@@ -18,7 +18,7 @@ def check_tool_name(name: str) -> None:
     if not isinstance(name, str):
         raise ConfigError(f"the name of a tool must be a text, not {type(name).__name__}")
     if not _TOOL_NAME.match(name):
-        raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 letters, digits, '_' and '-'")
+        raise ConfigError(f"{name!r} is not a valid name for a tool: use 1 to 64 ASCII letters, digits, '_' and '-'")
 
 
 def tool_name_for(label: str, *, prefix: str = "") -> str:

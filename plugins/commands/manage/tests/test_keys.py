@@ -266,7 +266,7 @@ def test_the_name_of_a_component_is_enough_and_an_unknown_name_is_refused(
     assert json.loads((command_line.config / "keys.json").read_text()) == {"PARROT_KEY": KEY}
     done = command_line("keys", "remove", "parot")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no component 'parot' is installed; did you mean 'parrot'?" in done.stderr
+    assert "no component 'parot' is installed; did you mean 'parrot'? To store a key" in done.stderr
 
 
 PLUGIN = """

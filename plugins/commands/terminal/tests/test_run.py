@@ -109,6 +109,8 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
     ("line", "told"),
     [
         ("jackfield run -m echo:m < /dev/null", "no prompt: pass one"),
+        ("jackfield run -m echo:m '  ' < /dev/null", "no prompt: pass one"),
+        ("jackfield run -m echo:m - < /dev/null", "no prompt: pass one"),
         ("printf '\\377' | jackfield run -m echo:m x", "not UTF-8 text (byte 0)"),
         ("echo text | jackfield run -m echo:m -a - x", "does not hold a PNG"),
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),

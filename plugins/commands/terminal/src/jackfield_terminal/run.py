@@ -125,7 +125,8 @@ def _read_question(options: argparse.Namespace, template: str) -> Message:
     text = "\n\n".join(part for part in (prompt, piped) if part.strip())
     if template:
         text = fill_input(template, text)
-    if not (text or options.fragment) and options.prompt is None:
+    # An empty prompt may go with an attachment.
+    if not (text or options.fragment or (options.attach and options.prompt is not None)):
         raise ConfigError("no prompt: pass one, pipe in a text, or use --resume FILE")
     fragments = [read_fragment(source) for source in options.fragment]
     return make_question("\n\n".join([*fragments, text] if text else fragments), options.attach)

@@ -112,9 +112,10 @@ def variable_of(name: str, host: PluginHost) -> str:
         raise ConfigError(f"{name} reads several keys: write one of {', '.join(variables)} instead of {name!r}")
     if specs:
         raise ConfigError(f"{name} reads no key; write the variable if it is meant for another: OPENAI_API_KEY")
+    hint = suggest(name, host.names("llm"))
     raise ConfigError(
-        f"no component {name!r} is installed{suggest(name, host.names('llm'))}; "
-        "to store a key anyway, write its variable: jackfield keys set OPENAI_API_KEY"
+        f"no component {name!r} is installed{hint if hint.endswith('?') else f'{hint}.'} "
+        "To store a key anyway, write its variable: jackfield keys set OPENAI_API_KEY"
     )
 
 
