@@ -209,6 +209,7 @@ def failing(error: Exception, *, after: int = 0) -> Act:
         (RequestRefusedError("no", status=431), 431, {b"connection": b"close"}),
         (RequestRefusedError("no", status=429, retry_after_s=2.6), 429, {b"retry-after": b"3"}),
         (RequestRefusedError("no", status=429, retry_after_s=0.1), 429, {b"retry-after": b"1"}),
+        (RequestRefusedError("no", status=503), 503, {}),
         (StoreUnavailableError("gone"), 503, {b"retry-after": b"5"}),
         (ValueError("a secret of the program"), 500, {}),
     ],
@@ -221,7 +222,9 @@ def test_an_error_is_a_refusal_in_the_form_of_the_face(
     fixed = {b"content-type": b"text/acme", b"content-length": str(len(body)).encode()}
     assert (given, told) == (status, {**fixed, **headers})
     assert b"a secret" not in body
-    assert ("the face acme failed" in caplog.text) is (status >= 500)
+    is_refused = isinstance(error, RequestRefusedError)
+    assert ("the face acme failed" in caplog.text) is ("Traceback" in caplog.text) is (status >= 500 and not is_refused)
+    assert ("the face acme answered 503: no" in caplog.text) is (status >= 500 and is_refused)
 
 
 def test_an_error_after_the_beginning_of_a_response_ends_the_connection() -> None:

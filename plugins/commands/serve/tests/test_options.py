@@ -97,6 +97,13 @@ def test_other_names_are_refused(name: str) -> None:
         read(f"{name}=a.yaml")
 
 
+def test_the_name_that_is_suggested_can_be_pasted_into_a_shell() -> None:
+    with pytest.raises(ConfigError, match=r"such as 'helper=my agent\.yaml'"):
+        read("my agent.yaml")
+    with pytest.raises(ConfigError, match=r"such as 'a2=my agent\.yaml'"):
+        read("a=my agent.yaml", "a=my agent.yaml")
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"])
 def test_this_machine_needs_no_token(host: str) -> None:
     assert read("a.yaml", "--host", host).host == host

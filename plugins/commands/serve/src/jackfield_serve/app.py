@@ -250,7 +250,9 @@ class ServingApp:
             if is_gone:
                 return
             refusal = refusal_of(error)
-            if refusal.status >= 500:
+            if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # meant so: its trace tells nothing
+                _log.warning("the face %s answered %d: %s", face.name if face else "", refusal.status, error)
+            elif refusal.status >= 500:
                 _log.exception("the face %s failed", face.name if face else "")
             if began:
                 raise  # the server ends the connection, so that the client sees a broken response

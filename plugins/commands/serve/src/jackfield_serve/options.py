@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -179,9 +180,13 @@ def _read_agents(texts: Sequence[str]) -> dict[str, str]:
         if not equals:
             name = Path(text).stem if _is_file(text) else text.rpartition(":")[2].rpartition(".")[2]
         if not _NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} cannot be the name of an agent: pass another one, such as helper={target}")
+            raise ConfigError(
+                f"{name!r} cannot be the name of an agent: pass another one, such as {shlex.quote(f'helper={target}')}"
+            )
         if name in agents:
-            raise ConfigError(f"two agents have the name {name!r}: pass another one, such as {name}2={target}")
+            raise ConfigError(
+                f"two agents have the name {name!r}: pass another one, such as {shlex.quote(f'{name}2={target}')}"
+            )
         agents[name] = target
     return agents
 
