@@ -6,6 +6,7 @@ Only the standard library and ipykernel are used, because the interpreter may di
 from __future__ import annotations
 
 import codecs
+import logging
 import os
 import select
 import sys
@@ -85,7 +86,8 @@ def _send_output_in_small_messages() -> None:
 def _show_written_output(app: IPKernelApp) -> None:
     stdout, stderr = _WrittenOutput("stdout", 1), _WrittenOutput("stderr", 2)
     for handler in app.log.handlers:
-        handler.setStream(stderr.log)  # what the kernel reports itself is not output of the code
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(stderr.log)  # what the kernel reports itself is not output of the code
 
     def pass_on() -> None:
         stdout.pass_on()
@@ -110,7 +112,8 @@ class _WrittenOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lock = threading.Lock()
         self._is_closed = False
-        self.log = open(os.dup(descriptor), "w")  # noqa: PTH123, SIM115 - open as long as the kernel is
+        # Open as long as the kernel is.
+        self.log = open(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")  # noqa: PTH123, SIM115
         self._output, written = os.pipe()
         os.dup2(written, descriptor)
         os.close(written)
