@@ -79,10 +79,13 @@ def test_a_task_that_its_caller_leaves_is_cancelled_on_the_server(servers: MCPSe
 
 
 def test_a_task_that_takes_too_long_is_cancelled_on_the_server(tmp_path: Path) -> None:
-    slow = make_servers(tmp_path, call_timeout_s=0.3)
-    with slow, pytest.raises(ToolTimeoutError, match="'t' did not finish the call of 't-endless'"):
-        call(slow, "t-endless")
-    assert "tasks/cancel" in methods(tmp_path)
+    for seconds in (0.3, 1.2, 4.8):  # a busy machine may need a while to begin the task
+        slow = make_servers(tmp_path, call_timeout_s=seconds)
+        with slow, pytest.raises(ToolTimeoutError, match="'t' did not finish the call of 't-endless'"):
+            call(slow, "t-endless")
+        if "tasks/cancel" in methods(tmp_path):
+            return
+    pytest.fail("the task goes on")
 
 
 def test_a_stored_tool_is_called_as_a_task(servers: MCPServers, tmp_path: Path) -> None:
