@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jackfield import get_chat_model
-from jackfield.errors import ConfigError, ModelConnectionError, PluginNotFoundError
+from jackfield.errors import BrokenPluginError, ConfigError, ModelConnectionError, PluginNotFoundError
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
 from jackfield.plugins import LLMSpec, PluginHost, ProcessorSpec, hook
-from jackfield.processors import CallNext, Processor
+from jackfield.processors import CallNext, Preprocessor, Processor
 from jackfield.request import ChatRequest
 from jackfield.settings import Settings
 from jackfield.testing import answer
@@ -97,6 +97,51 @@ def test_given_processors_stand_in_place_of_all_others(host: PluginHost) -> None
 def test_they_may_be_named_as_in_a_configuration(host: PluginHost, entry: Any) -> None:
     made(host, processors=[entry], add=True).ask("q")
     assert MARKS == ["installed", "asked", "asked"]
+
+
+class Nameless(Preprocessor):
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        return request
+
+
+class NoRequest(Preprocessor):
+    name = "acme"
+
+    def prepare(self, request: ChatRequest) -> Any:
+        return None
+
+
+class AsyncPrepare(Preprocessor):
+    name = "acme"
+
+    async def prepare(self, request: ChatRequest) -> ChatRequest:  # type: ignore[override]
+        return request
+
+
+class AsyncAround(Processor):
+    name = "acme"
+
+    async def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
+        return call_next(request)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (Nameless, "<class .*Nameless'> is not a processor: pass a name"),
+        (5, "5 is not a processor: pass a name"),
+        (Nameless(), "the processor Nameless has no name: set `name` in its class"),
+        (NoRequest(), "processor 'acme' returned an object of type NoneType from `prepare`, which must be a plain"),
+        (AsyncPrepare(), "processor 'acme' returned an object of type coroutine from `prepare`, which must be a plain"),
+        (AsyncAround(), "processor 'acme' returned an object of type coroutine from `around`, which must yield events"),
+    ],
+    ids=["class", "number", "no name", "no request", "async prepare", "around that returns"],
+)
+def test_the_error_for_a_processor_with_a_fault_names_it(host: PluginHost, entry: Any, message: str) -> None:
+    with pytest.raises((ConfigError, BrokenPluginError), match=message):
+        made(host, processors=[entry]).ask("q")
+    assert MARKS == []
 
 
 def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:

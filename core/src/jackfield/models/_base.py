@@ -313,9 +313,15 @@ def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], h
         PluginError: One is not installed, or cannot be loaded.
     """
     return [
-        entry if isinstance(entry, Processor) else host.make(*_find_processor(entry, host), Processor)
+        _check_name(entry) if isinstance(entry, Processor) else host.make(*_find_processor(entry, host), Processor)
         for entry in checked_list(entries, "processors", "processors or their names")
     ]
+
+
+def _check_name(processor: Processor) -> Processor:
+    if not hasattr(processor, "name"):
+        raise ConfigError(f"the processor {type(processor).__name__} has no name: set `name` in its class")
+    return processor
 
 
 def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
@@ -333,6 +339,8 @@ def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins
 
 def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
     """Find the processor that an entry of a configuration names; return it with its settings."""
+    if not isinstance(entry, str | Mapping):
+        raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or an object of Processor")
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = cfg.pop("name", None)
     if not isinstance(name, str):

@@ -8,13 +8,14 @@ folded result.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from jackfield.config import Configured
 from jackfield.descriptors import ComponentSpec, PostprocessorSpec, PreprocessorSpec, ProcessorSpec
+from jackfield.errors import BrokenPluginError
 from jackfield.events import ModelEvent, StreamReset
 from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
@@ -63,7 +64,14 @@ class Processor(Configured, ABC):
 
     def wrap(self, call_next: CallNext) -> CallNext:
         """Bind `around` to the next part of the chain, which is composed of these functions once."""
-        return lambda request: self.around(request, call_next)
+
+        def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+            events = self.around(request, call_next)
+            if not hasattr(events, "__aiter__"):
+                raise _misfit(self, "around", events, "yield events, or be a plain `def` that returns them")
+            return events
+
+        return ask
 
 
 class Preprocessor(Processor):
@@ -75,7 +83,10 @@ class Preprocessor(Processor):
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Pass the prepared request on."""
-        return call_next(self.prepare(request))
+        prepared = self.prepare(request)
+        if not isinstance(prepared, ChatRequest):
+            raise _misfit(self, "prepare", prepared, "be a plain `def` that returns a ChatRequest")
+        return call_next(prepared)
 
 
 class StreamTransform(Protocol):
@@ -136,6 +147,14 @@ class FunctionPostprocessor(Postprocessor):
     def start(self, request: ChatRequest) -> StreamTransform:
         """Return the transform that the function makes for the request."""
         return self.started(request)
+
+
+def _misfit(processor: Processor, method: str, result: object, duty: str) -> BrokenPluginError:
+    """Return the error for a method of a processor that returned something else."""
+    if isinstance(result, Coroutine):
+        result.close()  # else Python warns that it was never awaited
+    name, got = getattr(processor, "name", type(processor).__name__), type(result).__name__
+    return BrokenPluginError(f"processor {name!r} returned an object of type {got} from `{method}`, which must {duty}")
 
 
 def _place(processor: Processor, spec: ProcessorSpec) -> None:

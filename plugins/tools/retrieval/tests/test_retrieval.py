@@ -17,6 +17,7 @@ import pytest
 
 from jackfield.descriptors import required_by
 from jackfield.errors import (
+    BrokenPluginError,
     ConfigError,
     DocParserError,
     ModelConnectionError,
@@ -24,9 +25,9 @@ from jackfield.errors import (
     ToolArgumentError,
 )
 from jackfield.events import PreparationProgress
-from jackfield.plugins import EmbedderSpec, PluginHost, Settings, default_host, hook
+from jackfield.plugins import EmbedderSpec, PluginHost, SearcherSpec, Settings, default_host, hook
 from jackfield.results import WARNINGS, Source, sources_in
-from jackfield.retrieval import Chunk, Corpus, Hit
+from jackfield.retrieval import Chunk, Corpus, Hit, Searcher
 from jackfield.tools import ToolContext, Workspace, find_tool
 from jackfield_counting.estimating import estimate_tokens
 from jackfield_documents import DocumentReader, RAGConfig
@@ -474,6 +475,48 @@ def test_a_searcher_whose_service_fails_is_left_out_and_the_result_says_so(libra
 def test_if_all_searchers_fail_so_does_the_search(library: list[str]) -> None:
     with pytest.raises(ModelConnectionError):
         ask(RetrievalTool({**BOTH, "retrieval_type": "vector"}), library, query="lynx")
+
+
+class NotAsync(Searcher):
+    def search(self, query: str, corpus: Corpus, *, limit: int, where: Any = None) -> Any:
+        return []
+
+
+class NoList(Searcher):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Any = None) -> Any:
+        return None
+
+
+class NoHits(Searcher):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Any = None) -> Any:
+        return ["a text"]
+
+
+class Failing(Searcher):
+    async def search(self, query: str, corpus: Corpus, *, limit: int, where: Any = None) -> Any:
+        raise ValueError("no such index")
+
+
+@pytest.mark.parametrize(
+    ("searcher", "reason"),
+    [
+        (NotAsync, r"failed \(TypeError: .* can't be used in 'await' expression\)"),
+        (NoList, "returned something else than a list of hits"),
+        (NoHits, "returned something else than a list of hits"),
+        (Failing, r"failed \(ValueError: no such index\)"),
+    ],
+)
+def test_a_searcher_with_a_fault_is_named(searcher: type[Searcher], reason: str, library: list[str]) -> None:
+    class Offers:
+        @hook.searchers
+        def searchers(self) -> list[SearcherSpec]:
+            return [SearcherSpec(name="acme", target=f"{__name__}:{searcher.__name__}")]
+
+    host = PluginHost()
+    host.register(Offers(), name="acme")
+    tool: Any = find_tool({"name": "retrieval", "rag_searchers": ["acme"], "top_k": 1}, host)
+    with pytest.raises(BrokenPluginError, match=f"the searcher 'acme' {reason}"):
+        ask(tool, library, query="lynx")
 
 
 def test_weights_decide_between_searchers_and_0_asks_nobody(library: list[str]) -> None:

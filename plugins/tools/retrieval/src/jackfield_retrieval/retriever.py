@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from jackfield.errors import ConfigError, DocParserError, ModelServiceError, ToolServiceError
+from jackfield.errors import (
+    BrokenPluginError,
+    ConfigError,
+    DocParserError,
+    JackfieldError,
+    ModelServiceError,
+    ToolServiceError,
+)
 from jackfield.events import PreparationProgress
 from jackfield.messages import basename_of
 from jackfield.plugins import Plugins
@@ -383,7 +390,7 @@ class Retriever:
         searcher = self._searchers[name]
         for corpus in corpora:
             await self._prepare(name, searcher, corpus, report)
-        searches = [searcher.search(query, corpus, limit=limit, where=where) for corpus in corpora]
+        searches = [_search(name, searcher, query, corpus, limit=limit, where=where) for corpus in corpora]
         return _merged(name, await asyncio.gather(*searches))
 
     async def _prepare(self, name: str, searcher: Searcher, corpus: Corpus, report: ReportProgress) -> None:
@@ -483,6 +490,21 @@ def _fitting(where: Where, corpora: Sequence[Corpus]) -> Where:
 def _selected(corpus: Corpus, where: Where) -> Corpus:
     """Return the part of a corpus that a filter selects."""
     return Corpus(tuple(corpus.chunks[number] for number in corpus.select(where).numbers))
+
+
+async def _search(
+    name: str, searcher: Searcher, query: str, corpus: Corpus, *, limit: int, where: Where | None
+) -> list[Hit]:
+    """Search a corpus, and name the searcher in errors that it does not foresee."""
+    try:
+        hits: object = await searcher.search(query, corpus, limit=limit, where=where)
+    except JackfieldError:
+        raise
+    except Exception as error:
+        raise BrokenPluginError(f"the searcher {name!r} failed ({type(error).__name__}: {error})") from error
+    if not isinstance(hits, list) or not all(isinstance(hit, Hit) for hit in hits):
+        raise BrokenPluginError(f"the searcher {name!r} returned something else than a list of hits")
+    return hits
 
 
 def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
