@@ -214,11 +214,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a dict with another key": (
         lambda: as_message({"role": "user", "content": "x", "nam": 1}),
-        "a message has no key 'nam'; did you mean 'name'?; put your own data into 'extra'",
+        "a message has no key 'nam'; did you mean 'name'? Put your own data into 'extra'",
     ),
     "a dict with a key that is no text": (
         lambda: as_message({"role": "user", 5: 1}),  # type: ignore[dict-item]
-        f"a message has no key of type int; known: {', '.join(sorted(FIELDS.split(', ')))}; put your own data into "
+        f"a message has no key of type int; known: {', '.join(sorted(FIELDS.split(', ')))}. Put your own data into "
         f"'extra'",
     ),
     "a dict without a role": (

@@ -411,7 +411,8 @@ def as_message(value: MessageLike) -> Message:
         from jackfield.suggestions import suggest  # for errors only
 
         hint = suggest(unknown.strip("'"), list(Message.model_fields))
-        raise InvalidMessageError(f"a message has no key {unknown}{hint}; put your own data into 'extra'")
+        stop = "" if hint.endswith("?") else "."
+        raise InvalidMessageError(f"a message has no key {unknown}{hint}{stop} Put your own data into 'extra'")
     if "role" not in value:
         raise InvalidMessageError(f"a message needs 'role', one of {', '.join(_ROLES)}")
     if "content" not in value and value["role"] in (USER, SYSTEM):

@@ -50,8 +50,8 @@ def run_command(line: str, conversation: Conversation, say: Say) -> None:
     command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
         similar = get_close_matches(name, [*COMMANDS, *_ALIASES], n=1, cutoff=0.5)
-        suggestion = f": did you mean {similar[0]}?" if similar else ""
-        say(f"there is no command {name}{suggestion}; /help lists them. To send the line, put a space before it")
+        suggestion = f": did you mean {similar[0]}?" if similar else ";"
+        say(f"there is no command {name}{suggestion} /help lists them. To send the line, put a space before it")
         return
     try:
         command.run(conversation, rest.strip(), say)
