@@ -252,6 +252,7 @@ class EmbedderSuite(LocalEmbedderSuite):
     def test_silence_for_longer_than_allowed_is_a_time_out(self, server: FakeOpenAI, make: MakeEmbedder) -> None:
         server.respond(lambda _: replies.raw(b"{}").delayed(60))
         embedder = make(**self.impatient)
+        error: ModelServiceError | None = None
         for _ in range(5):
             error = _failure(embedder, limit_s=self.patience_s)
             if server.requests:  # else the machine was too busy to connect

@@ -87,6 +87,7 @@ class ListingTests(LLMTests):
 
     def test_a_server_that_does_not_answer_ends_at_the_time_out(self, server: FakeOpenAI) -> None:
         self._lister(server)
+        error: ModelServiceError | None = None
         for seconds in TIME_OUTS_S:
             server.clear()
             server.reply_to_listing(replies.raw(b"{}").delayed(60))
