@@ -6,7 +6,7 @@ import pytest
 
 from jackfield_guardrail.finding import RegexFinder
 from jackfield_guardrail.links import LinkFinder
-from jackfield_guardrail.scanning import Scanner, Watch
+from jackfield_guardrail.scanning import Budget, Scanner, Watch
 from jackfield_testkit.streams import work_of
 
 HOSTILE = {
@@ -37,7 +37,9 @@ WATCHES = (
 
 
 def _scan(text: str) -> object:
-    scanner = Scanner(WATCHES)
+    budget = Budget()
+    budget.add(1 << 30, 1)  # counting the work takes several times as long as the work
+    scanner = Scanner(WATCHES, budget)
     return [*(scanner.feed(text[start : start + 16]) for start in range(0, len(text), 16)), scanner.finish()]
 
 
