@@ -6,6 +6,7 @@ hides others, and lets others reverse the line. Each of these characters is repl
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -77,11 +78,13 @@ def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.errors == "strict":
             reconfigure(errors="backslashreplace")
-    sys.stdout, sys.stderr = (terminal(stream) if stream.isatty() else stream for stream in before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - for a stream that the caller has closed, which is None
+        streams = (stream or nowhere for stream in before)
+        sys.stdout, sys.stderr = (terminal(stream) if stream.isatty() else stream for stream in streams)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
 
 
 @contextmanager

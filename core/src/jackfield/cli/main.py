@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from jackfield.plugins._host import PluginHost
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -52,10 +56,20 @@ def run_command(command: Callable[[], int]) -> int:
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             return 130
-        except BrokenPipeError:
-            # The reader has gone. Discard the rest of the output, including the flush at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader has gone
+            _discard_output()
             return 1
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            _discard_output()
+            sys.stderr.write(f"jackfield: {error.strerror}: free some space, and try again\n")
+            return 1
+
+
+def _discard_output() -> None:
+    """Discard the rest of the output, including the flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
@@ -189,7 +203,7 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     except (JackfieldError, BrokenPipeError):
         raise
     except Exception as error:
-        if host.settings.trace:
+        if host.settings.trace or (isinstance(error, OSError) and error.errno in _FULL):
             raise
         from jackfield.plugins._misfits import explain_error  # for errors only
 

@@ -116,12 +116,24 @@ def test_what_comes_through_a_pipe_joins_the_prompt(
         ("jackfield run -m echo:m -a none.png x", "the attachment 'none.png' is not in"),
         ("jackfield run -m echo:m -f none.md x", "no file, folder or pattern matches 'none.md'"),
         ("touch file; jackfield run -m echo:m --output file x", "--output file: that is a file; name a folder"),
+        (
+            "echo '{}' > r.json; jackfield run --resume r.json -m echo:m",
+            "or /save: its format is not 'jackfield-run/1'",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_one_clear_line(shell: Shell, line: str, told: str) -> None:
     done = shell(line)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert told in done.stderr
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_no_fault_of_the_package(shell: Shell) -> None:
+    done = shell("jackfield run -m echo:m x > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "jackfield: No space left on device: free some space, and try again"
 
 
 @pytest.mark.usefixtures("echo")

@@ -118,6 +118,11 @@ def _split_mark(text: str) -> tuple[str, str]:
     return (before, last) if last.startswith('{"resumed": ') else (text, "")
 
 
+def _check_format(record: object) -> None:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT!r}")
+
+
 def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Message, ...]:
     """Load the conversation of a saved run, and restore its secrets.
 
@@ -135,8 +140,7 @@ def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Mess
     try:
         text, _ = _split_mark(path.read_text(encoding="utf-8"))
         record = json.loads(text)
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise ConfigError(f"{path} {_NOT_SAVED_RUN}")
+        _check_format(record)
         unsealed = [secrets.unseal(message) for message in record["messages"]]
         messages = as_messages([message for message, _ in unsealed])
         request = request_for(path, text, _without_seals(record), read_as="saved run")
