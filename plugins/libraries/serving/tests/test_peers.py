@@ -122,6 +122,30 @@ async def test_several_writes_are_one_signal_also_after_one_that_could_not_be_se
     assert all(task.done() for task in peers._tasks)
 
 
+class Away(Signals):
+    """A store that cannot be reached, in two ways one after the other."""
+
+    attempts = 0
+
+    async def listen(self) -> AsyncIterator[Signal]:
+        self.attempts += 1
+        raise StoreError("away" if self.attempts < 4 else "locked")
+        yield  # type: ignore[unreachable]
+
+
+async def test_an_outage_is_logged_once_however_often_the_store_is_tried(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_LISTEN_AGAIN_S", 0.001)
+    store = Away()
+    peers = Peers(store, lambda *_: None, poll_s=600)
+    with caplog.at_level(logging.WARNING, logger="jackfield.serving"):
+        peers.open()
+        await until(lambda: store.attempts > 7)
+    await peers.aclose()
+    assert caplog.messages == [f"no signals from other processes: {reason}" for reason in ("away", "locked")]
+
+
 async def test_a_store_that_reports_writes_is_sent_none() -> None:
     store = Signals(reports_writes=True)
     peers = Peers(store, lambda *_: None, poll_s=600)

@@ -87,14 +87,17 @@ class Peers:
             self._waiting.discard(future)
 
     async def _listen(self) -> None:
+        outage = ""
         while True:
             try:
                 async with closing(self._store.listen()) as signals:
                     async for signal in signals:
-                        self._is_listening = True
+                        self._is_listening, outage = True, ""
                         self._take(signal)
             except StoreError as error:
-                _log.warning("no signals from other processes: %s", error)
+                if str(error) != outage:  # once for each outage, not for each attempt
+                    _log.warning("no signals from other processes: %s", error)
+                outage = str(error)
             self._is_listening = False
             await asyncio.sleep(_LISTEN_AGAIN_S)
 

@@ -682,11 +682,15 @@ class Serving:
             raise
 
     async def _keep_recovering(self, every_s: float) -> None:
+        outage = ""
         while True:
             try:
                 await self.recover()
+                outage = ""
             except StoreError as error:
-                _log.warning("interrupted runs are not recovered: %s", error)
+                if str(error) != outage:  # once for each outage, not for each attempt
+                    _log.warning("interrupted runs are not recovered: %s", error)
+                outage = str(error)
             await asyncio.sleep(every_s)
 
     async def _recover_run(self, run_id: str) -> list[str]:
