@@ -42,6 +42,11 @@ def test_an_agent_that_cannot_be_a_tool_is_refused(agent: Agent, options: dict[s
     assert str(caught.value) == said
 
 
+def test_an_agent_among_the_tools_is_refused_with_the_way_to_make_it_one() -> None:
+    with pytest.raises(ConfigError, match=r"is an agent, not a tool: pass agent\.as_tool\(\)$"):
+        helper(tools=[helper()])
+
+
 @pytest.mark.parametrize(
     ("name", "options", "tool_name", "description"),
     [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from jackfield import ToolContext, tool
-from jackfield.errors import ConfigError, ToolArgumentError
+from jackfield import ToolContext, call_tool, tool
+from jackfield.errors import ConfigError, ToolArgumentError, ToolServiceError
 from jackfield.tools._safety import Safety
 from tests.support.tools import Looks, Point, Silent
 
@@ -220,3 +221,22 @@ def test_a_parameter_for_the_context_is_no_argument() -> None:
     assert look.call({"a": 1}, context=context) is context
     assert isinstance(look.call({"a": 1}), ToolContext)
     assert (look.file_access, tool(look.function_called, file_access=False).file_access) == (True, False)
+
+
+def plain_generator() -> Generator[str, None, None]:
+    """Report progress."""
+    yield "half"
+
+
+async def async_generator() -> AsyncGenerator[str, None]:
+    """Report progress."""
+    yield "half"
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [(plain_generator, "return it at the end"), (async_generator, "yield it last, as a ToolResult")],
+)
+def test_a_generator_without_a_result_says_how_to_give_one(function: Any, advice: str) -> None:
+    with pytest.raises(ToolServiceError, match=f"it ended without a result; {advice}$"):
+        call_tool(function, {})

@@ -44,6 +44,8 @@ def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
         return [entry]
     if callable(entry):
         return [tool(entry)]
+    if hasattr(entry, "as_tool"):
+        raise ConfigError(f"{entry!r} is an agent, not a tool: pass agent.as_tool()")
     raise ConfigError(
         f"{entry!r} is not a tool: pass a name, a dict with 'name', a BaseTool, its class, or a typed function"
     )

@@ -42,7 +42,8 @@ async def run_generator(output: Any, name: str, context: ToolContext) -> object:
     elif (returned := await _run_plain(output, receive)) is not None:
         return returned
     if result is None:
-        raise ToolServiceError(f"Tool {name} cannot be used: it ended without yielding a ToolResult")
+        advice = "yield it last, as a ToolResult" if inspect.isasyncgen(output) else "return it at the end"
+        raise ToolServiceError(f"Tool {name} cannot be used: it ended without a result; {advice}")
     return result
 
 
