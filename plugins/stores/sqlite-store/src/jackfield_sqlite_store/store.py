@@ -22,7 +22,7 @@ from jackfield.config import Config, PathText
 from jackfield.consent import MakesCall, Request, consent_path, content_hash, is_agreed, record_consent
 from jackfield.errors import ConfigError, RunBusyError, RunNotFoundError, StoreError, StoreUnavailableError
 from jackfield.stores import RUNNING, Signal, StoredRun
-from jackfield_local_state.ownfile import BusyFileError, OwnFile, UnusableFileError, is_busy, writing
+from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnFile, UnusableFileError, is_busy, writing
 from jackfield_records import RecordingStore, search_words
 from jackfield_sqlite_store.entries import LAST, LOSSLESS, join_entries, split_last
 from jackfield_sqlite_store.index import can_index, forget_texts, search_query, update_index
@@ -516,6 +516,8 @@ class SQLiteStore(RecordingStore):
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         is_full = code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
         step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full else code, "")
+        if isinstance(error, OtherVersionError):
+            step = ". Install the version that wrote it, move it away, or set another path"
         kind = StoreUnavailableError if is_full or code == sqlite3.SQLITE_IOERR else StoreError
         return kind(f"{where} cannot be used: {error}{step}")
 
