@@ -41,8 +41,9 @@ def forge(forger: Any, code: str) -> Any:
     return forger.run(FORGE + code)
 
 
-def test_an_idle_the_code_forged_does_not_end_the_call(forger: Any) -> None:
-    said = forge(forger, 'say("status", {"execution_state": "idle"})\ntime.sleep(1.5)\nprint("the real end")')
+@pytest.mark.parametrize("pause_s", [0.3, 1.5])
+def test_an_idle_the_code_forged_does_not_end_the_call(forger: Any, pause_s: float) -> None:
+    said = forge(forger, f'say("status", {{"execution_state": "idle"}})\ntime.sleep({pause_s})\nprint("the real end")')
     assert said.stdout == "the real end"
     assert said.metadata["state"] == "kept"
 

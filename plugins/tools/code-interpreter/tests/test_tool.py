@@ -126,7 +126,7 @@ def test_what_goes_wrong_in_the_code_is_told_and_the_kernel_lives_on(interpreter
 def test_what_programs_and_c_code_write_last_is_shown(interpreter: Any) -> None:
     said = interpreter.run(
         "import os, subprocess, sys\nos.write(1, b'\\xff\\xfeA\\n')\n"
-        "subprocess.run(['echo', 'of a program'], stdout=sys.stdout)\nos.write(1, b'x' * 9_000 + b'end')"
+        "subprocess.run(['echo', 'of a program'], stdout=sys.stdout)\n_ = os.write(1, b'x' * 9_000 + b'end')"
     )
     assert "\ufffd\ufffdA\nof a program\nxxx" in said.stdout
     assert said.stdout.endswith("xend")

@@ -171,13 +171,16 @@ class Kernel:
         """
         client = self._connected()
         course = _Course(request, {request})
-        while not course.is_over:
-            parts = await _receive(client.iopub_channel, _POLL_S)
+        while True:
+            # The code may have said itself that it was done: what its kernel sent before the reply is there by now.
+            parts = await _receive(client.iopub_channel, 0 if course.is_over else _POLL_S)
             if parts:
                 await course.count(parts, most_bytes)
                 message = _parse_message(client, parts)
                 if message is not None and await self._concerns(course, message):
                     yield message.kind, message.content
+            elif course.is_over:
+                break
             elif not self.is_alive:
                 raise KernelDiedError(self._exit_code())
             elif await self._is_silent(course):
