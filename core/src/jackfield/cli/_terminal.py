@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any, TextIO
 
@@ -78,8 +78,9 @@ def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.errors == "strict":
             reconfigure(errors="backslashreplace")
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - for a stream that the caller has closed, which is None
-        streams = (stream or nowhere for stream in before)
+    with ExitStack() as opened:
+        # A stream that the caller has closed is None.
+        streams = [stream or opened.enter_context(open(os.devnull, "w")) for stream in before]  # noqa: PTH123
         sys.stdout, sys.stderr = (terminal(stream) if stream.isatty() else stream for stream in streams)
         try:
             yield
