@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -13,10 +13,10 @@ from jackfield.errors import BrokenPluginError, ConfigError, ModelConnectionErro
 from jackfield.events import ModelEvent
 from jackfield.models import BaseChatModel
 from jackfield.plugins import LLMSpec, PluginHost, ProcessorSpec, hook
-from jackfield.processors import CallNext, Preprocessor, Processor
+from jackfield.processors import CallNext, Postprocessor, Preprocessor, Processor
 from jackfield.request import ChatRequest
 from jackfield.settings import Settings
-from jackfield.testing import answer
+from jackfield.testing import ScriptedModel, answer
 
 
 class Marking(Processor):
@@ -142,6 +142,47 @@ def test_the_error_for_a_processor_with_a_fault_names_it(host: PluginHost, entry
     with pytest.raises((ConfigError, BrokenPluginError), match=message):
         made(host, processors=[entry]).ask("q")
     assert MARKS == []
+
+
+class Transform:
+    def __init__(self, feed: Callable[[ModelEvent], Any]) -> None:
+        self.feed = feed
+
+
+class Feeds(Postprocessor):
+    name = "acme"
+
+    def __init__(self, feed: Callable[[ModelEvent], Any]) -> None:
+        super().__init__()
+        self.fed = feed
+
+    def start(self, request: ChatRequest) -> Transform:
+        return Transform(self.fed)
+
+
+async def _later(event: ModelEvent) -> AsyncIterator[ModelEvent]:
+    yield event
+
+
+def _wrong(event: ModelEvent) -> list[ModelEvent]:
+    raise TypeError("its own")
+
+
+@pytest.mark.parametrize(
+    ("feed", "kind"), [(lambda _: None, "NoneType"), (lambda event: event, "TextDelta"), (_later, "async_generator")]
+)
+def test_the_error_for_a_transform_that_returns_no_events_names_it(
+    feed: Callable[[ModelEvent], Any], kind: str
+) -> None:
+    with pytest.raises(
+        BrokenPluginError, match=rf"Transform\.feed returned an object of type {kind}: yield events, or"
+    ):
+        ScriptedModel([answer("a")], processors=[Feeds(feed)]).ask("q")
+
+
+def test_an_error_of_a_transform_itself_is_passed_on() -> None:
+    with pytest.raises(TypeError, match="its own"):
+        ScriptedModel([answer("a")], processors=[Feeds(_wrong)]).ask("q")
 
 
 def test_what_cannot_be_added_is_refused(host: PluginHost) -> None:

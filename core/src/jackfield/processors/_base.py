@@ -113,16 +113,30 @@ class Postprocessor(Processor):
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """Rewrite a stream by a transform; after a `StreamReset`, a new transform continues."""
+    """Rewrite a stream by a transform; after a `StreamReset`, a new transform continues.
+
+    Raises:
+        BrokenPluginError: The transform returned something that cannot be iterated over.
+    """
     transform = start()
+    passed_on: Iterable[ModelEvent] = ()
     async with closing(events):
-        async for event in events:
-            if isinstance(event, StreamReset):
-                transform = start()
-                yield event
-                continue
-            for out in transform.feed(event):
-                yield out
+        try:
+            async for event in events:
+                if isinstance(event, StreamReset):
+                    transform = start()
+                    yield event
+                    continue
+                passed_on = transform.feed(event)
+                for out in passed_on:
+                    yield out
+        except TypeError as error:  # looked into only now: a check would cost time for each event
+            if hasattr(passed_on, "__iter__"):
+                raise
+            name, got = type(transform).__qualname__, type(passed_on).__name__
+            raise BrokenPluginError(
+                f"{name}.feed returned an object of type {got}: yield events, or return a list of them"
+            ) from error
 
 
 class FunctionPreprocessor(Preprocessor):
