@@ -309,8 +309,8 @@ async def _words_later() -> AsyncIterator[str]:
     [
         (_numbers, "it yields int"),
         (_numbers_later, "it yields int"),
-        (_words, "without yielding a ToolResult"),
-        (_words_later, "without yielding a ToolResult"),
+        (_words, "it ended without a result; return it at the end"),
+        (_words_later, "it ended without a result; yield it last, as a ToolResult"),
     ],
 )
 def test_a_generator_without_a_result_is_a_failure_that_says_so(value: Callable[[], Any], problem: str) -> None:
