@@ -138,10 +138,34 @@ def test_characters_that_are_written_in_parts_are_shown_whole(interpreter: Any) 
     assert said.stdout == "中" * 3_000 + "完"
 
 
-def test_code_may_close_its_output(make_interpreter: Callable[..., Any]) -> None:
+def test_a_program_that_never_stops_writing_does_not_hold_the_reply_back(make_interpreter: Callable[..., Any]) -> None:
+    one = make_interpreter(timeout=60)
+    said = one.run("import subprocess\nother = subprocess.Popen(['sh', '-c', 'while :; do echo; done'])\nprint('done')")
+    assert "done" in said.text
+    assert said.metadata["state"] == "kept"
+
+
+def test_the_log_of_the_kernel_is_no_output(interpreter: Any) -> None:
+    said = interpreter.run("get_ipython().kernel.log.error('INSIDE')\nprint('done')")
+    assert "done" in said.text
+    assert "INSIDE" not in said.text
+
+
+WATCHED = """
+import threading, time
+for _ in range(600):
+    watched = [thread.name for thread in threading.enumerate() if thread.name.startswith("descriptor")]
+    if watched == ["descriptor 2"]:
+        break
+    time.sleep(0.05)
+print(watched)
+"""
+
+
+def test_output_that_the_code_has_closed_is_watched_no_longer(make_interpreter: Callable[..., Any]) -> None:
     one = make_interpreter()
     assert "begin" in one.run("import os\n_ = os.write(1, b'begin')\nos.close(1)").text
-    assert "2" in one.run("print(1 + 1)").text
+    assert one.run(WATCHED).stdout == "['descriptor 2']"
 
 
 def test_huge_output_keeps_its_ends(interpreter: Any) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MESSAGE_CHARS = 1_000_000
 _READ_BYTES = 1 << 16
-_MOST_READING_S = 2.0  # a child that goes on writing keeps the reply back no longer
+_MOST_READING_S = 2.0  # a program that never stops writing holds the reply back no longer
 
 
 def main() -> None:
@@ -97,7 +97,7 @@ def _show_written_output(app: IPKernelApp) -> None:
 
 
 class _WrittenOutput:
-    """What C code and other programs write to a descriptor, passed on to a stream of the kernel.
+    """The output that C code and other programs write to a descriptor, passed on to a stream of the kernel.
 
     ipykernel does that as well (`capture_fd_output`), but what its thread reads after the reply to the code is shown by
     nobody. Here, the kernel passes on what is there before it replies.
@@ -117,7 +117,7 @@ class _WrittenOutput:
         self._output, written = os.pipe()
         os.dup2(written, descriptor)
         os.close(written)
-        threading.Thread(target=self._pass_on_forever, daemon=True).start()
+        threading.Thread(target=self._pass_on_forever, name=f"descriptor {descriptor}", daemon=True).start()
 
     def _pass_on_forever(self) -> None:
         while not self._is_closed:
