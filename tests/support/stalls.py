@@ -14,7 +14,7 @@ from collections.abc import Generator
 import pytest
 
 SHARE = 0.25
-"""How many of the tests are held up."""
+"""The share of tests that are held up."""
 STALL_S = 0.6
 MOST_WAITS_S = (0.01, 0.05, 0.2, 1.0)
 """The longest times from the beginning of a test to its stall, one of which is chosen: most tests are short."""

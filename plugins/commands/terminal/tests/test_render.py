@@ -213,7 +213,7 @@ def test_what_holds_for_each_call_of_a_tool_is_told_once() -> None:
 
 
 def progressed(*, dim: bool = True, quiet: bool = False, columns: int = 20, depth: int = 0) -> str:
-    """What two steps of a preparation and an answer look like."""
+    """Return the lines of two steps of a preparation and an answer."""
     both = io.StringIO()
     renderer = Renderer(both, both, dim=dim, quiet=quiet, columns=lambda: columns)
     for number, done in enumerate((1, 2)):

@@ -16,7 +16,7 @@ from jackfield_transformers.generation import generate
 def _asked(
     own: dict[str, Any] | None = None, *, ends: tuple[int, ...] = (7, 5), pad: int | None = 3, **config: Any
 ) -> Any:
-    """What a model is asked: the arguments of its `generate`."""
+    """The arguments of a model's `generate`."""
     import torch
     import transformers
 

@@ -79,7 +79,7 @@ def started(folder: Path, then: str = "", **settings: Any) -> ServerProcess:
 
 
 def spoken(process: ServerProcess) -> dict[str, Any]:
-    """What a server says first, after a message was sent to it and it was ended."""
+    """Return the first thing that a server says, after a message was sent to it and it was ended."""
 
     async def speak() -> dict[str, Any]:
         async with process.streams() as (messages, sending):

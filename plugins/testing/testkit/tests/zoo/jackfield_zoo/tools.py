@@ -257,7 +257,7 @@ class WritesOutside(Honest):
 
 
 class WritesAboutUmlauts(Honest):
-    """What its first example does not show."""
+    """Writes only for a text that its first example does not have."""
 
     def answer(self, text: str, context: ToolContext | None) -> Any:
         if not text.isascii():
