@@ -41,7 +41,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_flags_before_the_command_become_the_environment(
     words: list[str], rest: list[str], changes: dict[str, str]
 ) -> None:
-    assert main._apply_policy_flags(words) == rest
+    assert main._apply_policy_flags(words)[0] == rest
     assert {name: os.environ[name] for name in POLICY if name in os.environ} == changes
 
 

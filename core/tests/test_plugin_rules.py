@@ -51,6 +51,32 @@ def test_what_is_allowed_but_not_proven_is_told_how_to_prove_itself(site: Any) -
     )
 
 
+_UNMATCHED = "matches no installed plugin; "
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("acme-shell", ""),
+        ("Acme_Shell", ""),
+        ("tool.run", ""),
+        ("Acme.Shell/run", ""),
+        ("searcher.any", ""),  # acme-find may offer it when it is asked
+        ("acme-find/any", ""),
+        ("acme-shel", f"{_UNMATCHED}did you mean 'acme-shell' or 'acme-shell/run'?"),
+        ("run", f"{_UNMATCHED}did you mean 'tool.run'?"),
+        ("tool.acme-shell/run", f"{_UNMATCHED}did you mean 'tool.run'?"),
+        ("tool.ran", f"{_UNMATCHED}did you mean 'tool.run'?"),
+        ("acme-shell/any", f"{_UNMATCHED}did you mean 'acme-shell/run' or 'acme-shell'?"),
+        ("zzz", f"{_UNMATCHED}see jackfield plugins list"),
+    ],
+)
+def test_a_name_to_block_that_matches_nothing_is_reported_with_close_names(site: Any, name: str, reason: str) -> None:
+    site.add_tools("acme-shell", "run")
+    site.add("acme-find", {"searcher.*": "acme_find"}, modules={"acme_find": ""})
+    assert site.host().policy.unmatched(name) == reason
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

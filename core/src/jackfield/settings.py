@@ -386,8 +386,8 @@ def settings_form(name: str) -> str:
     return f"{kind}.{normalise(distribution)}/{component}" if slash else f"{kind}.{component}"
 
 
-def _forms(names: Iterable[str]) -> list[str]:
-    """Return all readings of blocked names. `tool.search` is a component, or the distribution tool-search."""
+def block_forms(names: Iterable[str]) -> list[str]:
+    """Return all readings of names in `block`. `tool.search` is a component, or the distribution tool-search."""
     forms = []
     for name in names:
         distribution, slash, component = name.strip().partition("/")
@@ -397,7 +397,7 @@ def _forms(names: Iterable[str]) -> list[str]:
 
 _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
     "allow": lambda names: frozenset(normalise(name) for name in names),
-    "block": _forms,
+    "block": block_forms,
     "enabled": lambda names: [enabled_form(name) for name in names],
     "settings": lambda tables: {settings_form(name): table for name, table in tables.items()},
 }

@@ -73,8 +73,10 @@ def _discard_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    rest = _apply_policy_flags(words)
+    rest, blocked = _apply_policy_flags(words)
     command = rest[0] if rest and not rest[0].startswith("-") else ""
+    if command and blocked:
+        _report_unknown(blocked)
     if command and not _is_own(rest):
         return _run_plugin_command(command, rest[1:])
     return _run_own_command(rest)
@@ -105,9 +107,14 @@ def _is_own(words: Sequence[str]) -> bool:
     return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
 
-def _apply_policy_flags(words: Sequence[str]) -> list[str]:
-    """Move the flags before the command into the environment, where child processes see them. Return the rest."""
+def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Move the flags before the command into the environment, where child processes see them.
+
+    Returns:
+        The rest of the words, and the names that `--block` lists.
+    """
     rest = list(words)
+    blocked: list[str] = []
     while rest:
         flag, equals, value = rest[0].partition("=")
         if rest[0] in _SWITCHES:
@@ -120,9 +127,27 @@ def _apply_policy_flags(words: Sequence[str]) -> list[str]:
             before = os.environ.get(_LISTS[flag]) if flag == "--block" else None
             names = rest.pop(0)
             os.environ[_LISTS[flag]] = f"{before},{names}" if before else names
+            blocked += names.split(",") if flag == "--block" else []
         else:
             break
-    return rest
+    return rest, blocked
+
+
+def _report_unknown(blocked: Sequence[str]) -> None:
+    """Report names of `--block` that match nothing installed, since a misspelt name blocks nothing.
+
+    Raises:
+        ConfigError: There is such a name, and the rules are strict.
+    """
+    from jackfield.plugins._host import default_host
+
+    host = default_host()
+    for name in filter(None, map(str.strip, blocked)):
+        if reason := host.policy.unmatched(name):
+            text = f"--block {name!r:.200} {reason}"
+            if host.settings.strict:
+                raise ConfigError(text)
+            sys.stderr.write(f"jackfield: {escape_line(text)}\n")
 
 
 def _show_news(host: PluginHost) -> None:

@@ -12,7 +12,7 @@ from jackfield.defaults import MANAGER
 from jackfield.hookspecs import KINDS
 from jackfield.plugins._catalog import ANY, API, Catalog, Row
 from jackfield.plugins._known import known_distribution
-from jackfield.settings import Settings, normalise
+from jackfield.settings import Settings, block_forms, normalise
 from jackfield.suggestions import close_names
 
 if TYPE_CHECKING:
@@ -110,6 +110,27 @@ class Policy:
             return f"is not used unless it is named, because {row.distribution} is not one of our packages; {remedy}"
         doubt = self.unproven(row)
         return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
+
+    def unmatched(self, name: str) -> str:
+        """Return why a name to block matches nothing installed, with close names; '' if it matches.
+
+        A component that a source may offer counts as a match, because no source is asked.
+        """
+        names = {form for row in self.catalog.rows for form in (row.distribution, row.id, row.address)}
+        names |= {problem.distribution for problem in self.catalog.problems}
+        if not names.isdisjoint(block_forms([name])) or self._may_be_of_source(name):
+            return ""
+        short = name.rpartition("/")[2]
+        close = sorted({row.id for row in self.catalog.rows if short in (row.name, row.id)}) or close_names(name, names)
+        hint = f"; did you mean {' or '.join(map(repr, close[:3]))}?" if close else "; see jackfield plugins list"
+        return f"matches no installed plugin{hint}"
+
+    def _may_be_of_source(self, name: str) -> bool:
+        distribution, slash, _ = name.partition("/")
+        if slash:
+            return any(row.is_source for row in self.catalog.of(normalise(distribution)))
+        kind = name.partition(".")[0]
+        return kind in KINDS and bool(self.catalog.named(kind, ANY) or self.catalog.named(ANY, ANY))
 
     def _is_chosen(self, row: Row) -> bool:
         """Return True if the user's rules name the component or its package; a project's `allow` only narrows."""

@@ -108,6 +108,17 @@ def test_a_flag_without_its_value_says_so(command_line: Any, arguments: tuple[st
     assert "needs a value" in command_line(*arguments).stderr
 
 
+def test_a_misspelt_name_to_block_is_reported_and_in_strict_mode_an_error(command_line: Any, guard: str) -> None:
+    run = ("run", "-m", "parrot:m", "Hi")
+    text = "--block 'acme-gard' matches no installed plugin; did you mean 'acme-guard'"
+    done = command_line("--block", "acme-gard", *run)
+    assert (text in done.stderr, done.stdout) == (True, "Hi\n")
+    done = command_line("--strict", "--block", "acme-gard", *run)
+    assert (text in done.stderr, done.stdout, done.returncode) == (True, "", 1)
+    assert "matches no" not in command_line(f"--block={guard},other", "--help").stderr
+    assert "matches no" not in command_line(*run, JACKFIELD_PLUGINS_BLOCK="acme-gard").stderr
+
+
 def test_tracing_tells_what_is_loaded_and_listing_loads_nothing(command_line: Any, guard: str) -> None:
     assert "acme-guard loads acme_light" in command_line("--trace", "run", "-m", "parrot:m", "Hi").stderr
     assert "loads acme" not in command_line("--trace", "plugins", "list", "--long").stderr
