@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from jackfield import FnCallAgent
-from jackfield.errors import ConfigError
+from jackfield import FnCallAgent, sync
+from jackfield.errors import ConfigError, StoreError
 from jackfield.servers import StdioServer
 from jackfield.testing import ScriptedModel
 from jackfield_serve import running, serving_app
@@ -28,10 +28,12 @@ from jackfield_serve.running import (
     _configure,
     _interrupts,
     _listen,
+    _try_store,
     make_worker_app,
     run_http,
     run_stdio,
 )
+from jackfield_serving.memory import MemoryStore
 
 AGENT = (
     "from jackfield import FnCallAgent\nfrom jackfield.testing import ScriptedModel\n"
@@ -151,6 +153,36 @@ def test_it_serves_at_the_socket_that_it_prints(
     assert f"http://127.0.0.1:{made.port}/v1" in capsys.readouterr().out
     assert made.sockets[0].fileno() == -1, "the socket is closed with the server"
     assert made.context is None, "no error of the server shows one that it has nothing to do with"
+
+
+@pytest.mark.parametrize("damage", ["text", "folder", "file in the way"])
+def test_a_server_whose_store_cannot_be_used_does_not_start(
+    damage: str, agent: str, server: type[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "state"))
+    file = tmp_path / "state" / "jackfield" / "runs.sqlite"
+    if damage == "file in the way":
+        (tmp_path / "state").write_text("")
+    elif damage == "folder":
+        file.mkdir(parents=True)
+    else:
+        file.parent.mkdir(parents=True)
+        file.write_text("This is a text, and no database.")
+    for start in (lambda: run_http(options(agent, "--port", "0", "--store", "sqlite")),
+                  lambda: run_stdio(options(agent, "--store", "sqlite"), "acp")):  # fmt: skip
+        with pytest.raises(StoreError, match=rf"the store {file} cannot be used: "):
+            start()
+    assert server.made == []
+
+
+def test_a_store_that_can_only_be_read_is_refused() -> None:
+    class ReadOnly(MemoryStore):
+        async def send(self, run_id: str, text: str = "") -> None:
+            raise StoreError("the store is read-only")
+
+    with pytest.raises(StoreError, match="the store is read-only"):
+        sync.run(_try_store(ReadOnly()))
+    sync.run(_try_store(MemoryStore()))
 
 
 def test_a_server_that_did_not_start_ends_with_1(

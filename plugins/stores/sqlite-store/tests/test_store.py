@@ -356,9 +356,21 @@ def failed_as(code: int) -> sqlite3.OperationalError:
         (failed_as(sqlite3.SQLITE_CANTOPEN), StoreError, ". Allow writing to its folder, or set another path"),
         (failed_as(sqlite3.SQLITE_CORRUPT), StoreError, "damaged or cut short: move it away, or restore it"),
         (failed_as(sqlite3.SQLITE_NOTADB), StoreError, ". It is not an SQLite file: move it away, or set another path"),
-        (OSError(errno.EACCES, "no"), StoreError, "cannot be used: [Errno 13] no"),
+        (OSError(errno.EACCES, "no"), StoreError, "cannot be used: no. Allow writing there, or set another path"),
+        (OSError(errno.ENOTDIR, "no", "/srv/x"), StoreError, "cannot be used: no (/srv/x). Allow writing there"),
     ],
-    ids=["no space", "quota", "full", "input/output", "read-only", "cannot open", "corrupt", "no database", "no right"],
+    ids=[
+        "no space",
+        "quota",
+        "full",
+        "input/output",
+        "read-only",
+        "cannot open",
+        "corrupt",
+        "no database",
+        "no right",
+        "no folder",
+    ],
 )
 def test_only_what_may_pass_is_an_outage_and_each_failure_names_a_step(
     error: Exception, kind: type[StoreError], step: str, make: Make

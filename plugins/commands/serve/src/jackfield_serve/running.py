@@ -19,11 +19,13 @@ from typing import Any
 
 import uvicorn
 
+from jackfield import sync
 from jackfield.agents import Agent, unset_secrets
 from jackfield.cli import escape_line
 from jackfield.errors import ConfigError
 from jackfield.plugins import default_host
 from jackfield.servers import StdioServer, load_server
+from jackfield.stores import Store, load_store
 from jackfield_serve.app import ServingApp
 from jackfield_serve.options import ServeOptions, load_agents, make_app
 
@@ -52,10 +54,12 @@ def run_http(options: ServeOptions) -> int:
 
     Raises:
         ConfigError: The address cannot be used, or an agent cannot be made.
+        StoreError: The store cannot be read or written.
     """
     agents = load_agents(options)
     # With several workers as well, so that a mistake is reported once, before they start.
     app = make_app(options, agents)
+    _require_store(options)
     host = f"[{options.host}]" if ":" in options.host else options.host
     with _listen(options) as listener:
         port = listener.getsockname()[1]
@@ -70,6 +74,25 @@ def run_http(options: ServeOptions) -> int:
         _tune_collector()
         _run_until_stopped(server, listener)
         return 0 if server.started else 1
+
+
+def _require_store(options: ServeOptions) -> None:
+    """Read and write the store once: otherwise, the server would start, and the first question would fail.
+
+    Raises:
+        StoreError: The store cannot be read or written.
+    """
+    if options.store is not None:
+        sync.run(_try_store(load_store(options.store, default_host())))
+
+
+async def _try_store(store: Store) -> None:
+    try:
+        await store.runs(limit=1)
+        if type(store).send is not Store.send:
+            await store.send("")  # the only write that leaves no record
+    finally:
+        await store.aclose()
 
 
 def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
@@ -135,11 +158,13 @@ def run_stdio(options: ServeOptions, name: str) -> int:
 
     Raises:
         ConfigError: The face has no such form, or standard input is not a pipe.
+        StoreError: The store cannot be read or written.
     """
     face = load_server(name, default_host())
     if not isinstance(face, StdioServer):
         raise ConfigError(f"the face {name!r} does not speak over standard input: run it with --face {name}")
     agents = load_agents(options)
+    _require_store(options)
     warn_of_missing_keys(agents)
     # Prints of tools and libraries must not get between the messages of the protocol.
     output = os.dup(sys.stdout.fileno())

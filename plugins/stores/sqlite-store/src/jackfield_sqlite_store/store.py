@@ -518,8 +518,12 @@ class SQLiteStore(RecordingStore):
         step = _NEXT_STEP.get(sqlite3.SQLITE_FULL if is_full else code, "")
         if isinstance(error, OtherVersionError):
             step = ". Install the version that wrote it, move it away, or set another path"
+        reason: object = error
+        if isinstance(error, OSError) and error.strerror:
+            reason = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+            step = step or ". Allow writing there, or set another path"
         kind = StoreUnavailableError if is_full or code == sqlite3.SQLITE_IOERR else StoreError
-        return kind(f"{where} cannot be used: {error}{step}")
+        return kind(f"{where} cannot be used: {reason}{step}")
 
 
 _NEXT_STEP = {
