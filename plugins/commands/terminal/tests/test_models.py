@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, PluginNotFoundError
 from jackfield.plugins import default_host
 from jackfield.settings import models_path
 from jackfield_openai.backend import OpenAIChat
@@ -139,6 +140,33 @@ def test_a_backend_that_cannot_list_is_an_error_only_if_it_is_asked_for(
     monkeypatch.setattr(default_host(), "names", lambda _kind: ["offline"])
     assert models.main(["list"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("words", [("default",), ("alias", "fast")], ids=["default", "alias"])
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("opnai:small", PluginNotFoundError, "no llm 'opnai' is installed; did you mean 'openai'"),
+        ("some model", ConfigError, "which backend has the model 'some model'? Write backend:model"),
+        ("http://localhost:8000/v1", ConfigError, "an address does not say which model"),
+        ("openai", ConfigError, "which model of openai? Write openai:MODEL"),
+        ("openai:", ConfigError, "which model of openai? Write openai:MODEL"),
+        (":small", ConfigError, "which backend"),
+    ],
+)
+def test_a_name_that_no_command_could_use_is_refused(
+    words: tuple[str, ...], name: str, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        models.main([*words, name])
+    assert load_names() == ModelNames()
+
+
+@pytest.mark.parametrize("name", ["openai:small", "offline", "offline:any", "qwen-plus"])
+def test_a_name_is_accepted_without_a_key_or_a_server(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert models.main(["default", name]) == models.main(["alias", "fast", name]) == 0
+    assert load_names() == ModelNames(name, {"fast": name})
+    capsys.readouterr()
 
 
 def test_an_alias_of_an_alias_keeps_the_model_that_it_had(capsys: pytest.CaptureFixture[str]) -> None:

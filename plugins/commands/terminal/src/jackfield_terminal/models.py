@@ -52,6 +52,7 @@ def models_parser() -> Parser:
 def _default(options: argparse.Namespace) -> int:
     names = load_names()
     if options.name:
+        _require_backend(names.resolve(options.name))
         save_names(replace(names, default=options.name))
         print(f"The default model is {escape_line(options.name)}.")
     elif names.default:
@@ -77,9 +78,28 @@ def _alias(options: argparse.Namespace) -> int:
         return 0
     if ":" in options.name or options.name in default_host().names("llm"):
         raise ConfigError(f"{options.name!r} is the name of a model or backend already: choose another name")
-    save_names(replace(names, aliases={**names.aliases, options.name: names.resolve(options.target)}))
-    print(f"{escape_line(options.name)} is {escape_line(names.resolve(options.target))}.")
+    model = names.resolve(options.target)
+    _require_backend(model)
+    save_names(replace(names, aliases={**names.aliases, options.name: model}))
+    print(f"{escape_line(options.name)} is {escape_line(model)}.")
     return 0
+
+
+def _require_backend(model: str) -> None:
+    """Refuse a name that no command could use. Its server is not asked for the model, and no backend is loaded.
+
+    Raises:
+        ConfigError: The name has no backend, or no model.
+        PluginError: The backend is not installed, or may not load.
+    """
+    from jackfield.models import backend_of
+    from jackfield.plugins import LLMSpec
+
+    host = default_host()
+    backend = backend_of(model, host.names("llm"))
+    row = host.find("llm", backend)
+    if model.rstrip(": ") == backend and len(host.spec_of(row, LLMSpec).models) != 1:
+        raise ConfigError(f"which model of {backend}? Write {backend}:MODEL")
 
 
 def _remove_alias(name: str | None, names: ModelNames) -> int:
