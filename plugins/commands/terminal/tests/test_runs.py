@@ -132,6 +132,28 @@ def test_a_run_that_waits_is_approved_from_the_command_line(jackfield: Run, tmp_
     assert jackfield(*shlex.split(err.partition("jackfield ")[2]))[0] == 0
 
 
+def test_a_run_is_resumed_with_its_own_model_and_only_with_the_tools_of_its_pending_calls(
+    jackfield: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-Zq83bXw4Rk2LpV7Tn")
+    call = {"operate": "put", "key": "a", "value": "b"}
+    with FakeOpenAI() as server:
+        server.reply(tool_call("storage", call), text("Done."), tool_call("storage", call), text("A pity."))
+        options = ("-m", "openai:m", "--base-url", server.url, "-t", "storage", "--ask", "ask", "-q")
+        assert jackfield("run", *options, "Keep it.")[0] == 1
+        before = jackfield("runs", "show", "last")[1]
+        for decision in ((), ("--approve",)):
+            code, _, err = jackfield("runs", "resume", "last", *decision)
+            assert (code, "pending calls of storage, but this agent has no such tool" in err) == (1, True)
+            assert "such as -t storage" in err
+        assert jackfield("runs", "show", "last")[1] == before
+        code, out, _ = jackfield("runs", "resume", "last", "--approve", "-t", "storage", "-q")
+        assert (code, out) == (0, "Done.\n")
+        assert jackfield("run", *options, "Keep it.")[0] == 1
+        assert jackfield("runs", "resume", "last", "--refuse", "-q")[:2] == (0, "A pity.\n"), "it needs no tool"
+        assert [request.json["model"] for request in server.requests] == ["m"] * 4
+
+
 def test_calls_that_wait_in_a_store_from_elsewhere_need_consent(jackfield: Run, tmp_path: Path) -> None:
     @tool(name="storage", needs_approval=True)
     def storage(operate: str, key: str, value: str) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from jackfield import FnCallAgent
 from jackfield.errors import ConfigError, ConsentNeededError, RunNotFoundError
 from jackfield.messages import FunctionCall, Message
+from jackfield.plugins import default_host
 from jackfield.secrets import SEAL, Secrets
-from jackfield.stores import StoredRun
+from jackfield.stores import StoredRun, load_store
+from jackfield.testing import ScriptedModel, answer
 from jackfield_terminal import saved_runs, stored_runs
 from jackfield_terminal.saved_runs import claim_run, load_run, release_run, save_run
 from jackfield_terminal.stored_runs import choose_last_run, choose_model, find_last_chat, run_id_of
@@ -25,7 +29,10 @@ def store_of(*runs: StoredRun) -> Any:
     async def listed(*, session: str | None = None, limit: int) -> list[StoredRun]:
         return [run for run in runs if session in (None, run.session)][:limit]
 
-    return SimpleNamespace(runs=listed)
+    async def foreign_file() -> None:
+        """Come from here."""
+
+    return SimpleNamespace(runs=listed, foreign_file=foreign_file)
 
 
 def test_a_run_is_named_by_its_id_its_beginning_or_as_the_last_one() -> None:
@@ -86,9 +93,9 @@ def test_a_run_goes_on_with_its_model_and_its_server_unless_others_are_named(
     model: str, given: dict[str, str], expected: tuple[str | None, str | None]
 ) -> None:
     options = options_of(**given)
-    choose_model(options, StoredRun(run_id="r", model=model))
+    choose_model(options, StoredRun(run_id="r", model=model), store_of())
     assert (options.model, options.base_url) == expected
-    choose_model(options, None)
+    choose_model(options, None, store_of())
     assert (options.model, options.base_url) == expected
 
 
@@ -96,10 +103,27 @@ def test_an_address_that_is_not_recorded_whole_must_be_named(monkeypatch: pytest
     monkeypatch.setattr(stored_runs, "placeholders_in", lambda text: [text] if "secret" in text else [])
     run = StoredRun(run_id="r", model="m:x https://secret/v1")
     with pytest.raises(ConfigError, match="pass --base-url, or -m"):
-        choose_model(options_of(), run)
+        choose_model(options_of(), run, store_of())
     options = options_of(base_url="https://b")
-    choose_model(options, run)
+    choose_model(options, run, store_of())
     assert (options.model, options.base_url) == ("m:x", "https://b")
+
+
+def test_the_model_of_a_run_from_elsewhere_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, the file's author would choose the server that gets the user's key."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    mine = {"name": "sqlite", "path": str(tmp_path / "mine" / "runs.sqlite")}
+    FnCallAgent(llm=ScriptedModel([answer("Hi.")]), store=mine).ask("Hello")
+    shutil.copytree(tmp_path / "mine", tmp_path / "theirs")
+    theirs = {**mine, "path": str(tmp_path / "theirs" / "runs.sqlite")}
+    run = StoredRun(run_id="r", model="m:x https://a")
+    options = options_of()
+    with pytest.raises(ConfigError, match=r"theirs/runs.sqlite was not written on this machine.*: pass -m"):
+        choose_model(options, run, load_store(theirs, default_host()))
+    assert (options.model, options.base_url) == (None, None)
+    choose_model(options_of(model="m:y"), run, load_store(theirs, default_host()))
+    choose_model(options, run, load_store(mine, default_host()))
+    assert (options.model, options.base_url) == ("m:x", "https://a")
 
 
 # --- files ---

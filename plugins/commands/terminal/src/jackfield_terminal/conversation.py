@@ -49,7 +49,8 @@ class Conversation:
             if options.no_record:
                 raise ConfigError("--no-record records nothing, so there is no session: leave one of them out")
             if not options.config:  # a file names its own model, and perhaps its own store
-                choose_model(options, find_last_chat(open_store(options.store, default_host()), options.session))
+                store = open_store(options.store, default_host())
+                choose_model(options, find_last_chat(store, options.session), store)
             options.store = options.store or STORE
         settings = read_agent_file(options)
         self.unused_prompt: str = settings.get("prompt", "")

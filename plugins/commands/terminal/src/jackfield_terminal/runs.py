@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jackfield import sync
 from jackfield.cli import Parser, escape_line, guard_output, needs_ascii, print_json, print_table, terminal_columns
 from jackfield.defaults import STORE
-from jackfield.errors import RunNotFoundError
+from jackfield.errors import ConfigError, RunNotFoundError
 from jackfield.plugins import default_host
 from jackfield.stores import RUNNING, Store, StoredRun
+from jackfield.suggestions import list_names
 from jackfield_terminal.options import add_run_options, add_schema_option, create_agent_from
 from jackfield_terminal.recording import ONE_SHOT, open_store
 from jackfield_terminal.safe_text import Terminal
-from jackfield_terminal.stored_runs import MAX_RUNS, run_id_of
+from jackfield_terminal.stored_runs import MAX_RUNS, choose_model, run_id_of
 
 if TYPE_CHECKING:
+    from jackfield.agents import Agent
     from jackfield.messages import FunctionCall
     from jackfield_records.progress import Progress
 
@@ -231,16 +234,24 @@ def _resume(options: argparse.Namespace, bare: TextIO) -> int:
     from jackfield_terminal.screen import Screen
 
     form = read_form(options)
+    if not options.config:  # a file names its own model, and perhaps its own store
+        store = open_store(options.store, default_host())
+        run, _ = sync.run(store.read(run_id_of(store, options.run)))
+        choose_model(options, run, store)
     agent, documents = create_agent_from(options)
     assert agent.store is not None  # noqa: S101 - an option has a default
     run_id = run_id_of(agent.store, options.run)
-    if sync.run(agent.store.read(run_id))[0].state == "finished":
+    run, entries = sync.run(agent.store.read(run_id))
+    if run.state == "finished":
         sys.stderr.write(f"The run has finished. To see it again: jackfield runs replay {run_id[:12]}\n")
         return 0
     _require_consent(agent.store, [run_id], options)
+    pending = _ids_for_approval(run, entries)
+    if not (options.config or options.refuse):
+        _require_tools(agent, entries, pending)
     screen = Screen(options, bare=bare, notes=sys.stderr)
     screen.report_skipped(documents)
-    decisions = _decide_pending(agent.store, run_id, options)
+    decisions = dict.fromkeys(pending, bool(options.approve)) if options.approve or options.refuse else {}
     result = run_and_show(agent, None, options, screen, run_id=run_id, resume=decisions or True, form=form)
     if result is None:
         return EXIT_CODES["cancelled"]
@@ -311,18 +322,37 @@ def _listed_state(run: StoredRun) -> str:
     return state if state in _LISTED_STATES else "stopped"
 
 
-def _decide_pending(store: Store, run_id: str, options: argparse.Namespace) -> Mapping[str, bool]:
-    """Return the decisions of the command line about the pending calls; empty without any."""
+def _ids_for_approval(run: StoredRun, entries: Sequence[str]) -> frozenset[str]:
+    """Return the ids of the calls that need approval, as last reported by the run."""
     from jackfield.events import ApprovalNeeded
     from jackfield_records import events_of
 
-    if not (options.approve or options.refuse):
-        return {}
     pending: Sequence[str] = ()
-    for event in events_of(*sync.run(store.read(run_id))):
+    for event in events_of(run, entries):
         if isinstance(event.event, ApprovalNeeded):
             pending = event.event.call_ids
-    return dict.fromkeys(pending, bool(options.approve))
+    return frozenset(pending)
+
+
+def _require_tools(agent: Agent, entries: Sequence[str], call_ids: Collection[str]) -> None:
+    """Refuse to resume without the tools of pending calls: the calls would fail, and the run would end.
+
+    Raises:
+        ConfigError: The agent lacks such a tool.
+    """
+    from jackfield.agents import open_calls
+    from jackfield_records.progress import progress_of
+
+    progress = progress_of(entries)
+    planned = open_calls([*progress.messages, *progress.now()])
+    needed = {one.call.name for one in planned if one.call_id in call_ids or one.call_id in progress.began}
+    missing = sorted(needed - agent.function_map.keys())
+    if missing and not agent.toolsets:  # the tools of a toolset are known only in a run
+        options = " ".join(f"-t {shlex.quote(name)}" for name in missing)
+        raise ConfigError(
+            f"the run has pending calls of {list_names(missing)}, but this agent has no such tool: pass the options of "
+            f"the run again, such as {options}, or its agent file (-C)"
+        )
 
 
 def _require_consent(store: Store, run_ids: Sequence[str], options: argparse.Namespace) -> None:

@@ -87,18 +87,21 @@ def choose_last_run(options: argparse.Namespace) -> LastRun:
     store = open_store(options.store, default_host())
     for run in sync.run(store.runs(limit=MAX_RUNS)):
         if run.session.startswith(ONE_SHOT):
-            choose_model(options, run)
+            choose_model(options, run, store)
             return LastRun(store, run.session)
     raise ConfigError("there is no recorded run to continue: ask the first question without --continue")
 
 
-def choose_model(options: argparse.Namespace, run: StoredRun | None) -> None:
+def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Store) -> None:
     """Choose the model and the server of a run that is continued, unless the options name a model or an agent.
 
     Raises:
-        ConfigError: The record does not have the whole address.
+        ConfigError: The record does not have the whole address, or it came from elsewhere: its author would choose the
+            server that gets the user's key.
     """
     if run is not None and run.model and not (options.model or options.config):
+        if path := sync.run(store.foreign_file()):
+            raise ConfigError(f"{path} was not written on this machine, so its models are not used: pass -m")
         options.model, options.base_url = _read_model(run, options.base_url)
 
 
