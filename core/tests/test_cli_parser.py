@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -54,6 +55,28 @@ def test_an_error_is_two_lines_with_the_nearest_option(
     assert error.startswith("acme: ")
     assert error.endswith("\nTry: acme --help\n")
     assert error.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--colour", "-red"], "expected one argument; if the value is '-red', write --colour=-red\n"),
+        (["a", "--colour", "-$x"], "expected one argument; if the value is '-$x', write '--colour=-$x'\n"),
+        (["--count", "--colour", "-dark red"], "--count: expected one argument\n"),
+        (["--colour", "--count", "1"], "--colour: expected one argument\n"),
+        (["--colour", "--", "a"], "--colour: expected one argument\n"),
+        (["a", "--colour"], "--colour: expected one argument\n"),
+    ],
+)
+def test_a_value_that_begins_with_a_dash_is_shown_as_it_must_be_written(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(words)
+    assert told in capsys.readouterr().err
+    if "write " in told:
+        (word,) = shlex.split(told.partition("write ")[2])
+        assert parser().parse_args([word]).colour == words[-1]
 
 
 def test_options_of_subcommands_are_suggested_as_well(capsys: pytest.CaptureFixture[str]) -> None:

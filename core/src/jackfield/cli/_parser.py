@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from jackfield.cli._terminal import escape_line
@@ -22,6 +23,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         # argparse makes a formatter for every argument. Without a width, the formatter loads `shutil` to find one.
         self._is_intermixing = False
+        self._words: Sequence[str] = ()
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
@@ -43,6 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse like `argparse`; a list of arguments may have options in between, also below a subcommand."""
+        self._words = sys.argv[1:] if args is None else list(args)
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
         self._is_intermixing = True  # the method below parses with this one, twice
@@ -69,8 +72,20 @@ class Parser(argparse.ArgumentParser):
         close = list(dict.fromkeys(option for name in names for option in close_names(name, known)[:1]))
         return f"; did you mean {' and '.join(close)}?" if close else ""
 
+    def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
+        """Return how to write the value of an option if it begins with a dash, which argparse refuses; else empty."""
+        import shlex  # for errors only
+
+        for option, value in pairwise(self._words):
+            is_option = value.partition("=")[0] in self._option_string_actions or value == "--"
+            if option in names and value.startswith("-") and not is_option:
+                return f"; if the value is {value!r}, write {shlex.quote(f'{option}={value}')}"
+        return ""
+
     def error(self, message: str) -> NoReturn:
         """Write the error and how to get help, and exit with 2."""
+        if message.endswith(": expected one argument"):
+            message += self._how_to_pass_dashes(message.removeprefix("argument ").partition(":")[0].split("/"))
         sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")
         raise SystemExit(USAGE_ERROR)
 

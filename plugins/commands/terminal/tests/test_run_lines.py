@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jackfield.events import MediaDelta, RunEvent, TextDelta
 from jackfield.messages import ContentItem
@@ -188,13 +191,19 @@ def test_a_command_that_continues_a_run_has_all_options_of_the_agent() -> None:
         "--agent fncall --tool clock --tool look --file a.md --index notes --system 'Be brief.' --max-turns 3 "
         "--allow look --forbid network --lang zh --output out --trust --store other"
     )
-    import shlex
-
     assert format_agent_options(options(*shlex.split(words))) == words
     assert format_agent_options(options("--ask", "ask", "--attach", "a.png", "-q", "Hi")) == "--ask ask"
     assert format_agent_options(options("--store", "sqlite")) == ""
     parsed = runs_parser().parse_args(["resume", "last", "--approve"])
     assert how_to_resume("r1", parsed) == "To continue: jackfield runs resume r1 --approve (or --refuse)\n"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.sampled_from(["--", "-", ""]))
+def test_any_value_of_an_option_survives_in_the_command_that_continues_a_run(text: str, start: str) -> None:
+    value = start + text
+    parsed = options(f"--file={value}", f"--system={value}", f"--model={value}")
+    again = options(*shlex.split(format_agent_options(parsed)))
+    assert (again.file, again.system, again.model) == ([value], value, value)
 
 
 def test_exit_codes_are_those_of_shells() -> None:

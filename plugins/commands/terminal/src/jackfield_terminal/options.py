@@ -129,11 +129,13 @@ def format_agent_options(options: argparse.Namespace) -> str:
     """Return the options of an agent as text, for a command line that continues its run."""
     words: list[str] = []
     for name in _AGENT_OPTIONS:
-        option = getattr(options, name)
-        values = option if isinstance(option, list) else [option]
+        chosen = getattr(options, name)
+        values = chosen if isinstance(chosen, list) else [chosen]
         for value in values:
             if value is not None:
-                words += [f"--{name.replace('_', '-')}", str(value)]
+                option = f"--{name.replace('_', '-')}"
+                # A value that begins with a dash would be taken for an option.
+                words += [f"{option}={value}"] if str(value).startswith("-") else [option, str(value)]
     if options.trust:
         words.append("--trust")
     if options.store not in (None, STORE):
