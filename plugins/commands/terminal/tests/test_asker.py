@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from jackfield import FunctionCall, ToolContext
 from jackfield.streams import CancelToken
+from jackfield_terminal import approval, run
 from jackfield_terminal.approval import Asker
+from jackfield_terminal.conversation import Conversation
+from jackfield_terminal.options import chat_parser
+from jackfield_terminal.screen import Screen as RunScreen
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
 
@@ -89,3 +95,40 @@ def test_a_cancelled_run_allows_nothing_even_if_yes_is_typed(ask: Callable[..., 
     cancel.cancel()
     asker.start_run(cancel, lambda call_id: None)
     assert not ask(asker, "remove", "y\n")
+
+
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_what_follows_a_cancelled_question_begins_on_a_line_of_its_own(
+    command: str, terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that asks notices the end of the run later than the screen does; here, never."""
+    monkeypatch.setattr(approval, "_POLL_S", 3600)
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+    class Interrupting(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            written = super().write(text)
+            if text.startswith("Allow it?"):
+                os.kill(os.getpid(), signal.SIGINT)
+            return written
+
+    screen = Interrupting()
+    monkeypatch.setattr(sys, "stderr", screen)
+    words = ("-m", "offline:extractive", "--no-record", "-t", "storage", "--ask", "ask")
+    question = 'call storage {"operate": "put", "key": "a", "value": "b"}'
+    try:
+        if command == "run":
+            assert run.main([*words, question]) == 130
+        else:
+            options = chat_parser().parse_args(words)
+            Conversation(options, RunScreen(options, bare=sys.stdout, notes=screen)).ask(question)
+    finally:
+        os.write(terminal, b"n\n")  # ends the thread
+    shown = screen.getvalue().partition("Allow it?")[2]
+    assert shown.startswith(" y(es), n(o), a(lways for storage): \n"), shown
+    assert "\n\n" not in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,8 @@ class Asker:
         self._always: set[str] = set()
         self._cancel: CancelToken | None = None
         self._make_room: Callable[[str], None] = lambda _: None
+        self._is_on_line = False  # the cursor is behind the question
+        self._lock = threading.Lock()
 
     def start_run(self, cancel: CancelToken, make_room: Callable[[str], None]) -> None:
         """Start a run: `cancel` also ends a question, and `make_room` prepares the screen for one about a call's id."""
@@ -43,17 +46,28 @@ class Asker:
         sys.stderr.write("\n".join(["", *describe_call(call), ""]))
         _discard_typed_input()
         while True:
-            sys.stderr.write(f"Allow it? y(es), n(o), a(lways for {call.name}): ")
-            sys.stderr.flush()
+            with self._lock:
+                self._is_on_line = True
+                sys.stderr.write(f"Allow it? y(es), n(o), a(lways for {call.name}): ")
+                sys.stderr.flush()
             line = self._read_line()
             if not line:
-                sys.stderr.write("\n")
+                self.end_line()
                 return False
+            self._is_on_line = False
             answer = line.strip().lower()
             if answer in ("a", "always"):
                 self._always.add(call.name)
             if answer in _ANSWERS:
                 return _ANSWERS[answer]
+
+    def end_line(self) -> None:
+        """End the line of a question without an answer. Call it before other output: the run may be cancelled."""
+        with self._lock:
+            if self._is_on_line:
+                self._is_on_line = False
+                sys.stderr.write("\n")
+                sys.stderr.flush()
 
     def _read_line(self) -> str:
         """Read a line; '' at the end of the input, or once the run is cancelled."""

@@ -148,11 +148,15 @@ class Conversation:
             )
             try:
                 for event in sync.iterate(events):
+                    if self._asker and cancel.cancelled:
+                        self._asker.end_line()
                     screen.show(event)
                     view.feed(event)
                     if not isinstance(event.event, ModelEvent):
                         completed.feed(event)
             finally:
+                if self._asker:
+                    self._asker.end_line()
                 screen.renderer.end_line()
 
     def _report(self, error: JackfieldError) -> None:

@@ -182,6 +182,8 @@ def run_and_show(
                 output=form,
             )
             for event in sync.iterate(events):
+                if asker and cancel.cancelled:
+                    asker.end_line()
                 if getattr(options, "events", False):
                     _print_events(hidden.feed(event))
                 is_data = form is not None and event.depth == 0 and isinstance(event.event, TextDelta)
