@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from jackfield import cli
 from jackfield.cli import _plugins, main
-from jackfield.errors import ConfigError
+from jackfield.errors import BrokenPluginError, ConfigError
 from jackfield.plugins import Row
 from jackfield.version import __version__
 from tests.support.site import FakeSite
@@ -105,6 +107,35 @@ def test_a_command_that_is_not_there_is_answered_with_those_that_are(
     monkeypatch.setattr("jackfield.plugins._host.default_host", site.host)
     with pytest.raises(ConfigError, match=r"there is no command 'qqqq'; known: chat, own, plugins, run$"):
         main._run_plugin_command("qqqq", [])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a folder in use cannot be deleted")
+@pytest.mark.parametrize("failing", ["pathlib.Path.cwd()", "open('notes.md')"])
+def test_a_command_that_fails_because_its_folder_was_deleted_says_so(
+    site: FakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    module = f"""
+import pathlib
+from jackfield.plugins import CommandSpec, hook
+
+@hook.commands
+def commands():
+    return [CommandSpec(name="own", target="acme_light:run")]
+
+def run(arguments):
+    {failing}
+    open("notes.md")
+"""
+    site.add("acme", {"command.own": "acme_light"}, modules={"acme_light": module})
+    host = site.host()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with pytest.raises(BrokenPluginError, match=r"its plugin failed .FileNotFoundError"):
+        main._call(host.find("command", "own"), [], host)
+    folder.rmdir()
+    with pytest.raises(ConfigError, match=r"^the working folder was deleted: change to another one, and try again$"):
+        main._call(host.find("command", "own"), [], host)
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(None, 0), (0, 0), (3, 3), ("text", 0)])

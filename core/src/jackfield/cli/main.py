@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jackfield.cli._parser import Parser
@@ -228,6 +229,8 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     except (JackfieldError, BrokenPipeError):
         raise
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and _is_folder_gone():
+            raise ConfigError("the working folder was deleted: change to another one, and try again") from error
         if host.settings.trace or (isinstance(error, OSError) and error.errno in _FULL):
             raise
         from jackfield.plugins._misfits import explain_error  # for errors only
@@ -240,6 +243,14 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
             f"jackfield --trace {row.name} … shows where it failed"
         ) from error
     return code if isinstance(code, int) else 0
+
+
+def _is_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _absence(command: str, names: Sequence[str]) -> str:
