@@ -109,9 +109,10 @@ def test_a_key_loses_only_the_space_around_it(key: str, space: str) -> None:
 
 @pytest.mark.parametrize("key", ["sk-caf\u00e9", "sk-ca\nf", "sk-ca\x00f"])
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
-    with pytest.raises(ConfigError, match="copy it again") as caught:
+    with pytest.raises(ConfigError, match=r"^the key has a .*: copy the key again$") as caught:
         key_for_header(key)
-    assert "ca" not in str(caught.value).replace("can carry", "")
+    assert "ca\n" not in str(caught.value)
+    assert "sk-" not in str(caught.value)
 
 
 def test_of_two_headers_with_one_name_the_later_is_sent() -> None:

@@ -72,6 +72,27 @@ def test_a_configured_key_goes_anywhere_and_comes_first() -> None:
     assert find_key(None, RULE, configured=SecretStr(""), settings=Settings()).value == "sk-environment"
 
 
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        ("\u00fc", "a character that is not ASCII"),
+        ("\u201d", "a character that is not ASCII"),
+        ("\n", "a line break or control character"),
+        ("\x01", "a line break or control character"),
+    ],
+)
+@pytest.mark.parametrize("name", ["api_key", "ACME_KEY"])
+def test_a_key_that_no_header_can_carry_is_named_but_not_shown(
+    name: str, bad: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"sk-first{bad}last"
+    monkeypatch.setenv("ACME_KEY", key)
+    configured = SecretStr(key) if name == "api_key" else None
+    with pytest.raises(ConfigError) as caught:
+        find_key(None, RULE, configured=configured, settings=Settings())
+    assert str(caught.value) == f"{name} has {fault}, and no HTTP header can carry it: copy the key again"
+
+
 @pytest.mark.parametrize("url_variable", ["ACME_URL", ""])
 def test_a_key_that_is_withheld_says_where_it_would_have_gone_and_what_to_set(url_variable: str) -> None:
     rule = KeyRule("ACME_KEY", url_variable=url_variable)

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -286,6 +287,16 @@ def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
     servers = {"files": {"command": "no-such-program", "args": []}}
     agent = FnCallAgent([MCPServers(mcpServers=servers, cache_folder=str(tmp_path))], ScriptedModel([]))
     with pytest.raises(JackfieldError, match=r"'files' cannot be used: .*'no-such-program'"):
+        agent.ask("go")
+
+
+def test_an_address_where_nothing_listens_is_named_as_such(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"
+    agent = FnCallAgent([MCPServers(mcpServers={"far": {"url": url}}, cache_folder=str(tmp_path))], ScriptedModel([]))
+    with pytest.raises(
+        JackfieldError, match=r"'far' cannot be used: its address cannot be reached .*: check its 'url'"
+    ):
         agent.ask("go")
 
 

@@ -200,6 +200,26 @@ def test_secrets_are_in_no_error_and_no_text() -> None:
 # --- what stands for a server ---
 
 
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"X-Key": "Bearer s\u00e9cret-1"}, "the header 'X-Key' has a character that is not ASCII"),
+        ({"X-Key": "secret-1\nsecret-2"}, "the header 'X-Key' has a line break or control character"),
+        ({"X-Key": "secret-1\x00"}, "the header 'X-Key' has a line break or control character"),
+        ({"X-K\u00e9y": "secret-1"}, "the name of a header has a character that is not ASCII"),
+    ],
+)
+def test_a_header_that_http_cannot_carry_is_named_but_not_shown(headers: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigError, match=f"headers: {text}.*: copy it again") as caught:
+        one({"url": "https://example.org/mcp", "headers": headers})
+    assert "cret" not in str(caught.value)
+
+
+def test_a_header_loses_the_space_around_it() -> None:
+    [server] = parse_servers({"mcpServers": {"x": {"url": "https://a", "headers": {"K": " a\tb\n"}}}}).values()
+    assert server.headers == {"K": "a\tb"}
+
+
 def test_each_configuration_stands_for_itself() -> None:
     same = [one({"command": "c", "env": {"A": "1", "B": "2"}}), one({"env": {"B": "2", "A": "1"}, "command": "c"})]
     assert len({server.identity() for server in same}) == 1

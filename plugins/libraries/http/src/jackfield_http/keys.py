@@ -78,11 +78,11 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
         ConfigError: The key has characters that are not allowed in a header.
     """
     if configured and configured.get_secret_value():
-        return FoundKey(key_for_header(configured.get_secret_value()), variable=rule.variable)
+        return FoundKey(key_for_header(configured.get_secret_value(), name="api_key"), variable=rule.variable)
     if not rule.variable or not settings.secret(rule.variable):
         return FoundKey(variable=rule.variable)
     if rule.allows(url):
-        return FoundKey(key_for_header(settings.secret(rule.variable)), variable=rule.variable)
+        return FoundKey(key_for_header(settings.secret(rule.variable), name=rule.variable), variable=rule.variable)
     alternative = f", or {rule.url_variable} in the environment" if rule.url_variable else ""
     reason = (
         f"{rule.variable} is not sent to {urlsplit(url or '').hostname}, an address that was not set together "
@@ -91,8 +91,12 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
     return FoundKey(withheld=reason, variable=rule.variable)
 
 
-def key_for_header(key: str | None) -> str:
+def key_for_header(key: str | None, *, name: str = "the key") -> str:
     """Return an API key without surrounding space, which copying may add; '' for None.
+
+    Args:
+        key: The key.
+        name: The setting or variable that holds it, for the error.
 
     Raises:
         ConfigError: The key has characters that are not allowed in a header. The error does not show the key, unlike
@@ -100,7 +104,8 @@ def key_for_header(key: str | None) -> str:
     """
     stripped = (key or "").strip()
     if not (stripped.isascii() and stripped.isprintable()):
-        raise ConfigError("the key has characters that no HTTP header can carry: copy it again")
+        fault = "a character that is not ASCII" if not stripped.isascii() else "a line break or control character"
+        raise ConfigError(f"{name} has {fault}, and no HTTP header can carry it: copy the key again")
     return stripped
 
 

@@ -140,6 +140,16 @@ class ServerConfig(Config):
             raise ValueError("an address begins with https:// or http://")
         return url
 
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            for text, what in ((name, "the name of a header"), (value, f"the header {name!a}")):
+                if not (text.isascii() and text.strip().replace("\t", " ").isprintable()):
+                    fault = "a line break or control character" if text.isascii() else "a character that is not ASCII"
+                    raise ValueError(f"{what} has {fault}, and HTTP cannot carry it: copy it again")
+        return _hidden({name.strip(): value.strip() for name, value in headers.items()})
+
     @model_validator(mode="after")
     def _check_is_one(self) -> Self:
         if bool(self.command) == bool(self.url):

@@ -442,6 +442,8 @@ class Session:
             text = str(first)
         else:
             reason = f"it {way.problem}" if way.problem else self.text_of(first)
+            if self.server.url and type(first).__name__ == "ConnectError":  # of httpx2, which only addresses need
+                reason = f"its address cannot be reached ({reason}): check its 'url', and that it runs"
             text = f"MCP server {self.name!r} cannot be used: {reason}"
         return _with_note(ServerEndedError(text, code="server_ended"), output)
 
