@@ -98,8 +98,27 @@ def test_what_is_named_like_a_secret_is_shown_by_no_settings(name: str) -> None:
     assert SECRET.encode() not in pickle.dumps(given)
 
 
-def test_no_key_is_in_a_pickle() -> None:
-    assert SECRET.encode() not in pickle.dumps(LLMConfig.parse({"model": "m", "api_key": SECRET}))
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("wrap", [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: (0, inner)])
+def test_a_secret_is_hidden_however_deep_it_is(wrap: Any, depth: int) -> None:
+    nested: Any = {"password": SECRET, "level": 3}
+    for _ in range(depth):
+        nested = wrap(nested)
+    given = SettingsDict({"name": "store", "inner": nested})
+    assert SECRET not in repr(given)
+    assert "'level': 3" in repr(given)
+    assert SECRET.encode() not in pickle.dumps(given)
+    again = pickle.loads(pickle.dumps(given))
+    assert isinstance(again, SettingsDict)
+    assert "'level': 3" in repr(again)
+
+
+def test_no_key_and_no_header_is_in_a_pickle() -> None:
+    config = _with_secrets()
+    assert SECRET.encode() not in pickle.dumps(config)
+    again = pickle.loads(pickle.dumps(config))
+    assert (again.model, again.api_key, again.generate_cfg.extra_headers) == ("m", None, {})
+    assert config.generate_cfg.extra_headers == {"Authorization": SECRET}, "the original keeps them"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +155,11 @@ def test_the_options_of_a_call_win_and_stops_and_bodies_are_joined() -> None:
     assert merged.stop == ("A", "B", "C")
     assert merged.extra_body == {"x": 1, "y": 2}
     assert base.stop == ("A", "B")
+
+
+def test_an_unknown_option_of_a_call_is_told_as_one_of_generate_cfg() -> None:
+    with pytest.raises(ConfigError, match=r"^generate_cfg: unknown setting 'temprature'; did you mean 'temperature'"):
+        GenerateConfig().merged({"temprature": 1})
 
 
 def test_an_option_can_be_unset_for_one_call() -> None:
@@ -176,6 +200,7 @@ def test_merging_nothing_changes_nothing(a: dict[str, Any]) -> None:
         ({"base_url": "http://b", "model_server": "http://c"}, "http://b"),
         ({"model_server": "http://c"}, "http://c"),
         ({"model_server": "dashscope"}, None),
+        ({"api_base": "HTTPS://A", "model_server": "http://c"}, "HTTPS://A"),
         ({}, None),
     ],
 )

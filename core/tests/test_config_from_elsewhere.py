@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jackfield import get_chat_model
-from jackfield.config import GenerateConfig, LLMConfig
+from jackfield.config import Config, GenerateConfig, LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.models import backend_of
 
@@ -51,6 +51,24 @@ def test_a_key_that_this_backend_has_beside_generate_cfg_says_so() -> None:
 def test_a_key_beside_generate_cfg_that_belongs_into_it_says_so(key: str) -> None:
     with pytest.raises(ConfigError, match=f"belongs in generate_cfg, .*'generate_cfg': .*{key}"):
         LLMConfig.parse({"model": "m", key: 1})
+
+
+def test_an_option_of_another_library_says_so_beside_generate_cfg() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'logprobs': .*extra_body=\{'logprobs': \.\.\.\}"):
+        LLMConfig.parse({"model": "m", "logprobs": True})
+
+
+class Nests(Config):
+    level: int = 3
+
+
+class HasParts(LLMConfig):
+    part: Nests = Nests()
+
+
+def test_a_key_inside_another_table_is_not_sent_to_generate_cfg() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'part\.temperature'; known: level$"):
+        HasParts.parse({"model": "m", "part": {"temperature": 1}})
 
 
 @pytest.mark.parametrize("key", ["api_base", "base_url"])

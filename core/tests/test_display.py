@@ -126,7 +126,16 @@ def test_pictures_are_shown_and_nothing_prints_kilobytes_of_base64() -> None:
     assert max(map(len, texts)) < 1000
 
 
-@pytest.mark.parametrize("image", ["data:image/png;base64,%%%", "http://a.test/x.png", "/etc/x.png", "data:,"])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "data:image/png;base64,%%%",
+        "http://a.test/x.png",
+        "/etc/x.png",
+        "data:,",
+        "data:image/svg+xml;base64,PHN2Zy8+",  # it can run scripts and load from elsewhere
+    ],
+)
 def test_what_is_not_a_picture_of_its_own_is_neither_fetched_nor_opened(image: str) -> None:
     assert list(pictures_in([Message("assistant", [ContentItem(image=image)])])) == []
 
@@ -243,6 +252,18 @@ def test_a_call_is_shown_with_its_result_and_a_result_without_a_call_by_itself()
     broken = Message("assistant", "", function_call={"name": "add", "arguments": "{"})
     told = markdown_of([broken, Message("function", "3", name="x")])
     assert "```json\n{\n```\n\n*no result*" in told
+    silent = markdown_of([call, Message("function", "", name="add", extra={"function_id": "1"})])
+    assert "```text\n\n```" in silent, "an empty result is a result"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [('{"city":"München"}', '{\n  "city": "München"\n}'), ("[" * 50_000 + "]" * 50_000, "[" * 4000 + "\n…")],
+    ids=["letters", "too deep for JSON"],
+)
+def test_the_arguments_of_a_call_are_shown_for_reading(arguments: str, shown: str) -> None:
+    call = Message("assistant", "", function_call={"name": "f", "arguments": arguments})
+    assert f"```json\n{shown}" in markdown_of([call])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -74,3 +75,36 @@ def test_a_local_file_is_a_python_file_inside_its_folder(tmp_path: Path) -> None
     twice = local_files(folder, ["sub/b.py", "sub//b.py"], "user")
     assert [file.fault.partition(":")[0] for file in twice] == ["has the same name as another local file"] * 2
     assert twice[0].name == "sub-b@user"
+
+
+def test_a_file_beside_the_folder_is_outside_of_it_even_if_its_path_begins_alike(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project-of-others").mkdir()
+    (tmp_path / "project-of-others/a.py").write_text("")
+    (file,) = local_files(tmp_path / "project", ["../project-of-others/a.py"], "project")
+    assert file.fault.startswith("is outside of ")
+    assert file.content == ""
+
+
+def test_a_folder_may_be_reached_through_a_link_and_its_files_may_not(tmp_path: Path) -> None:
+    (tmp_path / "real/sub").mkdir(parents=True)
+    (tmp_path / "real/sub/a.py").write_text("")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real/below").symlink_to("sub")
+    inside, below = local_files(tmp_path / "link", ["sub/a.py", "below/a.py"], "user")
+    assert (inside.fault, inside.path) == ("", str(tmp_path / "real/sub/a.py"))
+    assert below.fault.startswith("is a link or reached through one")
+
+
+@pytest.mark.parametrize("has_writer", [False, True])
+def test_a_pipe_is_no_local_file_and_nothing_waits_for_it(tmp_path: Path, has_writer: bool) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.py").mkdir()
+    writer = os.open(tmp_path / "pipe.py", os.O_RDWR) if has_writer else None
+    try:
+        for file in local_files(tmp_path, ["pipe.py", "folder.py"], "project"):
+            assert file.fault == f"is a folder, a pipe or a device, not a file: {file.path}"
+            assert file.content == ""
+    finally:
+        if writer is not None:
+            os.close(writer)

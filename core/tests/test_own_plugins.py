@@ -317,7 +317,7 @@ def test_a_name_of_a_local_file_and_of_a_plugin_is_ambiguous(site: Any, project:
         ("link.py", "is a link"),
         ("linked/tools.py", "is a link or reached through one"),
         ("missing.py", "cannot be read"),
-        ("folder.py", "cannot be read"),
+        ("folder.py", "is a folder, a pipe or a device"),
         ("tools.txt", "is not a Python file"),
         ("large.py", "is larger than 1 MiB"),
     ],

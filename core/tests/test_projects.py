@@ -288,6 +288,22 @@ def test_a_file_that_is_too_large_or_too_deep_is_an_error_that_names_it(place: P
         place.load()
 
 
+def test_a_file_of_4_mib_is_read(place: Place) -> None:
+    path, text = place.project / "pyproject.toml", b"[tool.jackfield]\nsafe = true\n#"
+    path.write_bytes(text.ljust(4 << 20, b"x"))
+    assert place.load().safe
+    path.write_bytes(text.ljust((4 << 20) + 1, b"x"))
+    with pytest.raises(ConfigError, match="is larger than 4 MiB"):
+        place.load()
+
+
+def test_a_folder_in_the_place_of_the_file_does_not_end_the_search(place: Place) -> None:
+    (place.project / ".git").mkdir()
+    place.write("safe = true")
+    (place.project / "sub/pyproject.toml").mkdir(parents=True)
+    assert find_file(place.project / "sub") == place.project / "pyproject.toml"
+
+
 def test_a_folder_that_has_gone_has_no_project(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place.project)
     place.project.rmdir()
@@ -331,6 +347,38 @@ def test_any_change_takes_the_yes_back_and_says_so(place: Place, after: str) -> 
     assert settings.options == {}
     assert settings.project is not None
     assert "changed since you agreed" in settings.project.remark
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("2026-01-02", "'2026-01-02'"),
+        ("1", "'1'"),
+        ("1", "1.0"),
+        ("true", "1"),
+        ("[]", "{}"),
+        ("nan", "'nan'"),
+    ],
+)
+def test_an_agreement_is_to_values_of_the_same_type(place: Place, before: str, after: str) -> None:
+    settings = '[tool.jackfield.settings."processor.judge"]\nmark = {}'
+    place.write(settings.format(before))
+    place.agree()
+    assert place.load().options
+    place.write(settings.format(after))
+    assert place.load().options == {}
+
+
+def test_an_agreement_is_to_the_content_of_the_local_files(place: Place) -> None:
+    (place.project / "its.py").write_text("x = 1")
+    place.write('local = ["its.py"]')
+    place.agree()
+    assert [file.name for file in place.load().local] == ["its@project"]
+    (place.project / "its.py").write_text("x = 2")
+    settings = place.load()
+    assert settings.local == ()
+    assert settings.project is not None
+    assert settings.project.answer == "changed"
 
 
 def test_what_else_stands_in_the_file_may_change(place: Place) -> None:
@@ -417,6 +465,10 @@ def test_a_program_is_told_once_in_its_log(
     (record,) = caplog.records
     assert "enabled, settings, prefer, order of" in record.getMessage()
     assert "jackfield trust" in record.getMessage()
+    place.write(ASKS.replace("judge", "guard"))
+    with caplog.at_level(logging.WARNING, "jackfield"):
+        PluginHost()
+    assert len(caplog.records) == 2, "another content is news"
 
 
 def test_a_path_that_would_command_a_terminal_is_shown_harmlessly(place: Place) -> None:

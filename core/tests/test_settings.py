@@ -28,6 +28,7 @@ from jackfield.settings import (
     trust_path,
 )
 from jackfield.suggestions import suggest
+from jackfield_manage.judging.trust import agree
 
 SECRET = "sk-" + "SECRET"
 
@@ -89,6 +90,7 @@ def test_recording_is_the_users_to_switch_off_and_not_the_projects(files: Files)
     assert files.load(user="record = false", JACKFIELD_RECORD="1").record
     assert not files.load(user="record = false", JACKFIELD_RECORD="").record
     assert files.load(user="record = {keep_days = 9}", JACKFIELD_RECORD="1").record == {"keep_days": 9}
+    assert files.load(user="record = {keep_days = 9}", JACKFIELD_RECORD="").record == {"keep_days": 9}
     assert files.load(user="record = {keep_days = 9}", JACKFIELD_RECORD="0").record is False
     with pytest.raises(ConfigError, match="'record' must be true, false or a table"):
         files.load(user="record = 5")
@@ -248,6 +250,8 @@ def test_a_secret_of_the_users_file_is_found_and_the_environment_wins(
     assert settings.secret("OTHER_KEY") is None
     monkeypatch.setenv("ACME_KEY", "from the environment")
     assert settings.secret("ACME_KEY") == "from the environment"
+    monkeypatch.setenv("ACME_KEY", "")
+    assert settings.secret("ACME_KEY") == SECRET, "an empty variable is no key"
 
 
 def test_a_secret_that_was_read_is_hidden_by_every_writer(files: Files) -> None:
@@ -446,6 +450,50 @@ def test_settings_of_a_component_are_found_by_its_address_first() -> None:
     assert settings.options_of("store", "page") == {}
 
 
+# --- layers of a user and an approved project ---
+
+
+def test_an_approved_project_wins_over_the_choices_and_its_files_come_first(files: Files) -> None:
+    files.user.with_name("choices.toml").write_text(
+        """local = ["chosen.py"]
+        order = ["of-choices"]
+        enabled = ["processor.of-choices"]
+        prefer = {"tool.x" = "of-choices"}
+        [settings."processor.b"]
+        a = 1
+        """
+    )
+    user = 'local = ["mine.py", "chosen.py"]'
+    project = """local = ["its.py"]
+        order = ["of-project"]
+        enabled = ["processor.of-project"]
+        prefer = {"tool.x" = "of-project"}
+        [tool.jackfield.settings."processor.b"]
+        a = 2
+        """
+    before = files.load(user=user, project=project)
+    assert [file.name for file in before.local] == ["chosen@user", "mine@user"]
+    assert (before.order, before.prefer, before.options) == (
+        ("of-choices",), {"tool.x": "of-choices"}, {"processor.b": {"a": 1}},
+    )  # fmt: skip
+    assert before.project is not None
+    agree(before.project, trust_folder := files.user.with_name("trusted"))
+    assert trust_folder.is_dir()
+    after = files.load(user=user, project=project)
+    assert [file.name for file in after.local] == ["its@project", "chosen@user", "mine@user"]
+    assert after.enabled == ("processor.of-project", "processor.of-choices")
+    assert (after.order, after.prefer, after.options) == (
+        ("of-project",), {"tool.x": "of-project"}, {"processor.b": {"a": 2}},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["record = true", '[secrets]\nA_KEY = "a"'])
+def test_commands_choose_neither_recording_nor_secrets(files: Files, text: str) -> None:
+    files.user.with_name("choices.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"choices\.toml"):
+        files.load()
+
+
 # --- secrets of components ---
 
 
@@ -463,6 +511,20 @@ def test_a_component_sees_only_the_secrets_that_it_names(files: Files, monkeypat
     assert again.secret("C_KEY") is None
 
 
+def test_an_unpickled_part_has_its_own_secrets_of_the_new_process_and_no_others(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = files.load(user='[secrets]\nA_KEY = "here"').with_secrets(["A_KEY"])
+    folder = files.user.parent / "elsewhere" / "jackfield"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('[secrets]\nA_KEY = "there"\nB_KEY = "b-secret"')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
+    monkeypatch.delenv("A_KEY", raising=False)
+    again = pickle.loads(pickle.dumps(part))
+    assert again.named_secrets() == {"A_KEY": "there"}
+    assert again.secret("A_KEY") == "there"
+
+
 def test_keys_that_a_command_has_stored_are_the_weakest(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
     settings = files.load(user='[secrets]\nA_KEY = "a-secret"')
@@ -474,6 +536,8 @@ def test_keys_that_a_command_has_stored_are_the_weakest(files: Files, monkeypatc
     assert settings.named_secrets() == {"A_KEY": "a-secret", "B_KEY": "stored"}
     assert settings.with_secrets(["A_KEY"]).named_secrets() == {"A_KEY": "a-secret"}
     assert settings.with_secrets(["A_KEY"]).secret("B_KEY") is None
+    assert settings.with_secrets(["B_KEY"]).secret("B_KEY") == "stored"
+    assert settings.with_secrets(["B_KEY"]).named_secrets() == {"B_KEY": "stored"}
     monkeypatch.setenv("B_KEY", "from the environment")
     assert settings.secret("B_KEY") == "from the environment"
 

@@ -91,6 +91,9 @@ def test_a_key_that_no_keyring_keeps_is_in_the_file_with_the_reason(keys: Stored
     assert keys.set("A_KEY", KEY) == KeyStorage("file", f"{problem}, and it still has an older key of this name")
     assert keys.set("B_KEY", "new") == KeyStorage("file", problem)
     assert keys.get("B_KEY") == "new"
+    assert list(listed(keys)) == ["A_KEY", "B_KEY"]
+    keys.set("AB_KEY", KEY)
+    assert list(listed(keys)) == ["AB_KEY", "A_KEY", "B_KEY"], "a user reads them by name"
     assert stat.S_IMODE(keys.path.stat().st_mode) == 0o600
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -86,7 +87,11 @@ def _check_path(folder: str, path: str, setting: str) -> None:
 def _read(path: str) -> bytes:
     # Non-blocking, so that a pipe in place of the file cannot hang.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 - a descriptor has no path
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError(f"is a folder, a pipe or a device, not a file: {path}")
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
         raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:
         raise ValueError(f"is larger than 1 MiB: {path}")
