@@ -101,15 +101,33 @@ BROKEN = {
         ),
         "test_a_reader_that_goes_away_is_no_crash",
     ),
+    "pretends": (
+        changed('raise ConfigError("there is no such word: choose another")', "return 0"),
+        "test_a_users_error_ends_with_1_and_says_what_to_do",
+    ),
+    "mutters": (
+        changed("print(options.word)", "import sys\n    print('Traceback', file=sys.stderr)"),
+        "test_a_run_ends_with_0",
+    ),
+    "shows-its-lines": (
+        guarded("except SystemExit:", "import traceback", "traceback.print_exc()", "raise"),
+        "test_wrong_usage_ends_with_2_and_says_why",
+    ),
+    # Nothing of its own runs, so that nothing could be interrupted.
+    "borrowed": ("main = len\n", "test_ctrl_c_ends_it_with_130"),
 }
 """A command, and the test that is made for its fault."""
+ELSEWHERE = {"homeless": "jackfield_nowhere:main", "in-no-package": "shlex:split"}
+"""A command whose target is not in the package of its plugin."""
 
 SUITES = """
 from jackfield_testkit.suites import CommandSuite
 
 for name in NAMES:
     settings = {"component": name, "arguments": ("--word", "hi"), "user_error": ("--fail",)}
-    globals()[f"Test_{name}"] = type(f"Test_{name}", (CommandSuite,), settings)
+    if name == "faultless":
+        del settings["user_error"]
+    globals()[f"Test{name}"] = type(f"Test{name}", (CommandSuite,), settings)
 """
 
 
@@ -129,19 +147,23 @@ def write(folder: Path, name: str, command: str, light: str = LIGHT) -> None:
         path.write_text(text.replace("{package}", package).replace("{name}", name), encoding="utf-8")
 
 
-def test_a_correct_command_passes_all(run_suites: Callable[..., Any], tmp_path: Path) -> None:
-    write(tmp_path, "fine", COMMAND)
+def test_a_correct_command_passes_all_and_each_broken_one_is_caught(
+    run_suites: Callable[..., Any], read_checks: Callable[[str], Any], tmp_path: Path
+) -> None:
+    checks = read_checks("command")
     write(tmp_path, "other", "", OTHER)
-    outcomes = run_suites("NAMES = ['fine']" + SUITES, ["Test_fine"], tmp_path)
-    assert outcomes.of("Test_fine", "passed") == {name for name in dir(CommandSuite) if name.startswith("test_")}
-
-
-def test_each_broken_command_is_caught(run_suites: Callable[..., Any], tmp_path: Path) -> None:
-    write(tmp_path, "other", "", OTHER)
+    for name in ("fine", "faultless"):
+        write(tmp_path, name, COMMAND)
     for name, (command, _) in BROKEN.items():
         write(tmp_path, name, command)
-    selected = [f"Test_{name}::{test}" for name, (_, test) in BROKEN.items()]
-    outcomes = run_suites(f"NAMES = {list(BROKEN)}{SUITES}", selected, tmp_path)
-    assert {name: outcomes.of(f"Test_{name}", "failure") for name in BROKEN} == {
-        name: {test.partition("[")[0]} for name, (_, test) in BROKEN.items()
-    }
+    for name, target in ELSEWHERE.items():
+        write(tmp_path, name, COMMAND, LIGHT.replace("{package}.command:main", target))
+    broken = {name: law for name, (_, law) in BROKEN.items()}
+    pairs = checks.with_laws(broken)
+    selected = ["Testfine", *(f"Test{name}::{test}" for name, test in pairs)]
+    outcomes = run_suites(f"NAMES = {['fine', *dict(pairs)]}{SUITES}", selected, tmp_path)
+    assert outcomes.of("Testfine", "passed") == {name for name in dir(CommandSuite) if name.startswith("test_")}
+    assert outcomes.not_caught(broken) == {}
+    assert checks.not_failed(outcomes) == {}
+    assert checks.unknown() == set()
+    assert outcomes.cases("Testfine") == checks.cases.keys()

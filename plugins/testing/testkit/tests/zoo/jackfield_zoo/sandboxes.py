@@ -74,6 +74,42 @@ class Boasts(Honest):
         return Protection("everything", frozenset({*COVERED, "aliens"}))
 
 
+class CoversNothing(Honest):
+    def protection(self) -> Protection:
+        return Protection("bubblewrap", frozenset())
+
+
+class Wavers(Honest):
+    """Each of its objects has something else to say."""
+
+    def protection(self) -> Protection:
+        return Protection(f"bubblewrap {id(self)}", COVERED)
+
+
+class RunsNothing(Honest):
+    def command(self, program: Program) -> list[str]:
+        return ["true"]
+
+
+class ForgetsTheEnvironment(Honest):
+    def command(self, program: Program) -> list[str]:
+        return ["env", "-i", f"PATH={os.defpath}", *super().command(program)]
+
+
+class WritesNothing(Honest):
+    writable = "--ro-bind"
+
+
+class HidesReadable(Honest):
+    def command(self, program: Program) -> list[str]:
+        return super().command(replace(program, readable=()))
+
+
+class NeverConnects(Honest):
+    def command(self, program: Program) -> list[str]:
+        return super().command(replace(program, network=False))
+
+
 class SplitsPaths(Honest):
     def command(self, program: Program) -> list[str]:
         joined = " ".join(super().command(replace(program, argv=())))
@@ -193,6 +229,11 @@ class CountsNothing(Honest):
         return Protection("bubblewrap", COVERED | {"process_count"})
 
 
+class Mute(CountsNothing):
+    async def run(self, program: Program, *, stdin: bytes = b"", output_bytes: int = 1 << 20) -> Finished:
+        return replace(await super().run(program, stdin=stdin, output_bytes=output_bytes), stdout=b"")
+
+
 class LeavesOrphans(Honest):
     apart = mortal = ()
 
@@ -266,6 +307,18 @@ class TakesNothing(HonestCode):
 class HidesErrors(HonestCode):
     async def run_code(self, code: str, **more: Any) -> CodeResult:
         return replace(await super().run_code(code, **more), error="")
+
+
+class HasValuesOfErrors(HonestCode):
+    async def run_code(self, code: str, **more: Any) -> CodeResult:
+        done = await super().run_code(code, **more)
+        return replace(done, value=done.error or done.value)
+
+
+class Complains(HonestCode):
+    async def run_code(self, code: str, **more: Any) -> CodeResult:
+        done = await super().run_code(code, **more)
+        return replace(done, error=done.error or "code of no value")
 
 
 class Remembers(HonestCode):
