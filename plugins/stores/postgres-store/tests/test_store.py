@@ -387,15 +387,20 @@ def test_an_old_session_of_the_same_owner_is_ended(dsn: str) -> None:
 
 def test_a_child_has_a_name_of_its_own(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     presence = Presence(Database(dsn, timeout_s=60), "unused")
+    others = threading.enumerate()
     mine = presence.name()
     assert presence.name() == mine
-    parent = os.getpid()
+    parent, end_of_parents_thread = os.getpid(), presence._is_closed
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
     theirs = presence.name()
     assert theirs != mine
     presence.close()
     assert presence.name() not in (mine, theirs), "and after it was closed"
     presence.close()
+    end_of_parents_thread.set()  # a real child has no thread of its parent
+    for thread in {*threading.enumerate()} - {*others}:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
