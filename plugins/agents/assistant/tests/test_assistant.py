@@ -275,6 +275,12 @@ def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_pat
         ask(ScriptedModel([answer("?")]), files=[str(path)], rag_cfg={"parsers": {"pdf": {"pasword": "sesame"}}})
 
 
+def test_the_index_of_a_model_that_is_not_there_is_an_error_when_the_agent_is_made() -> None:
+    host = PluginHost(Settings(block=frozenset({"jackfield-multilingual-embedder"})))
+    with pytest.raises(ConfigError, match="index_path is for search by vectors: set embedding_model, or install one"):
+        Assistant(llm=ScriptedModel([]), rag_cfg={"index_path": "vectors.db"}, host=host)
+
+
 def test_a_searcher_whose_service_is_away_is_noted_and_the_others_are_used(tmp_path: Path) -> None:
     path = tmp_path / "long.md"
     path.write_text("\n\n".join([*(f"Note {n} on rivers." for n in range(300)), "A panel has 48 sockets."]))

@@ -104,8 +104,28 @@ def test_a_named_embedding_model_is_used_beside_words() -> None:
     assert "retrieval_type" in config.model_fields_set  # as if the user had chosen it, also for an index on disk
     assert RAGConfig.parse({"embedding_model": None}).searchers == {"keyword_search": {}}
     assert RAGConfig.parse({"embedding_model": "x", "retrieval_type": "vector"}).searchers.keys() == {"vector_search"}
-    with pytest.raises(ConfigError, match="index_path is for search by vectors: set embedding_model"):
-        RAGConfig.parse({"index_path": "y"})
+
+
+@pytest.mark.parametrize(
+    ("models", "blocked", "step"),
+    [
+        (("m1",), (), ""),
+        (("",), (), "set embedding_model, or install one with its embedder: pip install jackfield-multi"),
+        (("m1", "m2"), (), "set embedding_model to one of the included models: embedders@code/small0:m1, emb"),
+        (("m1",), ("jackfield-vector-search",), "pip install jackfield-vector-search"),
+    ],
+    ids=["one model", "no model", "two models", "no searcher"],
+)
+def test_the_index_of_an_included_model_needs_no_name_of_a_model(
+    models: tuple[str, ...], blocked: tuple[str, ...], step: str
+) -> None:
+    config, host = RAGConfig.parse({"index_path": "y"}), host_with(*models, block=frozenset(blocked))
+    if step:
+        with pytest.raises(ConfigError) as caught:
+            config.with_included_model(host)
+        assert str(caught.value).startswith(f"rag_cfg: index_path is for search by vectors: {step}")
+    else:
+        assert config.with_included_model(host).searchers["vector_search"]["index_path"] == "y"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class Memory(Agent):
         options: Those of every agent; `files` are the documents, besides those of the conversation.
 
     Raises:
-        ConfigError: A strategy needs a model, and there is none.
+        ConfigError: A strategy needs a model, and there is none; or `index_path` has no embedding model.
     """
 
     resumable = True
@@ -116,6 +116,8 @@ class Memory(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.rag_cfg = RAGConfig.parse(rag_cfg)
+        if self.rag_cfg.index_path is not None:
+            self.rag_cfg.with_included_model(self.host)  # an error here, rather than at the first question
         given = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
         given.pop("rag_keygen_strategy", None)
         given.pop("question_rewriting", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from jackfield.config import ComponentSettings, Config, PathText
 from jackfield.errors import AmbiguousPluginError, ConfigError, PluginError
 from jackfield.retrieval import Where, check_metadata
-from jackfield.suggestions import close_names
+from jackfield.suggestions import close_names, list_names
 from jackfield_documents.fuse import Fusion
 from jackfield_documents.named_searchers import check_weights, searchers_by_name, weights_of
 from jackfield_documents.selecting import MetadataRules
@@ -187,8 +187,10 @@ class RAGConfig(ChunkSizeConfig):
 
     @model_validator(mode="after")
     def _check_vector_settings(self) -> Self:
-        if self.retrieval_type not in ("vector", "hybrid"):
-            for name in self._vector_settings:
+        # Without a chosen searcher, an included model may use index_path; `with_included_model` knows.
+        may_have_model = self.retrieval_type is None and "rag_searchers" not in self.model_fields_set
+        for name in self._vector_settings:
+            if self.retrieval_type not in ("vector", "hybrid") and not (may_have_model and name == "index_path"):
                 raise ValueError(
                     f"{name} is for search by vectors: set embedding_model, and leave retrieval_type and rag_searchers "
                     f"out; or write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
@@ -262,15 +264,22 @@ class RAGConfig(ChunkSizeConfig):
         """Return settings that use the model of an installed embedder beside words, unless a searcher is chosen.
 
         The settings stay if not exactly one embedder includes a model, or if `vector_search` is not installed.
+
+        Raises:
+            ConfigError: There is an `index_path`, but no such model.
         """
         from jackfield.plugins import EmbedderSpec
 
-        is_chosen = self.retrieval_type is not None or "rag_searchers" in self.model_fields_set
-        if is_chosen or _VECTOR not in host.names("searcher"):
+        if self.retrieval_type is not None or "rag_searchers" in self.model_fields_set:
             return self
         specs = host.specs("embedder", EmbedderSpec)
         models = [f"{row.address}:{spec.included_model}" for row, spec in specs if spec.included_model]
-        if len(models) != 1:
+        has_vectors = _VECTOR in host.names("searcher")
+        if not has_vectors or len(models) != 1:
+            if self.index_path is not None:
+                raise ConfigError(
+                    f"rag_cfg: index_path is for search by vectors: {_next_step(models, has_vectors=has_vectors)}"
+                )
             return self
         return self.model_copy(update={"retrieval_type": "hybrid", "embedding_model": models[0]})
 
@@ -291,6 +300,15 @@ class RAGConfig(ChunkSizeConfig):
             else:
                 searchers[name] = {**settings}
         return searchers
+
+
+def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
+    """Return the next step where no included model can be used by itself."""
+    if not has_vectors:
+        return "pip install jackfield-vector-search"
+    if models:
+        return f"set embedding_model to one of the included models: {list_names(models)}"
+    return "set embedding_model, or install one with its embedder: pip install jackfield-multilingual-embedder"
 
 
 def _as_value_error(check: Callable[[], object]) -> None:

@@ -13,6 +13,7 @@ def searchers() -> list[SearcherSpec]:
             name="keyword_search",
             target="jackfield_keyword_search.searcher:KeywordSearcher",
             config="jackfield_keyword_search.searcher:KeywordConfig",
-            summary="BM25 over words, English ones by their stem, Chinese ones segmented; the index stays in memory.",
+            summary="BM25 over words, English ones by their stem, Chinese ones segmented; kept beside indexes on disk.",
+            effects=frozenset({"files"}),
         )
     ]
