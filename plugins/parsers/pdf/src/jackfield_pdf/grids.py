@@ -57,8 +57,10 @@ class Grid:
         return self.cells[row - 1][column - 1] if inside and right < self.xs[column] and top < self.ys[row] else None
 
 
-def grids_of(across: Iterable[Rule], down: Iterable[Rule]) -> list[Grid]:
+def grids_of(across: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
     """Return the tables that horizontal and vertical rules form, with at least two rows and two columns."""
+    if not across or not down:
+        return []
     across, down = _joined(across), _joined(down)
     if not 0 < len(across) * len(down) <= _MOST_CROSSINGS:
         return []

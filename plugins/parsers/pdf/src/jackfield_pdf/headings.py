@@ -19,7 +19,7 @@ _LOWEST = 6
 _LONG = 5000  # characters; in a shorter text, titles may have a large share
 _MOST_TITLES = 0.25  # of a long text
 _MOST_BOLD = 0.3  # of the text; where more is bold, it says nothing
-_NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
 # Two letters that are no Roman number, or a Chinese one: not the number of a page, and not a sign.
 _TITLE = re.compile(r"(?!\s*[ivxlc]+\s*$)(?=.*(?:[^\W\d_].*[^\W\d_]|[\u2e80-\u9fff\uac00-\ud7af]))", re.DOTALL)
 _BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
@@ -133,7 +133,9 @@ def _stated(entries: _Entries, text: str, page: int) -> int:
 
 def _key(title: str) -> str:
     """Return a title without its number, which an outline may leave out, and without white space between words."""
-    return "".join(_NUMBER.sub("", title.strip()).split()).casefold()
+    title = title.strip()
+    number = _NUMBER.match(title)
+    return "".join(title[number.end() if number else 0 :].split()).casefold()
 
 
 def _rounded(size: float) -> float:

@@ -394,7 +394,9 @@ def _clean(text: str, compounds: Collection[str]) -> str:
 
     if HYPHEN in text:
         text = _HYPHENATED.sub(unhyphenated, text).replace(HYPHEN, "-")
-    return _single_spaces(_ODD_LETTERS.sub(lambda found: _LETTERS[found[0]], text))
+    if not text.isascii():
+        text = _ODD_LETTERS.sub(lambda found: _LETTERS[found[0]], text)
+    return _single_spaces(text)
 
 
 def _single_spaces(text: str) -> str:

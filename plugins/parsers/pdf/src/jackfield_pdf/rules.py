@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
-from itertools import chain, islice, starmap
+from itertools import chain, islice
+from struct import Struct
 from typing import Any
+
+from jackfield_pdf.calls import address, function
 
 _MOST_OBJECTS = 20_000  # on a page, those in forms included
 _MOST_POINTS = 20_000  # of lines on a page
@@ -16,6 +19,7 @@ _STRAIGHT = 0.5  # points that a line may go sideways
 Point = tuple[float, float]
 Edge = tuple[Point, Point]
 Matrix = tuple[float, float, float, float, float, float]
+_MATRIX, _POINT = Struct("6f"), Struct("2f")
 _AS_IT_IS: Matrix = (1, 0, 0, 1, 0, 0)
 
 
@@ -23,9 +27,10 @@ def straight_lines(page: Any) -> list[Edge]:
     """Return the lines that a page draws along an axis, with edges of rectangles; [] if there are very many."""
     import pypdfium2.raw as pdfium
 
-    paths = _objects(page, pdfium.FPDF_PAGEOBJ_PATH)
-    edges = list(islice(chain.from_iterable(starmap(_edges, paths)), _MOST_POINTS + 1))
-    return [] if len(edges) > _MOST_POINTS else list(filter(_is_straight, edges))
+    paths = _Paths()
+    edges = (paths.edges(path, matrix) for path, matrix in _objects(page, pdfium.FPDF_PAGEOBJ_PATH))
+    first = list(islice(chain.from_iterable(edges), _MOST_POINTS + 1))
+    return [] if len(first) > _MOST_POINTS else list(filter(_is_straight, first))
 
 
 def shows_a_picture(page: Any) -> bool:
@@ -35,56 +40,66 @@ def shows_a_picture(page: Any) -> bool:
     return any(True for _ in _objects(page, pdfium.FPDF_PAGEOBJ_IMAGE))
 
 
-def _objects(page: Any, kind: int) -> Iterator[tuple[Any, Matrix]]:
+def _objects(page: Any, wanted: int) -> Iterator[tuple[int, Matrix]]:
     """Yield the objects of a kind on a page and in its forms, each with the matrix of its form."""
-    objects = islice(_all_objects(page), _MOST_OBJECTS)
-    return ((made, matrix) for made, of_kind, matrix in objects if of_kind == kind)
-
-
-def _all_objects(page: Any) -> Iterator[tuple[Any, int, Matrix]]:
-    """Yield all objects, also the forms."""
     import pypdfium2.raw as pdfium
 
-    parents = [(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, _AS_IT_IS, 0)]
-    kind_of = pdfium.FPDFPageObj_GetType
+    kind_of = function("FPDFPageObj_GetType")
+    on_page = function("FPDFPage_CountObjects"), function("FPDFPage_GetObject")
+    in_form = function("FPDFFormObj_CountObjects"), function("FPDFFormObj_GetObject")
+    parents = [(address(page.raw), on_page, _AS_IT_IS, 0)]
+    rest = _MOST_OBJECTS
     while parents:
-        parent, count, get, matrix, depth = parents.pop()
-        for place in range(min(count(parent), _MOST_OBJECTS)):
+        parent, (count, get), matrix, depth = parents.pop()
+        children = min(count(parent), rest)
+        rest -= children
+        for place in range(children):
             child = get(parent, place)
             kind = kind_of(child)
-            yield child, kind, matrix
-            if kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _DEEPEST:
-                inner = _times(_matrix(child), matrix)
-                parents.append((child, pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject, inner, depth + 1))
+            if kind == wanted:
+                yield child, matrix
+            elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _DEEPEST:
+                parents.append((child, in_form, _times(_Paths().matrix(child), matrix), depth + 1))
 
 
-def _edges(path: Any, matrix: Matrix) -> Iterator[Edge]:
-    import pypdfium2.raw as pdfium
+class _Paths:
+    """Reads paths; every answer of PDFium goes into the same memory."""
 
-    matrix = _times(_matrix(path), matrix)
-    x, y = ctypes.c_float(), ctypes.c_float()
-    begun = last = (0.0, 0.0)
-    for place in range(min(pdfium.FPDFPath_CountSegments(path), _MOST_POINTS)):
-        segment = pdfium.FPDFPath_GetPathSegment(path, place)
-        pdfium.FPDFPathSegment_GetPoint(segment, x, y)
-        point = _moved(x.value, y.value, matrix)
-        kind = pdfium.FPDFPathSegment_GetType(segment)
-        if kind == pdfium.FPDF_SEGMENT_MOVETO:
-            begun = point
-        elif kind == pdfium.FPDF_SEGMENT_LINETO:
-            yield last, point
-        if pdfium.FPDFPathSegment_GetClose(segment):
-            yield point, begun
-        last = point
+    def __init__(self) -> None:
+        self._count = function("FPDFPath_CountSegments")
+        self._get_segment = function("FPDFPath_GetPathSegment")
+        self._get_point = function("FPDFPathSegment_GetPoint")
+        self._kind_of = function("FPDFPathSegment_GetType")
+        self._is_closed = function("FPDFPathSegment_GetClose")
+        self._get_matrix = function("FPDFPageObj_GetMatrix")
+        self._numbers = ctypes.create_string_buffer(_MATRIX.size)
+        self._first = ctypes.addressof(self._numbers)
+        self._second = self._first + _POINT.size // 2
 
+    def edges(self, path: int, matrix: Matrix) -> Iterator[Edge]:
+        """Yield the edges of a path in a form that is moved by a matrix."""
+        import pypdfium2.raw as pdfium
 
-def _matrix(made: Any) -> Matrix:
-    import pypdfium2.raw as pdfium
+        matrix = _times(self.matrix(path), matrix)
+        begun = last = (0.0, 0.0)
+        for place in range(min(self._count(path), _MOST_POINTS)):
+            segment = self._get_segment(path, place)
+            self._get_point(segment, self._first, self._second)
+            x, y = _POINT.unpack_from(self._numbers)
+            point = _moved(x, y, matrix)
+            kind = self._kind_of(segment)
+            if kind == pdfium.FPDF_SEGMENT_MOVETO:
+                begun = point
+            elif kind == pdfium.FPDF_SEGMENT_LINETO:
+                yield last, point
+            if self._is_closed(segment):
+                yield point, begun
+            last = point
 
-    found = pdfium.FS_MATRIX()
-    if not pdfium.FPDFPageObj_GetMatrix(made, found):
-        return _AS_IT_IS
-    return (found.a, found.b, found.c, found.d, found.e, found.f)
+    def matrix(self, made: int) -> Matrix:
+        """Return the matrix of an object."""
+        is_known = self._get_matrix(made, self._first)
+        return _MATRIX.unpack(self._numbers) if is_known else _AS_IT_IS
 
 
 def _times(first: Matrix, then: Matrix) -> Matrix:

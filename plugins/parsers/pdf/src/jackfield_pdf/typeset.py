@@ -103,7 +103,7 @@ def _texts(glyphs: Glyphs) -> Iterator[tuple[str, Sequence[int]]]:
     places = _places(glyphs)
     start = 0
     for line in glyphs.text.split("\r\n"):
-        text = _CONTROL.sub(" ", line)
+        text = line if line.isprintable() else _CONTROL.sub(" ", line)
         if text.strip():
             yield text, places[start : start + len(line)]
         start += len(line) + 2
@@ -132,11 +132,11 @@ def _measured(glyphs: Glyphs, text: str, places: Sequence[int]) -> _Measured:
     boxes = tuple(glyphs.boxes(places, turn))
     first = glyphs.base(places[0], turn)
     base = first, glyphs.base(places[-1], turn) if HYPHEN in text else first
-    is_known = boxes and _are_near((*base, size, size)) and all(map(_are_near, boxes))
+    is_known = boxes and _are_near(*base, size, *chain.from_iterable(boxes))
     return _Measured(text, places, boxes, base, size, turn) if is_known else _Measured(text, ())
 
 
-def _are_near(places: Box) -> bool:
+def _are_near(*places: float) -> bool:
     """Return True if positions can be on a page; NaN cannot."""
     return math.hypot(*places) < _FARTHEST
 
@@ -144,6 +144,8 @@ def _are_near(places: Box) -> bool:
 def _middle(text: str) -> int:
     """Return a letter from the middle: a bullet may have another size, and a space that PDFium adds has none."""
     start = len(text) // 2
+    if not text[start].isspace():
+        return start
     found = _INK.search(text, start) or _INK.search(text)
     return found.start() if found else start
 
@@ -196,13 +198,10 @@ def _style_of(font: bytes) -> tuple[bool, bool]:
 
 
 def _is_row(line: _Measured) -> bool:
-    wide = [place for place, (before, after) in enumerate(pairwise(line.boxes)) if _is_wide(before, after, line.size)]
+    gap = _TABLE_GAP * line.size
+    wide = [place for place, (before, after) in enumerate(pairwise(line.boxes)) if after[0] - before[1] > gap]
     # A bullet or a number stands apart from its item, too.
     return bool(wide) and not (wide == [0] and _MARK.match(line.text) is not None)
-
-
-def _is_wide(before: Box, after: Box, size: float) -> bool:
-    return after[0] - before[1] > _TABLE_GAP * size
 
 
 def _parts(glyphs: Glyphs, line: _Measured) -> Iterator[Part]:
@@ -232,7 +231,8 @@ def _is_beside(before: _Measured, line: _Measured) -> bool:
 
 
 def _has_gap(line: _Measured) -> bool:
-    return any(right[0] - left[1] > line.size / 2 for left, right in pairwise(line.boxes))
+    gap = line.size / 2
+    return any(right[0] - left[1] > gap for left, right in pairwise(line.boxes))
 
 
 def _grids(page: PdfPage, turn: int) -> list[Grid]:
@@ -240,7 +240,7 @@ def _grids(page: PdfPage, turn: int) -> list[Grid]:
     across, down = [], []
     for (x, y), (other_x, other_y) in straight_lines(page):
         box = min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)
-        if not _are_near(box):
+        if not _are_near(*box):
             continue
         left, right, foot, top = turned(box, turn) if turn else box
         if right - left > top - foot:
