@@ -75,3 +75,21 @@ def test_a_command_works_without_the_streams_that_the_caller_has_closed(closed: 
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert bool(done.stdout) is (closed == "2>&-")
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape", ""], ids=str)
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_text_that_the_output_cannot_encode_is_escaped(encoding: str, errors: str) -> None:
+    """The locale C sets the handler `surrogateescape`, which raises for it."""
+    text = "tide 潮汐 \udce4"
+    program = f"from jackfield.cli.main import run_command; raise SystemExit(run_command(lambda: print({text!a}) or 0))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": f"{encoding}:{errors}".rstrip(":")},
+        timeout=60,
+        check=False,
+    )
+    shown = "潮汐" if encoding == "utf-8" else "\\u6f6e\\u6c50"
+    assert (done.returncode, done.stderr, done.stdout.decode()) == (0, b"", f"tide {shown} \\udce4\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import traceback
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from jackfield import AgentConfig
 from jackfield.config import Config, GenerateConfig, Limits, LLMConfig, SettingsDict
@@ -35,7 +37,7 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest(cls: type[Config], va
 
 
 def test_an_error_names_what_was_configured_and_the_key() -> None:
-    with pytest.raises(ConfigError, match=r"^the llm: generate_cfg\.top_p: .*less than or equal to 1"):
+    with pytest.raises(ConfigError, match=r"^the llm: generate_cfg\.top_p must be less than or equal to 1"):
         LLMConfig.parse({"model": "m", "generate_cfg": {"top_p": 2}}, what="the llm")
 
 
@@ -206,3 +208,58 @@ def test_merging_nothing_changes_nothing(a: dict[str, Any]) -> None:
 )
 def test_the_servers_address_has_an_order_of_precedence(keys: dict[str, str], url: str | None) -> None:
     assert LLMConfig(model="m", **keys).server_url == url
+
+
+class Sized(Config):
+    names: tuple[str, ...] = ()
+    size: int = 1
+    ratio: float = 1.0
+    is_open: bool = False
+    either: str | dict[str, Any] | None = None
+    mode: Literal["fast", "slow"] = "fast"
+    count: int = Field(default=1, ge=1)
+    limits: Limits = Limits()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"names": "a"}, "names must be a list, not a text"),
+        ({"names": ["a", 5]}, "names.1 must be a text, not a number: put it in quotes"),
+        ({"names": None}, "names must be a list, not empty"),
+        ({"size": "many"}, "size must be a whole number, not a text"),
+        ({"size": 1.5}, "size must be a whole number"),
+        ({"ratio": []}, "ratio must be a number, not a list"),
+        ({"is_open": "maybe"}, "is_open must be true or false, not a text"),
+        ({"either": True}, "either must be a text or a table, not true or false: put it in quotes"),
+        ({"mode": "odd"}, "mode must be 'fast' or 'slow'"),
+        ({"count": 0}, "count must be greater than or equal to 1"),
+        ({"limits": 3}, "limits must be a table, not a number"),
+        (
+            {"limits": {"turns": []}, "size": {}},
+            "limits.turns must be a whole number, not a list; size must be a whole",
+        ),
+    ],
+)
+def test_a_wrong_form_is_named_in_plain_words(value: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Sized.parse(value, what="w")
+    assert str(caught.value).startswith(f"w: {text}")
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from([AgentConfig, LLMConfig, GenerateConfig, Limits, Sized]), st.data())
+def test_no_error_about_a_setting_has_words_of_the_validator(cls: type[Config], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(cls.model_fields)))
+    text = ""
+    try:
+        cls.parse({name: data.draw(_VALUES)})
+    except ConfigError as error:
+        text = str(error)
+    assert not re.search(r"Input should|function-|valid (string|tuple|dictionary)|\[\w+,", text), text

@@ -201,8 +201,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "two": (
         lambda: Own.parse({"size": "x", "inner": {"depth": "y"}}),
-        "Own: size: Input should be a valid integer, unable to parse string as an integer; inner.depth: Input should "
-        "be a valid integer, unable to parse string as an integer",
+        "Own: size must be a whole number, not a text; inner.depth must be a whole number, not a text",
     ),
     "of a component": (lambda: Sized({"sice": 1}), "sized: unknown setting 'sice'; did you mean 'size'?"),
     "next to generate_cfg": (

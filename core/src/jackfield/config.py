@@ -7,7 +7,7 @@ which is sent unchanged.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -129,14 +129,55 @@ class Config(BaseModel):
 
 
 def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
-    lines = []
-    for problem in error.errors(include_input=False, include_url=False):
-        path = ".".join(str(part) for part in problem["loc"]) or "value"
+    lines: list[str] = []
+    wanted: dict[tuple[int | str, ...], list[str]] = {}  # by place: the types of a union are errors of their own
+    given: dict[tuple[int | str, ...], object] = {}
+    for problem in error.errors(include_url=False):
+        place = _place(problem["loc"])
+        path = ".".join(map(str, place)) or "value"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown setting {path!r}{_hint_for_unknown(problem['loc'], cls)}")
+            lines.append(f"unknown setting {path!r}{_hint_for_unknown(place, cls)}")
+        elif form := _FORMS.get(problem["type"]):
+            wanted.setdefault(place, []).append(form)
+            given[place] = problem["input"]
+        elif problem["type"] == "missing":
+            lines.append(f"{path} is missing")
+        elif problem["msg"].startswith("Input should "):
+            lines.append(f"{path} must {problem['msg'].removeprefix('Input should ')}")
         else:
             lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
+    for place, forms in wanted.items():
+        path = ".".join(map(str, place)) or "value"
+        lines.append(f"{path} must be {' or '.join(dict.fromkeys(forms))}{_kind_of(given[place], forms)}")
     return f"{what}: " + "; ".join(lines)
+
+
+_FORMS = {
+    **dict.fromkeys(("string_type", "path_type"), "a text"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "a table"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "a number"),
+}
+"""The form that a setting must have, by the type of pydantic's error."""
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", tuple: "a list",
+          dict: "a table", type(None): "empty"}  # fmt: skip
+_ALTERNATIVES = ("str", "int", "float", "bool", "constrained-str", "is-instance[Path]")
+
+
+def _place(path: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return the path of a setting without pydantic's names for the types of a union."""
+    return tuple(part for part in path if not (isinstance(part, str) and ("[" in part or part in _ALTERNATIVES)))
+
+
+def _kind_of(value: object, forms: Sequence[str]) -> str:
+    """Return what a setting is instead, never its value; a text that YAML takes for something else needs quotes."""
+    kind = _KINDS.get(type(value), "")
+    if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
+        return ""
+    quotes = ": put it in quotes" if "a text" in forms and isinstance(value, bool | int | float) else ""
+    return f", not {kind}{quotes}"
 
 
 def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:

@@ -76,7 +76,7 @@ def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]
     before = sys.stdout, sys.stderr
     for stream in before:
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None and stream.errors == "strict":
+        if reconfigure is not None and stream.errors in ("strict", "surrogateescape"):  # the latter in the locale C
             reconfigure(errors="backslashreplace")
     with ExitStack() as opened:
         # A stream that the caller has closed is None.

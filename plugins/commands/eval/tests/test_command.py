@@ -353,7 +353,7 @@ def test_results_that_cannot_be_read_are_an_error_that_names_them(
         ("cases: [{name: a, prompt: x, expect: y}]", "names no agents: add agents: [agent.yaml], or pass --agent FILE"),
         ("cases: [{name: a, prompt: x}]", "case 'a' has no scorer: add expect: TEXT"),
         ("cases: [{name: a, expect: x}]", "case 'a': it needs either a prompt or messages"),
-        ("cases: [{prompt: x, expect: x}]", "case 1: name: Field required"),
+        ("cases: [{prompt: x, expect: x}]", "case 1: name is missing"),
         ("cases: [{name: ../a, prompt: x, expect: x}]", "a name has 1 to 80 letters"),
         ("cases: [{name: a, prompt: x, expect: x}, {name: A, prompt: x, expect: x}]", "several cases are named 'a'"),
         ("cases: [{name: a, prompt: x, score: [{near: 1}]}]", "case 'a': unknown scorer 'near'"),

@@ -76,7 +76,7 @@ def test_options_of_the_model_are_sent_and_override_the_agent_file(
     [
         ("temprature=0", "-o: unknown setting 'temprature'; did you mean 'temperature'?"),
         ("temperature", "'temperature' is not NAME=VALUE, such as -o temperature=0"),
-        ("temperature=hot", "-o: temperature: Input should be a valid number"),
+        ("temperature=hot", "-o: temperature must be a number, not a text"),
     ],
 )
 def test_a_wrong_option_is_an_error_before_anything_is_sent(

@@ -92,7 +92,8 @@ def _parse_yaml(text: str, max_depth: int) -> object:
         _check_events(yaml.parse(text, Loader=_Loader), max_depth)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe one
     except yaml.YAMLError as error:
-        raise ValueError(f"it is not YAML: {_place_of(error)}") from None  # its own words quote the line
+        tabs = ". YAML is indented with spaces, not tabs" if _begins_with_tab(text, error) else ""
+        raise ValueError(f"it is not YAML: {_place_of(error)}{tabs}") from None  # its own words quote the line
 
 
 def _check_events(events: Iterable[yaml.Event], max_depth: int) -> None:
@@ -123,6 +124,13 @@ def _note_key(event: yaml.NodeEvent, opened: list[_Open]) -> None:
 
 def _line(event: yaml.Event) -> str:
     return f", line {event.start_mark.line + 1}" if event.start_mark else ""
+
+
+def _begins_with_tab(text: str, error: Any) -> bool:
+    """Return True if the line of an error, or the one before it, has a tab in its indentation."""
+    mark = getattr(error, "problem_mark", None)
+    lines = text.split("\n")[max(0, mark.line - 1) : mark.line + 1] if mark else []
+    return any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
 
 
 def _place_of(error: Any) -> str:
