@@ -172,6 +172,27 @@ def test_a_tool_that_is_no_function_is_refused_by_its_name(read: Read, tool: dic
 
 
 @pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"messages": []}, "'messages': it must have at least 1 item."),
+        ({"messages": "hi"}, "'messages': it must be an array."),
+        ({"messages": [{"role": "user", "content": 5}]}, "'messages.0.content': it must be a string or an array."),
+        ({"temperature": "hot"}, "'temperature': it must be a number."),
+        ({"temperature": 3}, "'temperature': it must be less than or equal to 2."),
+        ({"n": []}, "'n': it must be an integer."),
+        ({"stream": "perhaps"}, "'stream': it must be true or false."),
+        ({"stream_options": 1}, "'stream_options': it must be an object."),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_named_by_its_path_in_the_request(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        chat(**change)
+    assert str(caught.value) == f"Invalid value for {text}"
+    assert caught.value.param == text.split("'")[1]
+
+
+@pytest.mark.parametrize(
     ("choice", "message"),
     [
         ("sometimes", "Invalid value"),
@@ -418,14 +439,14 @@ def test_a_response_repeats_each_parameter_of_its_request(name: str) -> None:
 
 MISSING = [
     (response, {"conversation": {}}, "conversation.id"),
-    (response, {"input": [{"type": "function_call", "call_id": "c", "name": "n"}]}, "input.0.function_call.arguments"),
-    (response, {"input": [{"type": "function_call_output", "call_id": "c"}]}, "input.0.function_call_output.output"),
+    (response, {"input": [{"type": "function_call", "call_id": "c", "name": "n"}]}, "input.0.arguments"),
+    (response, {"input": [{"type": "function_call_output", "call_id": "c"}]}, "input.0.output"),
     (
         chat,
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n"}}]}]},
-        "messages.0.assistant.tool_calls.0.function.arguments",
+        "messages.0.tool_calls.0.function.arguments",
     ),
-    (chat, {"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool.tool_call_id"),
+    (chat, {"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool_call_id"),
 ]
 
 

@@ -51,18 +51,45 @@ def parse_body(kind: type[Body], table: dict[str, Any]) -> Body:
         return kind.model_validate(table)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False, include_context=False)
-        problem = max(problems, key=lambda one: len(one["loc"]))
-        param = ".".join(str(part) for part in problem["loc"] if not _is_alternative(part))
+        problem = max(problems, key=lambda one: len(_path(one["loc"], table, one["type"])))
+        param = ".".join(_path(problem["loc"], table, problem["type"]))
         if problem["type"] == "extra_forbidden":
             raise ParameterError(f"Unknown parameter: {param!r}.", param=param, code="unknown_parameter") from None
         if problem["type"] == "missing":
             raise ParameterError(
                 f"Missing required parameter: {param!r}.", param=param, code="missing_required_parameter"
             ) from None
-        reason = problem["msg"].removeprefix("Value error, ")
+        forms = [_FORMS.get(one["type"]) for one in problems if ".".join(_path(one["loc"], table, "")) == param]
+        if all(forms):
+            reason = f"it must be {' or '.join(dict.fromkeys(map(str, forms)))}"
+        else:
+            reason = problem["msg"].removeprefix("Value error, ").replace("Input should", "it must")
+            reason = reason.replace("List should", "it must").partition(" after validation")[0]
         raise ParameterError(f"Invalid value for {param!r}: {reason}.", param=param) from None
 
 
-def _is_alternative(part: object) -> bool:
-    """Return True for a name that pydantic gives an alternative of a union, which is no part of the request."""
-    return isinstance(part, str) and (part != part.lower() or "[" in part or part in ("str", "int", "float", "bool"))
+_FORMS = {
+    "string_type": "a string",
+    **dict.fromkeys(("list_type", "tuple_type"), "an array"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "an object"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "an integer"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+}
+"""The form of a value in JSON, by the type of pydantic's error."""
+
+
+def _path(place: tuple[int | str, ...], table: Any, kind: str) -> list[str]:
+    """Return the path of a value in a request, without pydantic's names for the alternatives of a union."""
+    path: list[str] = []
+    value: Any = table
+    for number, part in enumerate(place, start=1):
+        match value, part:
+            case dict(), str() if part in value:
+                value = value[part]
+            case list(), int() if part < len(value):
+                value = value[part]
+            case _ if not (kind == "missing" and number == len(place)):
+                continue
+        path.append(str(part))
+    return path
