@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -18,7 +18,7 @@ from jackfield.errors import ConfigError, ModelResponseError
 from jackfield.quoting import SentSecrets, quote_text
 from jackfield.secrets import forget_locals
 from jackfield_http.addresses import has_server
-from jackfield_http.failures import translate_errors
+from jackfield_http.failures import translate_error
 from jackfield_http.headers import HeaderPairs, with_outgoing
 from jackfield_http.jsonbytes import json_value
 
@@ -131,22 +131,7 @@ class HTTPClient:
             ModelServiceError: The network failed, now or while the body is read. No status is an error here.
             ValueError: The URL belongs to another server.
         """
-        return _SentRequest(self._request(method, url, body, headers, timeout_s=timeout_s))
-
-    @asynccontextmanager
-    async def _request(
-        self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
-    ) -> AsyncIterator[Response]:
-        connections = self._connections.get(asyncio.get_running_loop())
-        if connections is None:
-            # In a thread, because loading the HTTP stack and certificates would block the event loop.
-            connections = self._open_connections(await sync.shared_in_worker(self._find_route))
-        with translate_errors(
-            self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)
-        ):
-            sent = with_outgoing(headers)
-            async with connections.request(method, url, body, sent, timeout_s=timeout_s) as response:
-                yield response
+        return _SentRequest(self, method, url, body, headers, timeout_s)
 
     async def exchange(
         self,
@@ -195,6 +180,21 @@ class HTTPClient:
             await own.aclose()
         # The connections of other loops close there when they are garbage collected.
 
+    async def connections(self) -> Connections:
+        """Return the connections of this event loop."""
+        connections = self._connections.get(asyncio.get_running_loop())
+        if connections is None:
+            # In a thread, because loading the HTTP stack and certificates would block the event loop.
+            connections = self._open_connections(await sync.shared_in_worker(self._find_route))
+        return connections
+
+    def translate_error(self, error: BaseException, url: str, headers: HeaderPairs, timeout_s: float) -> BaseException:
+        """Return the error that a request to a URL raises for one of the HTTP stack; any other stays as it is."""
+        translated = translate_error(
+            error, self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)
+        )
+        return error if translated is None else translated
+
     def _find_route(self) -> Route:
         from jackfield_http.transport import Route
 
@@ -215,33 +215,44 @@ class HTTPClient:
         return connections
 
 
-class _SentRequest:
-    """A request that was sent; errors leave its context without local variables."""
+@dataclass(slots=True, eq=False, repr=False)
+class _SentRequest(AbstractAsyncContextManager["Response"]):
+    """See `HTTPClient.request`. A class, because generators around each other cost as much as a short answer."""
 
-    def __init__(self, request: AbstractAsyncContextManager[Response]) -> None:
-        self._request = request
-        self._outside = sys.exception()
+    client: HTTPClient
+    method: str
+    url: str
+    body: bytes
+    headers: HeaderPairs
+    timeout_s: float
+    answer: AbstractAsyncContextManager[Response] = field(init=False)
+    outside: BaseException | None = field(init=False, default_factory=sys.exception)
 
     async def __aenter__(self) -> Response:
-        # Not `ForgetLocals`, which would make every call slower.
-        outside = sys.exception()
         try:
-            return await self._request.__aenter__()
-        except BaseException as error:
-            forget_locals(error, outside=outside)
-            raise
+            connections = await self.client.connections()
+            self.answer = connections.request(
+                self.method, self.url, self.body, with_outgoing(self.headers), timeout_s=self.timeout_s
+            )
+            return await self.answer.__aenter__()
+        except BaseException as error:  # noqa: BLE001 - it is raised, as it is or translated
+            raise self._translate(error)  # noqa: B904 - it has its cause
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        outside = sys.exception()
         try:
-            await self._request.__aexit__(kind, error, trace)
-        except BaseException as raised:
-            forget_locals(raised, outside=outside)
-            raise
-        if error is not None:
-            forget_locals(error, outside=self._outside)
+            await self.answer.__aexit__(kind, error, trace)
+        except BaseException as raised:  # noqa: BLE001 - as above
+            raise self._translate(raised)  # noqa: B904 - as above
+        if error is not None and (translated := self._translate(error)) is not error:
+            raise translated
+
+    def _translate(self, error: BaseException) -> BaseException:
+        """Return an error as Jackfield raises it, without local variables."""
+        translated = self.client.translate_error(error, self.url, self.headers, self.timeout_s)
+        forget_locals(translated, outside=self.outside)
+        return translated
 
 
 def _secrets_in(url: str, headers: HeaderPairs) -> SentSecrets:

@@ -171,7 +171,7 @@ class Failures:
 def translate_errors(
     backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets] = SentSecrets
 ) -> Iterator[None]:
-    """Translate the errors of the HTTP stack into Jackfield's.
+    """Translate the errors of the HTTP stack into Jackfield's, with their cause.
 
     Args:
         backend: The name of the backend.
@@ -179,45 +179,69 @@ def translate_errors(
         timeout_s: The longest silence that was allowed.
         secrets: Returns the secrets that were sent, because a server that violates the protocol may repeat them.
     """
-    import httpcore2
-
     try:
         yield
-    except httpcore2.ReadTimeout as error:
-        took = str(error) or f"was silent for {timeout_s:g} s"
-        raise ModelTimeoutError(
-            f"{backend}: {address} {took}: raise request_timeout, or try again", backend=backend
-        ) from error
-    except NoEventError as error:
-        raise ModelTimeoutError(
-            f"{backend}: {address} sent nothing but comments for {error.patience_s:g} s: raise event_timeout, or try "
-            "again",
-            backend=backend,
-        ) from error
-    except StreamTooLongError as error:
-        raise ModelResponseError(
-            f"{backend}: {address} sent {error}: ask for less at once, and check that it is the right server",
-            backend=backend,
-        ) from error
-    except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
-        raise ModelConnectionError(
-            f"{backend}: {address} cannot be reached ({_reason(error, secrets)}): check its address (base_url), the "
-            "network, and that the server is running",
-            backend=backend,
-        ) from error
-    except httpcore2.LocalProtocolError:
-        # Without the cause, which shows the header and so perhaps a key.
-        raise ModelRequestError(
-            f"{backend}: a header cannot be sent: check extra_headers, and the settings that become headers",
-            backend=backend,
-        ) from None
-    except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as error:
-        reason = _reason(error, secrets)
-        # Without a cause that shows a hidden secret in the traceback.
-        raise ModelConnectionError(
-            f"{backend}: the connection to {address} broke ({reason}): try again", backend=backend
-        ) from (None if HIDDEN in reason else error)
+    except Exception as error:
+        translated = translate_error(error, backend, address, timeout_s=timeout_s, secrets=secrets)
+        if translated is None:
+            raise
+        raise translated  # noqa: B904 - it has its cause, or none that may be shown
 
 
-def _reason(error: Exception, secrets: Callable[[], SentSecrets]) -> str:
+def translate_error(
+    error: BaseException, backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets]
+) -> ModelServiceError | None:
+    """Return Jackfield's error for one of the HTTP stack, with its cause; None for any other.
+
+    Args:
+        error: The error.
+        backend, address, timeout_s, secrets: As for `translate_errors`.
+    """
+    import httpcore2
+
+    cause: BaseException | None = error
+    translated: ModelServiceError
+    match error:
+        case httpcore2.ReadTimeout():
+            took = str(error) or f"was silent for {timeout_s:g} s"
+            translated = ModelTimeoutError(
+                f"{backend}: {address} {took}: raise request_timeout, or try again", backend=backend
+            )
+        case NoEventError():
+            translated = ModelTimeoutError(
+                f"{backend}: {address} sent nothing but comments for {error.patience_s:g} s: raise event_timeout, or "
+                "try again",
+                backend=backend,
+            )
+        case StreamTooLongError():
+            translated = ModelResponseError(
+                f"{backend}: {address} sent {error}: ask for less at once, and check that it is the right server",
+                backend=backend,
+            )
+        case httpcore2.ConnectError() | httpcore2.ConnectTimeout() | httpcore2.ProxyError():
+            translated = ModelConnectionError(
+                f"{backend}: {address} cannot be reached ({_reason(error, secrets)}): check its address (base_url), "
+                "the network, and that the server is running",
+                backend=backend,
+            )
+        case httpcore2.LocalProtocolError():
+            translated = ModelRequestError(
+                f"{backend}: a header cannot be sent: check extra_headers, and the settings that become headers",
+                backend=backend,
+            )
+            cause = None  # it shows the header and so perhaps a key
+        case httpcore2.NetworkError() | httpcore2.TimeoutException() | httpcore2.ProtocolError():
+            reason = _reason(error, secrets)
+            translated = ModelConnectionError(
+                f"{backend}: the connection to {address} broke ({reason}): try again", backend=backend
+            )
+            if HIDDEN in reason:
+                cause = None  # it would show the hidden secret in the traceback
+        case _:
+            return None
+    translated.__cause__ = cause
+    return translated
+
+
+def _reason(error: BaseException, secrets: Callable[[], SentSecrets]) -> str:
     return quote_text(str(error), secrets(), 200) or type(error).__name__
