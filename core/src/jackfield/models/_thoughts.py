@@ -65,6 +65,9 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
                 if not self._out:
                     raise
                 break
+            if isinstance(event, TextDelta) and self._splitter.is_answer_from(event.text):
+                self._next = self._events.__anext__
+                return event
             self._out.extend(self._read(event))
         if len(self._out) == 1 and self._splitter.state == "answer":
             self._next = self._events.__anext__
@@ -117,6 +120,10 @@ class ThoughtSplitter:
         self._held = ""
         self._blank: list[str] = []  # blank lines of a thought, which are dropped if they turn out to be its end
         self._has_begun = False  # true once a part of the thought was passed on
+
+    def is_answer_from(self, piece: str) -> bool:
+        """Return True if this is the first piece and cannot begin a thought, as in most answers."""
+        return self.state == "before" and not self._held and piece[:1].strip() not in ("", BEGIN[0])
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         """Take a piece; yield the parts of the answer that are certain now."""
