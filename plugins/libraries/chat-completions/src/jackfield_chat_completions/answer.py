@@ -37,6 +37,7 @@ REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 """Why an answer ended: the protocol's words, and those of servers that keep to it otherwise."""
+_KEYS_OF_TEXT = frozenset({"role", "content"})
 
 
 class ChatReader(AnswerReader):
@@ -133,7 +134,7 @@ class ChatReader(AnswerReader):
             self._reason = str(reason)
             self._filtered = choice.get("content_filter_results")
         delta = choice.get("delta")
-        if delta and len(delta) == 1 and (text := delta.get("content")) and isinstance(text, str):
+        if delta and delta.keys() <= _KEYS_OF_TEXT and (text := delta.get("content")) and isinstance(text, str):
             self._wrote = True
             return [TextDelta(text)]  # nearly every chunk
         said = choice.get("message") if delta is None else delta

@@ -20,6 +20,7 @@ Wire: TypeAlias = dict[str, Any]
 """An object as a server sent it."""
 
 _decode = msgspec.json.Decoder().decode
+_NUMBERS = (int, float)  # a union would be made for each check
 
 
 class AnswerReader(ABC):
@@ -162,6 +163,6 @@ def arguments_of(value: object) -> str:
 
 def count_of(value: object) -> int:
     """Return a count as servers write it; 0 for anything else."""
-    if isinstance(value, bool):  # a number for Python, not for JSON
+    if not isinstance(value, _NUMBERS) or isinstance(value, bool):  # a bool is a number for Python, not for JSON
         return 0
-    return int(value) if isinstance(value, int | float) and 0 < value < 2**63 else 0
+    return int(value) if 0 < value < 2**63 else 0
