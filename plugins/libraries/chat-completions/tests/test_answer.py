@@ -366,6 +366,19 @@ def test_what_a_chunk_says_at_once_comes_in_a_fixed_order() -> None:
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["yes", "no"]
 
 
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "refusal", "tool_calls", "audio", "images"])
+def test_text_beside_another_part_hides_neither(key: str) -> None:
+    parts: dict[str, Any] = {
+        "tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        "audio": {"data": base64.b64encode(b"RIFF").decode()},
+        "images": [{"image_url": {"url": "data:image/png;base64,AA=="}}],
+    }
+    alone = read(stream_of([delta(**{key: parts.get(key, "other")}), END]))
+    both = read(stream_of([delta(role="assistant", content="text", **{key: parts.get(key, "other")}), END]))
+    assert [event for event in both if event != TextDelta("text")] == alone
+    assert TextDelta("text") in both
+
+
 @pytest.mark.parametrize(
     ("reasoning", "text"),
     [

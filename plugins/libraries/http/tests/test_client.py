@@ -211,6 +211,26 @@ def test_the_frames_of_an_error_hold_no_key(server: FakeOpenAI, make_client: Mak
         assert "sk-do-not-show" not in "".join(locals_of(caught.value))
 
 
+def test_the_frames_of_a_cancelled_request_hold_no_key(server: FakeOpenAI, make_client: MakeClient) -> None:
+    headers = header_pairs({"authorization": "Bearer sk-do-not-show"})
+
+    async def ask() -> None:
+        async with make_client(server.url).post(f"{server.url}/a", BODY, headers, timeout_s=60):
+            raise AssertionError("the answer takes longer than this test")
+
+    async def cancel() -> str:
+        task = asyncio.create_task(ask())
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        return "".join(locals_of(caught.value))
+
+    server.reply(text("a").delayed(30))
+    assert "sk-do-not-show" not in sync.run(cancel())
+
+
 @pytest.mark.parametrize("inside", [True, False], ids=["later", "sending"])
 def test_an_error_that_was_being_handled_keeps_its_local_variables(
     server: FakeOpenAI, make_client: MakeClient, inside: bool
