@@ -330,6 +330,15 @@ def test_a_name_one_letter_from_anothers_is_pointed_out_once(site: Any) -> None:
     assert [name for name, finding in found.items() if "one letter away from" in finding.why] == ["squatter"]
 
 
+def test_two_of_our_own_names_may_differ_by_one_letter(site: Any) -> None:
+    site.add("jackfield-new", {"command.new": "one_light"}, modules={"one_light": ""})
+    site.add("jackfield-manage", {"command.news": "two_light"}, modules={"two_light": ""})
+    site.add("squatter", {"command.newt": "three_light"}, modules={"three_light": ""})
+    found = look(site)
+    similar = {name: " ".join((one.why, *one.more)) for name, one in found.items()}
+    assert [name for name, why in similar.items() if "one letter away from" in why] == ["squatter"]
+
+
 def test_what_was_there_before_and_has_gone_is_a_row(site: Any) -> None:
     found = look(site, remembered=["gone-plugin"])["gone-plugin"]
     assert (found.status, found.fix) == ("vanished", "pip install gone-plugin")

@@ -108,7 +108,10 @@ def test_what_the_machine_lacks_becomes_a_verdict() -> None:
     result = {**failed(), "checks": ["no bwrap"], "secrets": ["SET", "ONE", "TWO"]}
     assert list(_judge_machine(result, host)) == [
         ("broken", "no bwrap", "repair it, and run this again"),
-        ("ok", "not set: ONE, TWO", "set ONE to use it"),
+        ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
+    ]
+    assert list(_judge_machine({**failed(), "secrets": ["ONE"]}, host)) == [
+        ("ok", "not set: ONE", "set ONE to use it"),
     ]
     assert list(_judge_machine({**failed(), "secrets": ["SET"]}, host)) == []
 

@@ -84,7 +84,10 @@ class Neighbours:
         return " or ".join(f'"{rival.id}" = "{rival.distribution}"' for rival in proven or rivals)
 
     def _similar_addresses(self, row: Row) -> list[str]:
-        """Return the components of other distributions whose names differ from this one by one letter."""
+        """Return the components of other distributions whose names differ from this one by one letter.
+
+        Two names that we chose ourselves are not compared: neither imitates the other.
+        """
         candidates = {other for variant in _variants(row.id) for other in self._by_variant[variant]}
         return [
             address
@@ -92,7 +95,13 @@ class Neighbours:
             if differs_by_one(row.id, component)
             for address in self.addresses[component]
             if address.partition("/")[0] != row.distribution
+            and not (_is_known(row.id, row.distribution) and _is_known(component, address.partition("/")[0]))
         ]
+
+
+def _is_known(component: str, distribution: str) -> bool:
+    known = known_components().get(component)
+    return known is not None and known.distribution == distribution
 
 
 def package_of(row: Row) -> str:
