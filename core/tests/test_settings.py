@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,49 @@ def test_a_file_that_is_not_toml_is_named(files: Files) -> None:
         files.load(user="allow = [")
     with pytest.raises(ConfigError, match=r"pyproject\.toml is not TOML"):
         files.load(project="allow = [")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "choices.toml"])
+@pytest.mark.parametrize("damage", ["folder", "loop", "unreadable"])
+@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
+def test_a_file_of_rules_that_cannot_be_read_is_an_error(tmp_path: Path, name: str, damage: str) -> None:
+    """Its rules may forbid what would load without them."""
+    file = tmp_path / name
+    if damage == "folder":
+        file.mkdir()
+    elif damage == "loop":
+        file.symlink_to(file)
+    elif os.geteuid() == 0:
+        pytest.skip("root reads every file")
+    else:
+        file.write_text('block = ["acme"]')
+        file.chmod(0)
+    with pytest.raises(ConfigError, match=rf"{name} cannot be read: "):
+        load_settings({}, user_file=tmp_path / "config.toml", with_project=False)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root enters every folder")
+def test_a_folder_of_settings_that_cannot_be_entered_holds_none(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    try:
+        assert load_settings({}, user_file=closed / "config.toml", with_project=False) == Settings()
+    finally:
+        closed.chmod(0o700)
+
+
+def test_a_byte_order_mark_is_not_part_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b'\xef\xbb\xbfblock = ["acme"]\r\n')
+    assert load_settings({}, user_file=file, with_project=False).block == {"acme"}
+    file.write_bytes(b'block = ["caf\xe9"]')
+    with pytest.raises(ConfigError, match=r"config\.toml is not UTF-8 text \(byte 13\): save it as UTF-8"):
+        load_settings({}, user_file=file, with_project=False)
+
+
+def test_a_key_outside_of_the_table_of_secrets_is_told_its_place(files: Files) -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'OPENAI_API_KEY'; write keys under \[secrets\]$"):
+        files.load(user='OPENAI_API_KEY = "sk-x"')
 
 
 @pytest.mark.parametrize("text", ["tool = 3", "[tool]\njackfield = 3"])

@@ -448,8 +448,13 @@ def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
 def _read_toml(path: Path) -> dict[str, object]:
     try:
         raw = path.read_bytes()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
+            return {}  # the home of another user: no file of this user can be in it
+        # Its rules may forbid what would now load.
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     return _parse_toml(raw, path)
 
 
@@ -457,8 +462,10 @@ def _parse_toml(raw: bytes, path: Path) -> dict[str, object]:
     import tomllib
 
     try:
-        return tomllib.loads(raw.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
@@ -481,7 +488,8 @@ def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _
         raise ConfigError(f"{where} has secrets, but others can read a project: move them to the user's config.toml")
     for key, value in table.items():
         if key not in keys:
-            raise ConfigError(f"{where}: unknown setting {key!r}{suggest(key, keys)}")
+            hint = "; write keys under [secrets]" if "secrets" in keys and key.isupper() else suggest(key, keys)
+            raise ConfigError(f"{where}: unknown setting {key!r}{hint}")
         wanted, hint = keys[key]
         if not fits(value, hint):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")
