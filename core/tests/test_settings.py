@@ -609,7 +609,7 @@ def test_a_file_that_cannot_be_read_as_a_table_says_why(files: Files) -> None:
     with pytest.raises(ConfigError, match=r"config\.toml is nested too deeply to be read"):
         files.load(user=f"a = {'[' * 10_000}")
     files.user.write_bytes(b"a = '\xff'")
-    with pytest.raises(ConfigError, match=r"config\.toml is not TOML"):
+    with pytest.raises(ConfigError, match=r"config\.toml is not UTF-8 text \(byte 5\)"):
         load_settings({}, user_file=files.user, with_project=False)
     assert read_choices(files.user.with_name("none.toml")) == {}
 

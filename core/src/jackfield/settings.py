@@ -488,8 +488,8 @@ def _check(table: object, where: str, keys: Mapping[str, tuple[str, object]] = _
         raise ConfigError(f"{where} has secrets, but others can read a project: move them to the user's config.toml")
     for key, value in table.items():
         if key not in keys:
-            hint = "; write keys under [secrets]" if "secrets" in keys and key.isupper() else suggest(key, keys)
-            raise ConfigError(f"{where}: unknown setting {key!r}{hint}")
+            remedy = "; write keys under [secrets]" if "secrets" in keys and key.isupper() else suggest(key, keys)
+            raise ConfigError(f"{where}: unknown setting {key!r}{remedy}")
         wanted, hint = keys[key]
         if not fits(value, hint):
             raise ConfigError(f"{where}: {key!r} must be {wanted}")
