@@ -96,6 +96,8 @@ class Dist:
     readme: str = README
     typed: bool = True
     others: tuple[str, ...] = ()
+    summary: str = "Summary: Does it.\n"
+    is_editable: bool = False
 
     def write(self, folder: Path, name: str) -> None:
         package = name.replace("-", "_")
@@ -108,8 +110,10 @@ class Dist:
         entries = "".join(f"{key} = {value}\n" for key, value in self.entries.items())
         texts[metadata / "entry_points.txt"] = f"[jackfield.v1]\n{entries}"
         requires = "".join(f"Requires-Dist: {one}\n" for one in self.requires)
-        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\nSummary: Does it.\n{requires}\n{self.readme}"
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n{self.summary}{requires}\n{self.readme}"
         texts[metadata / "METADATA"] = about
+        if self.is_editable:
+            texts[metadata / "direct_url.json"] = '{"url": "file:///srv/acme", "dir_info": {"editable": true}}'
         files = [path.relative_to(folder).as_posix() for path in texts] + list(self.others)
         files += [f"../../../bin/{name}", "__pycache__/one_file.pyc"]  # a script, and what Python compiles
         texts[metadata / "RECORD"] = "".join(f"{file},,\n" for file in files)
@@ -146,6 +150,7 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, requires=("jackfield~=0.1.0",)),
         "test_it_asks_for_a_core_with_a_floor_and_without_a_cap_below_the_next_major",
     ),
+    "no-summary": (replace(OK, summary=""), "test_it_has_a_readme_and_a_summary"),
     "no-readme": (replace(OK, readme=""), "test_it_has_a_readme_and_a_summary"),
     "untyped": (replace(OK, typed=False), "test_its_packages_are_typed"),
     "spreads": (replace(OK, others=("tests/test_it.py",)), "test_it_installs_its_own_packages_and_nothing_else"),
@@ -173,6 +178,7 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, light="raise SystemExit(3)"),
         "test_it_offers_what_it_declares_and_declares_what_it_offers",
     ),
+    "ends": (replace(OK, light="import os\nos._exit(3)"), "test_describing_it_does_nothing_else"),
     "heavy": (
         replace(OK, light="import pydantic\n" + LIGHT),
         "test_describing_it_imports_nothing_but_the_standard_library_and_the_plugin_api",
@@ -265,6 +271,14 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, light="import importlib.util\nimportlib.util.find_spec('pydantic').name\n" + LIGHT),
         "test_describing_it_needs_nothing_that_it_requires",
     ),
+    "offers-less": (
+        replace(
+            OK,
+            light="from importlib.util import find_spec\n"
+            + LIGHT.replace("    return", "    if find_spec('pydantic') is None:\n        return []\n    return"),
+        ),
+        "test_describing_it_needs_nothing_that_it_requires",
+    ),
     "stays": (
         replace(OK, light="import atexit\natexit.register(int)\n" + LIGHT),
         "test_taking_it_away_leaves_nothing_of_it",
@@ -331,6 +345,14 @@ BROKEN: dict[str, tuple[Dist, str]] = {
             OK,
             light=LIGHT.replace("secrets=", "check='{package}.tool:check', secrets="),
             tool=TOOL + "\n\ndef check():\n    return 'all is well'\n",
+        ),
+        "test_its_checks_of_the_machine_give_lists_of_texts",
+    ),
+    "empty-check": (
+        replace(
+            OK,
+            light=LIGHT.replace("secrets=", "check='{package}.tool:check', secrets="),
+            tool=TOOL + "\n\ndef check():\n    return ['all is well', ' ']\n",
         ),
         "test_its_checks_of_the_machine_give_lists_of_texts",
     ),
@@ -420,22 +442,22 @@ BROKEN: dict[str, tuple[Dist, str]] = {
         replace(OK, tool=CONFIGURED),
         "test_its_descriptors_name_the_configurations_of_its_classes",
     ),
-    "careless-config": (
-        replace(
-            OK,
-            tool=f"{CONFIGURED}\n    def __init__(self, cfg=None, **settings):\n        super().__init__(cfg)\n",
-            light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
-        ),
-        "test_a_setting_that_its_classes_do_not_know_is_refused",
-    ),
-    "either-config": (
-        replace(
-            OK,
-            tool=f"{CONFIGURED}\n    def __init__(self, cfg=None, **more):\n        super().__init__(cfg or more)\n",
-            light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
-        ),
-        "test_a_setting_that_its_classes_do_not_know_is_refused",
-    ),
+    **{
+        f"{name}-config": (
+            replace(
+                OK,
+                tool=f"{CONFIGURED}\n    def __init__(self, cfg=None, **more):\n        super().__init__({passed})\n",
+                light=LIGHT.replace("secrets=", "config='{package}.tool:AcmeConfig', secrets="),
+            ),
+            "test_a_setting_that_its_classes_do_not_know_is_refused",
+        )
+        for name, passed in {
+            "deaf": "**more",
+            "careless": "cfg",
+            "either": "cfg or more",
+            "neither": "{} if cfg and more else cfg or more",
+        }.items()
+    },
     "other-default": (
         replace(
             OK,
@@ -451,23 +473,30 @@ BROKEN: dict[str, tuple[Dist, str]] = {
     ),
 }
 """A distribution, and the test that is made for its fault."""
+OTHERS = {
+    "editable": replace(OK, is_editable=True),
+    "futuristic": replace(OK, requires=("jackfield>=0.9,<2",)),
+    "homeless": replace(OK, entries={"tool.acme": "jackfield_nowhere.plugin"}),
+    "in-no-package": replace(OK, entries={"tool.acme": "shlex"}),
+}
+"""Distributions of which a test is skipped, or whose package cannot be found."""
 
 
 SUITES = """
 from jackfield_testkit.suites import PluginSuite
 
 for name in NAMES:
-    globals()[f"Test_{name}"] = type(f"Test_{name}", (PluginSuite,), {"dist": f"jackfield-{name}"})
+    globals()[f"Test{name}"] = type(f"Test{name}", (PluginSuite,), {"dist": f"jackfield-{name}"})
 """
 
 
 def test_a_correct_distribution_passes_all(run_suites: Callable[..., Any], tmp_path: Path) -> None:
     OK.write(tmp_path, "jackfield-ok")
-    outcomes = run_suites("NAMES = ['ok']" + SUITES, ["Test_ok"], tmp_path)
+    outcomes = run_suites("NAMES = ['ok']" + SUITES, ["Testok"], tmp_path)
     every = {name for name in dir(PluginSuite) if name.startswith("test_")}
     keyed = {"test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"}
-    assert outcomes.of("Test_ok", "passed") == every - keyed
-    assert outcomes.of("Test_ok", "skipped") == keyed
+    assert outcomes.of("Testok", "passed") == every - keyed
+    assert outcomes.of("Testok", "skipped") == keyed
 
 
 def test_a_backend_that_asks_for_its_key_passes(run_suites: Callable[..., Any], tmp_path: Path) -> None:
@@ -476,18 +505,24 @@ def test_a_backend_that_asks_for_its_key_passes(run_suites: Callable[..., Any], 
     dist = replace(OK, light=BACKEND, tool=model, entries={"llm.acme": "{package}.plugin"})
     dist.write(tmp_path, "jackfield-keyed")
     chosen = "test_a_model_without_its_key_says_which_is_missing_and_asks_nobody"
-    outcomes = run_suites("NAMES = ['keyed']" + SUITES, [f"Test_keyed::{chosen}"], tmp_path)
-    assert outcomes.of("Test_keyed", "passed") == {chosen}
+    outcomes = run_suites("NAMES = ['keyed']" + SUITES, [f"Testkeyed::{chosen}"], tmp_path)
+    assert outcomes.of("Testkeyed", "passed") == {chosen}
 
 
 # In a few runs, so that none is long: each distribution is looked at in processes of its own.
 @pytest.mark.parametrize("part", range(4))
-def test_each_broken_distribution_is_caught(run_suites: Callable[..., Any], tmp_path: Path, part: int) -> None:
-    broken = dict(list(BROKEN.items())[part::4])
-    for name, (dist, _) in broken.items():
-        dist.write(tmp_path, f"jackfield-{name}")
-    selected = [f"Test_{name}::{test}" for name, (_, test) in broken.items()]
-    outcomes = run_suites(f"NAMES = {list(broken)}{SUITES}", selected, tmp_path)
-    assert {name: outcomes.of(f"Test_{name}", "failure") for name in broken} == {
-        name: {test.partition("[")[0]} for name, (_, test) in broken.items()
-    }
+def test_each_broken_distribution_is_caught(
+    run_suites: Callable[..., Any], read_checks: Callable[[str], Any], tmp_path: Path, part: int
+) -> None:
+    checks = read_checks("plugin")
+    dists = {**{name: dist for name, (dist, _) in BROKEN.items()}, **OTHERS}
+    mine = sorted(dists)[part::4]
+    for name in mine:
+        dists[name].write(tmp_path, f"jackfield-{name}")
+    pairs = [(name, law) for name, law in checks.with_laws({name: law for name, (_, law) in BROKEN.items()})]
+    outcomes = run_suites(
+        f"NAMES = {mine}{SUITES}", [f"Test{name}::{law}" for name, law in pairs if name in mine], tmp_path
+    )
+    assert outcomes.not_caught({name: law for name, (_, law) in BROKEN.items() if name in mine}) == {}
+    assert {check: name for check, name in checks.not_failed(outcomes).items() if name in mine} == {}
+    assert checks.unknown() == set()

@@ -35,7 +35,7 @@ def lookups_of(agent: Row, folder: Path) -> set[str]:
     rows: list[Row] = []
     for chosen in options:
         host = _recording_host(rows)
-        with suppress(JackfieldError):
+        with suppress(JackfieldError, TypeError):  # a kind may hand all options on to a class that lacks this one
             create_agent(agent.address, llm=_model(host), host=host, **chosen).ask("What is said twice?")
     return {f"{row.kind}.{row.name}" for row in rows if row.distribution not in (agent.distribution, "jackfield")}
 
