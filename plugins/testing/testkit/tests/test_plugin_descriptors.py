@@ -55,7 +55,8 @@ def test_a_set_that_names_its_tools_needs_no_target_and_bytes_are_values() -> No
         ({"config": "1:C"}, ["its config '1:C' is not module:name"]),
         ({"check": "m:c d"}, ["its check 'm:c d' is not module:name"]),
         ({"requires": ("tool.a", "tool")}, ["it requires 'tool', which is not kind.name"]),
-        ({"requires": ("gadget.a", "tool.B")}, [f"it requires {a!r}, which is not kind.name" for a in ("gadget.a", "tool.B")]),
+        ({"requires": ("gadget.a",)}, ["it requires 'gadget.a', which is not kind.name"]),
+        ({"requires": ("tool.B",)}, ["it requires 'tool.B', which is not kind.name"]),
         ({"required_by": {"files": "gadget"}}, ["it requires 'gadget.any', which is not kind.name"]),
         ({"required_by": {"a": ["gadget.x"]}}, ["it requires 'gadget.x', which is not kind.name"]),
         ({"required_by": {"a": {"": ["tool.a", "gadget.x"]}}}, ["it requires 'gadget.x', which is not kind.name"]),
@@ -73,7 +74,10 @@ def test_a_set_that_names_its_tools_needs_no_target_and_bytes_are_values() -> No
         ({"secrets": ["A"]}, ["its secrets is ['A'], and comes back from JSON as ('A',)"]),
         (
             {"parameters": {"type": "object", "x": (1,)}},
-            ["its parameters is {'type': 'object', 'x': (1,)}, and comes back from JSON as {'type': 'object', 'x': [1]}"],
+            [
+                "its parameters is {'type': 'object', 'x': (1,)}, "
+                "and comes back from JSON as {'type': 'object', 'x': [1]}"
+            ],
         ),
         ({"description": " "}, [NO_DESCRIPTION]),
         ({"description": {}}, [NO_DESCRIPTION]),

@@ -22,6 +22,8 @@ from tests.support.site import site
 __all__ = ["site"]
 
 TOOLS = '''
+from types import MappingProxyType
+
 from jackfield import BaseTool, ToolContext, tool
 
 
@@ -38,7 +40,10 @@ def convert(amount: float, unit: str = "km", places: list[str] | None = None) ->
     return f"{amount} {unit}"
 
 
-@tool(description={"en": "Say it. Loudly.", "zh": "大声说。"}, needs_approval=True, effects=["network"])
+SHOUT = MappingProxyType({"en": "Say it. Loudly.", "zh": "大声说。"})
+
+
+@tool(description=SHOUT, needs_approval=True, effects=["network"])
 def shout(text: str, context: ToolContext) -> str:
     return text.upper()
 
@@ -104,9 +109,41 @@ def test_what_is_written_is_what_the_functions_say_and_is_literal(acme: Path) ->
 def test_what_is_written_is_formatted_as_ruff_would(acme: Path) -> None:
     main(["acme_light"])
     assert max(map(len, acme.read_text(encoding="utf-8").splitlines())) <= 120
+    assert formatting_of(acme) == ""
+
+
+def test_texts_and_flags_of_every_length_are_formatted_as_ruff_would(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, run = "one of many words " * 12, "word" * 60
+    texts = {f"tool_{length}": words[:length].strip().ljust(length, ".") for length in range(84, 104)}
+    texts |= {"long_run": run, "run_behind": f"a {run}", "quotes": '"one" ' * 40, "long_words": words}
+    tools = ["from types import MappingProxyType\nfrom jackfield import tool\n"]
+    lines = [
+        "from jackfield.plugins import ToolSpec, hook\n\n\n@hook.tools\ndef tools() -> list[ToolSpec]:\n    return ["
+    ]
+    for name, text in texts.items():
+        described = f"MappingProxyType({{'en': {text!r}, 'zh': '一'}})"
+        tools.append(
+            f"@tool(description={described}, effects=['processes', 'network', 'files'])\ndef {name}(): return ''\n"
+        )
+        lines.append(f'        ToolSpec.of(target="many_tools:{name}"),')
+    modules = {"many_tools": "\n".join(tools), "many_light": "\n".join([*lines, "    ]\n"])}
+    site.add("many", {f"tool.{name}": "many_light" for name in texts}, modules=modules)
+    for name in modules:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    light = Path(site.folder, "many_light.py")
+    assert main(["many_light"]) == 0
+    assert [dict(spec.description)["en"] for spec in loaded(light)] == list(texts.values())
+    assert light.read_text(encoding="utf-8").count('effects=frozenset({"files", "network", "processes"})') == len(texts)
+    assert max(map(len, light.read_text(encoding="utf-8").splitlines())) == 120
+    assert formatting_of(light) == ""
+
+
+def formatting_of(path: Path) -> str:
+    """Return what ruff would change in a file."""
     ruff = [str(Path(sys.executable).with_name("ruff")), "format", "--isolated", "--line-length=120", "--diff"]
-    done = subprocess.run([*ruff, str(acme)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    return subprocess.run([*ruff, str(path)], capture_output=True, text=True, check=False).stdout
 
 
 def test_only_what_has_changed_is_written_anew(acme: Path) -> None:
@@ -117,6 +154,11 @@ def test_only_what_has_changed_is_written_anew(acme: Path) -> None:
     acme.write_text(formatted.replace("places", "spots").replace("needs_approval=True,", ""), encoding="utf-8")
     assert [one.target for one in tool_specs(acme) if one.is_stale] == ["acme_tools:convert", "acme_tools:shout"]
     assert main(["acme_light"]) == 0
+    text = acme.read_text(encoding="utf-8")
+    acme.write_text(text.replace("timeout_s=2.5,", "timeout_s=2.5,\n            concurrent=False,"), encoding="utf-8")
+    assert [one.target for one in tool_specs(acme) if one.is_stale] == ["acme_tools:convert"], "it says more"
+    assert main(["acme_light"]) == 0
+    assert acme.read_text(encoding="utf-8") == text
     assert '"places"' in acme.read_text(encoding="utf-8")
     assert "needs_approval=True" in acme.read_text(encoding="utf-8")
 

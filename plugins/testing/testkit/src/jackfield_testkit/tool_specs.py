@@ -190,7 +190,7 @@ def _literal(value: object, indent: int, taken: int) -> str:
     inner = " " * (indent + 4)
     match value:
         case str():
-            brackets, lines = "()", [_quoted(part) for part in _parts(value, indent + 6)]
+            brackets, lines = "()", [_quoted(part) for part in _parts(value, indent + 4)]
         case Mapping():
             brackets, lines = "{}", [f"{_entry(key, one, indent + 4)}," for key, one in value.items()]
         case list() | tuple():
