@@ -176,6 +176,41 @@ def test_a_run_goes_on_only_with_the_agents_that_it_was_recorded_with(
     assert refused > 1
 
 
+@pytest.mark.parametrize("handoffs", [["scribe"], []], ids=["another agent", "none"])
+def test_a_recorded_hand_off_to_an_agent_that_is_gone_is_reported_before_open_calls_are_made(
+    handoffs: list[str],
+) -> None:
+    looks: list[str] = []
+
+    @tool(read_only=True)
+    def look() -> str:
+        """Look."""
+        looks.append("looked")
+        return "seen"
+
+    def desk(store: MemoryStore, names: list[str]) -> FnCallAgent:
+        targets = [FnCallAgent(llm=ScriptedModel([answer("done")]), name=name, description="Is new.") for name in names]
+        model = ScriptedModel([calls(("transfer_to_clerk", {}), ("look", {}))])
+        return FnCallAgent([look], model, name="desk", handoffs=targets, store=store)
+
+    tried = 0
+    for store in interrupted(lambda store: desk(store, ["clerk"]).ask("Go.")):
+        for run_id in store.kept:
+            handed_over = [one for one in store.events("ToolFinished") if "clerk" in str(one.get("metadata"))]
+            if len(store.events("ToolFinished")) != 1 or not handed_over:
+                continue  # `look` is open, and the hand-off is recorded
+            looks.clear()
+            with pytest.raises(
+                ConfigError, match="handed over to agent 'clerk', which is no longer one of the handoffs"
+            ):
+                desk(store, handoffs).resume(run_id)
+            assert looks == []
+            desk(store, ["clerk"]).resume(run_id)
+            assert looks == ["looked"], "it is made with the agent that the record names"
+            tried += 1
+    assert tried
+
+
 def test_a_member_that_speaks_in_another_ones_turn_is_named() -> None:
     store = MemoryStore()
     desk_and_clerk(store, "in turns")
