@@ -84,6 +84,7 @@ def test_what_is_neither_known_nor_named_as_plugins_are_is_installed_only_on_dem
     [
         ("opnai", "'opnai' is similar to 'openai': run jackfield plugins install jackfield-openai"),
         ("jackfield-opena", "'jackfield-opena' is similar to 'openai'"),
+        ("anthorpic", "'anthorpic' is similar to 'anthropic': run jackfield plugins install jackfield-anthropic"),
         ("--index-url=x", "is not a plugin: write a name"),
         ("-r", "is not a plugin"),
         ("a b", "is not a plugin"),
@@ -122,7 +123,9 @@ def test_a_wheel_and_a_folder_are_paths_however_they_are_written(
     assert requirement_of("-mine/") == str(folder)
 
 
-@pytest.mark.parametrize("text", ["acme-search", "Acme_Search", "search", "tool.search", "acme-search/search"])
+@pytest.mark.parametrize(
+    "text", ["acme-search", "Acme_Search", "search", "tool.search", "acme-search/search", "tool.acme-search/search"]
+)
 def test_what_is_to_go_may_be_named_by_what_it_offers(text: str, site: FakeSite) -> None:
     site.add("acme-search", {"tool.search": "nowhere"})
     site.add("search-sdk")
@@ -144,6 +147,17 @@ def test_only_plugins_can_be_uninstalled_and_broken_ones_are_some(site: FakeSite
     ):
         with pytest.raises(PluginError, match=told):
             installed_plugin(text, catalog)
+
+
+@pytest.mark.parametrize("text", ["plugins", "command.plugins", "jackfield-manage/plugins", "Jackfield_Manage"])
+def test_the_manager_is_removed_only_by_its_own_name(site: FakeSite, text: str) -> None:
+    site.add("jackfield-manage", {"command.plugins": "nowhere"})
+    catalog = scan([str(site.folder)])
+    if text == "Jackfield_Manage":
+        assert installed_plugin(text, catalog) == "jackfield-manage"
+        return
+    with pytest.raises(PluginError, match="if you do mean it: jackfield plugins uninstall jackfield-manage"):
+        installed_plugin(text, catalog)
 
 
 # --- environments ---
@@ -194,6 +208,11 @@ def test_a_dry_run_says_the_command_and_runs_nothing(
     assert told[1].endswith(" -- jackfield-openai")
     assert told[2:3] == ["search → acme"]
     assert " pip uninstall " in told[3]
+    told.clear()
+    uninstall(
+        ["search", "acme"], scan([str(site.folder)]), environment=environment, dry_run=True, run=run, tell=told.append
+    )
+    assert told[-1].endswith(" -- acme"), "it is removed once"
 
 
 def test_a_python_of_the_operating_system_is_left_alone(environment: Environment) -> None:

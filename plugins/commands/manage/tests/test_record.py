@@ -49,10 +49,26 @@ def test_the_order_of_lines_and_their_ends_do_not_count(
 def test_what_installers_write_does_not_count(distribution: Callable[..., str]) -> None:
     own = ["RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"]
     more = [f"mine-1.0.dist-info/{name}" for name in own]
+    more += ["mine-1.0.dist-info/provenance_url.json", "..\\..\\Scripts\\mine.exe", "a/../../outside.py"]
     more += ["../../../bin/mine", "/usr/bin/mine", "C:/Scripts/mine.exe", "__pycache__/mine.cpython-311.pyc"]
     plain = f"mine.py,{EMPTY},0\n"
-    extended = plain + "".join(f"{path},{EMPTY},0\n" for path in more)
+    extended = plain + "".join(f"{path},{EMPTY},0\n" for path in more) + "without_a_hash.py,,\nalone.py\n"
     assert content_hash(distribution(plain)) == content_hash(distribution(extended, "other"))
+
+
+@pytest.mark.parametrize("path", ["mine/RECORD", "mine/INSTALLER", "other.py", "mine-1.0.dist-info/licenses/RECORD"])
+def test_a_file_of_the_wheel_counts_whatever_its_name_is(distribution: Callable[..., str], path: str) -> None:
+    plain = f"mine.py,{EMPTY},0\n"
+    assert content_hash(distribution(plain)) != content_hash(distribution(f"{plain}{path},{EMPTY},0\n", "other"))
+
+
+def test_a_record_of_16_mib_is_read_and_a_larger_one_is_not(distribution: Callable[..., str]) -> None:
+    line = b"x" * 65_533 + b",,\n"
+    whole = line * (16 << 4) + b"y,,\n"
+    with pytest.raises(PluginError, match="lists no file with a hash"):
+        content_hash(distribution(whole.ljust(16 << 20, b"\n")[: 16 << 20]))
+    with pytest.raises(PluginError, match="is larger than 16 MiB"):
+        content_hash(distribution(whole))
 
 
 def test_edited_and_missing_files_are_named(distribution: Callable[..., str], tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ def test_anything_may_be_installed_if_the_user_insists() -> None:
     assert requirement_of("requests", anything=True) == "requests"
     address = "acme @ https://x.test/a.whl"
     assert requirement_of(address, anything=True) == address
+    known = "openai @ https://x.test/a.whl"
+    assert requirement_of(known, anything=True) == known, "an address is of exactly this package"
 
 
 def test_paths_are_absolute_and_hold_something_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +181,20 @@ def test_those_that_require_one_are_named_with_the_extra_for_which_they_do() -> 
 
 
 # --- files of choices ---
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"), [("folder", "x", OSError), ("file", "\ud800", ValueError)], ids=["a folder", "no UTF-8"]
+)
+def test_a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
+    tmp_path: Path, name: str, text: str, error: type[Exception]
+) -> None:
+    (tmp_path / "folder/inside").mkdir(parents=True)
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(error):
+        replace_file(tmp_path / name, text)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "before"
 
 
 def test_choices_come_back_as_they_were(tmp_path: Path) -> None:

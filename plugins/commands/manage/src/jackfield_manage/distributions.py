@@ -138,7 +138,10 @@ def requirers(names: Collection[str], distributions: Mapping[str, Distribution])
             required = normalise(match[0]) if match else ""
             if required in names:
                 requiring[required].update(_requiring_parts(distribution, text))
-    return {name: sorted(others - {name}) for name, others in requiring.items()}
+    # An extra such as `all` often names the other extras of its own distribution.
+    return {
+        name: sorted(other for other in others if other.partition("[")[0] != name) for name, others in requiring.items()
+    }
 
 
 def _requiring_parts(distribution: Distribution, requirement: str) -> Iterator[str]:
