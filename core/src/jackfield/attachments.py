@@ -133,7 +133,7 @@ def name_files(history: Sequence[Message]) -> list[Message]:
 
 
 async def refuse_file(file: AttachedFile) -> str:
-    """Refuse a file that needs a parser, where no processor brings one along.
+    """Refuse a file that needs a parser if no processor provides one.
 
     Raises:
         UnsupportedInputError: Always; it names the packages to install.

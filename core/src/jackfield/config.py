@@ -46,7 +46,7 @@ class SettingsDict(dict[str, Any]):
 
 
 def mask_secrets(value: object) -> object:
-    """Replace the values that are named like secrets by asterisks, in a value of a configuration."""
+    """Replace values whose names suggest a secret with asterisks, at any depth of a setting."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
     return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -1,7 +1,7 @@
 """Media that messages name: which address is a file, what the file is, and how it is prepared for a request.
 
-The first bytes of a file decide what it is; its name only counts if they do not tell. A file that is not of the kind it
-is sent as is refused, so a wrong path cannot carry a private text to a provider.
+The first bytes of a file decide what it is; its name only counts if they do not tell. A file whose content is of
+another kind than the message says is refused, so a wrong path cannot carry a private text to a provider.
 """
 
 from __future__ import annotations

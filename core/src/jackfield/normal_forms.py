@@ -18,7 +18,7 @@ def normalize(form: NormalForm, text: str) -> str:
     """Normalise a text like `unicodedata.normalize`, but cut endless rows of combining marks.
 
     Python sorts the marks of a letter in quadratic time, in C code that holds the interpreter: 80,000 of them take five
-    seconds. After 30 marks in a row, a combining grapheme joiner begins a new one.
+    seconds. After 30 marks in a row, a combining grapheme joiner is inserted, which begins a new row.
 
     Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.
     """

@@ -82,7 +82,8 @@ class _Lookahead:
 def compile_pattern(text: str) -> Pattern:
     """Compile a regular expression of ECMA-262 that comes from outside.
 
-    `$` matches at the end only, and `\\d`, `\\w` and `\\b` know ASCII. Python's `(?P<name>…)` and `\\Z` are taken too.
+    `$` matches at the end only, and `\\d`, `\\w` and `\\b` know ASCII. Python's `(?P<name>…)` and `\\Z` are accepted
+    as well.
     Lookaheads directly behind a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become patterns of their own.
 
     Raises:

@@ -100,8 +100,8 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
 def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
     """Return the hand-off that a run of `agent` continues with.
 
-    An interrupted run continues with the agent that had the conversation. A paused one continues on the way to the
-    agent whose calls the conversation ends in.
+    An interrupted run continues with the agent that had the conversation. A paused run continues with the next agent
+    on the way to the one whose calls are pending.
 
     Raises:
         ConfigError: The recorded agent is not one of the agent's handoffs.

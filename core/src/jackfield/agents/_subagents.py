@@ -40,8 +40,8 @@ def run_below(
         options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
 
     Raises:
-        ToolServiceError: The agent is one of those that wait, so it would ask itself forever. It has paused, because
-            its calls need approval; a recorded run whose tool call asks it pauses as well.
+        ToolServiceError: The agent already waits for this run, so it would ask itself forever. Or it has paused
+            because its calls need approval; a recorded run then pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:

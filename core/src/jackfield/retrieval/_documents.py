@@ -59,7 +59,8 @@ class Document:
         blocks: Its text, in order.
         content_hash: The SHA-256 of its bytes, in hex.
         title: Its title; '' if it has none.
-        metadata: The file's statements about itself. `unread` names the parts that could not be read: `["chapter 3"]`.
+        metadata: Properties that the file states, such as its author. `unread` names the parts that could not be read:
+            `["chapter 3"]`.
         parts: The files in it that are left to other parsers. `DocumentReader` reads them, each in a process with
             limits, and adds their blocks below their names, or in place of a page. A parser returns them only if its
             descriptor says so.

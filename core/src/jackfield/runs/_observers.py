@@ -141,7 +141,7 @@ class Observers(StatesSecrets):
         return bool(self._asking)
 
     def show_request(self, run_id: str, request: ChatRequest) -> None:
-        """Show a request to those that want to see it."""
+        """Pass a request to the observers that want to see requests."""
         for observer in self._asking:
             try:
                 observer.observe_request(run_id, request)

@@ -158,7 +158,7 @@ class Sandbox(Configured, ABC):
 
     @abstractmethod
     def protection(self) -> Protection:
-        """Return the protection on this machine. The first call tries it out, and may block for a second.
+        """Return the protection on this machine. The first call tests the sandbox and may block for a second.
 
         Raises:
             SandboxError: It does not work here; the message names the missing part.

@@ -108,7 +108,7 @@ class Reader:
         spare_chars: The number of characters that merged cells may repeat.
 
     Attributes:
-        stated: The file's statements about itself: `title`, `author`, `subject`, `keywords`.
+        stated: Properties that the file states: `title`, `author`, `subject`, `keywords`.
     """
 
     def __init__(self, *, spare_chars: int) -> None:
