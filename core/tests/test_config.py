@@ -237,7 +237,7 @@ class Sized(Config):
         ({"limits": 3}, "limits must be a table, not a number"),
         (
             {"limits": {"turns": []}, "size": {}},
-            "limits.turns must be a whole number, not a list; size must be a whole",
+            "size must be a whole number, not a table; limits.turns must be a whole number, not a list",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_name_is_either_refused_or_is_one_plain_part_of_a_path(questions: list
 @pytest.mark.parametrize(
     ("given_answers", "text"),
     [
-        ({"kind": "tool"}, r"^NAME is missing\. Its name"),
+        ({"kind": "tool"}, r"^NAME is missing\. Use lower case"),
         ({"kind": "teleporter", "name": "x"}, "^kind: It must be one of: tool, llm"),
         ({"kind": "tool", "name": "x", "http": False}, "^http is not an option for the kind 'tool'"),
         ({"kind": "command", "name": "run"}, "^name: This is a command of Jackfield"),
