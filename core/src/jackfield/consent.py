@@ -147,7 +147,7 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
 
     Args:
         request: The effects of the file.
-        folder: The folder that records consent, instead of the user's.
+        folder: The folder that records consent; the user's by default.
     """
     if not request.effects:
         return True
@@ -157,12 +157,12 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
 
 
 def require_consent(request: Request, *, trust: bool = False, folder: Path | None = None) -> None:
-    """Return if a file may be used; otherwise raise an error that lists its effects.
+    """Raise an error that lists the effects of a file, unless the file may be used.
 
     Args:
         request: The effects of the file.
         trust: True if the caller vouches for the file, as `--trust` does; nothing is recorded.
-        folder: The folder that records consent, instead of the user's.
+        folder: The folder that records consent; the user's by default.
 
     Raises:
         ConsentNeededError: The file has effects that the user has not agreed to.

@@ -157,13 +157,13 @@ class HistoryTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class PreparationProgress:
-    """Work before an answer goes on: documents are read and indexed, servers are started.
+    """Work before an answer has advanced: documents are being read and indexed, or servers are starting.
 
     Attributes:
         step: The work, as people read it: `reading files`.
         done: The number of finished parts.
         total: The number of all parts; 0 if it is unknown.
-        item: The part at hand, such as the name of a file; '' if it has no name.
+        item: The current part, such as the name of a file; '' if it has no name.
     """
 
     is_delta = False

@@ -63,7 +63,7 @@ class SchemaChecker:
         self._fits = _compile_test(schema)
 
     def misfits(self, value: object) -> list[str]:
-        """Return a sentence for each misfit, in the order of the value, at most five; [] if the value fits.
+        """Return a sentence for each violation, in the order of the value, at most five; [] if the value is valid.
 
         Raises:
             UncheckableError: The schema refers to something outside of it, takes too many steps, or has a

@@ -63,21 +63,21 @@ class Settings:
         allow: The only distributions whose plugins may load, names normalised; None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
         enabled: Processors and observers that act without being named in code: `processor.name` or
-            `processor.distribution/name`. An entry `tool.distribution/*` lets names without a distribution find the
-            components that the distribution offers when it is asked.
-        order: Names of processors, outermost first, for those whose order is otherwise open.
+            `processor.distribution/name`. With an entry `tool.distribution/*`, names without a
+            distribution also match the components that this distribution lists at run time.
+        order: Names of processors, outermost first; used where nothing else determines the order.
         prefer: The preferred distribution for a name that several offer: `kind.name` → distribution.
         safe: Load no plugin at all.
         strict: Any problem with a plugin is an error.
         trace: Print every plugin that is loaded, with its time, to stderr.
-        record: Record what is asked on the command line, if a store is installed; a table also has the settings of the
-            store, and its name if it is not the default one.
+        record: Record runs and chats of the command line, if a store is installed; a table also has the settings of
+            the store, and its name if it is not the default one.
         options: The settings of processors, observers, servers, stores and embedders, by `kind.name` or
             `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether or not it applies; None if there is none.
-        unnarrowed: The rules without the project's restrictions; None if there are none. They keep a project from
-            choosing between plugins by blocking one, and from disabling what the user has enabled.
+        unnarrowed: The rules without the project's restrictions; None if there are none. Because
+            of them, a project cannot choose between plugins by blocking one, or disable what the user has enabled.
         local: Files that are plugins without being installed.
     """
 

@@ -181,7 +181,7 @@ def resume(
     Raises:
         ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not have.
         RunNotFoundError: The store has no such run.
-        RunBusyError: Somebody else runs it.
+        RunBusyError: Another process or task holds it.
         StoreError: Its record cannot be read or written.
         JackfieldError: The run failed.
     """

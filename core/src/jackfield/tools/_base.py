@@ -93,8 +93,8 @@ class ToolContext(Generic[Deps]):
             which files are read and written and commands are run; None if there is none.
         report: Reports the progress of the call to people.
         ask: Asks for approval of something that comes up during the call. The person sees the argument in place of the
-            call's arguments. It returns False if nobody can be asked. A question with a `form`, a JSON Schema, may also
-            be answered with the values of its fields, if `fills_forms`.
+            call's arguments. It returns False if there is no way to ask. A question with a `form`, a JSON Schema, may
+            also be answered with the values of its fields, if `fills_forms`.
         fills_forms: Questions may have a `form`.
         deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
         run: The run that makes the call; None outside of a run.

@@ -201,8 +201,8 @@ class ToolExecutor:
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
         """Run the calls of a plan. Events come as things happen, with exactly one `ToolFinished` for each call.
 
-        Approvals are asked for first, one call after the other. A call that needs approval is refused if nobody can be
-        asked. Closing the generator cancels the calls that still run.
+        Approvals are asked for first, one call after the other. A call that needs approval is refused if there is no
+        way to ask. Closing the generator cancels the calls that still run.
 
         Args:
             plan: The plan for the calls of one turn.

@@ -24,7 +24,7 @@ def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang, *, 
     """Return the block for the system message; '' without passages.
 
     Args:
-        passages: A list of `{"url": …, "text": [passage, …]}`, also as JSON text; any other text is one source without
+        passages: A list of `{"url": …, "text": [passage, …]}`, or its JSON text; any other text is one source without
             a name.
         lang: The language of the headings.
         note: A text to put before the passages.
@@ -34,7 +34,7 @@ def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang, *, 
 
 
 def listed_passages(knowledge: object) -> list[Mapping[str, Any]] | None:
-    """Return the sources of a list, also one as JSON text; None for a plain text."""
+    """Return the sources of a list or of its JSON text; None for a plain text."""
     return _parsed(knowledge) if isinstance(knowledge, str) else list(cast("Sequence[Mapping[str, Any]]", knowledge))
 
 

@@ -57,7 +57,7 @@ def another(name: str, names: Sequence[str], chance: random.Random) -> str:
 class GroupChatAutoRouter(MultiAgentHub, Agent):
     """Answers with the name of the agent that should speak next, or with `[STOP]`.
 
-    An answer of the model that names nobody, or several, is replaced by the next name in order, and an event says so.
+    If the model's answer names no agent, or several, the next name in order replaces it, and an event says so.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.

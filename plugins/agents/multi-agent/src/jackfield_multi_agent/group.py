@@ -131,7 +131,7 @@ class GroupChat(MultiAgentHub, Agent):
         """Return the first speakers: the agent whose calls are open, or the mentioned ones.
 
         Raises:
-            ConfigError: The run mentions somebody who is not here.
+            ConfigError: The run mentions an agent that is not in the group.
         """
         names = self._named_by(run)
         caller = caller_of_open_calls(run.messages)

@@ -126,7 +126,7 @@ class NumpyEncoder:
                 self._weights.check(self._family.layer.format(number) + part + ".bias", name)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each row's tokens, one in each line.
+        """Return an array for each row, with one vector per token.
 
         Args:
             rows: The ids of tokens; of similar length, because shorter rows are padded.

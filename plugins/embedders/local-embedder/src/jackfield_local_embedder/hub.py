@@ -20,10 +20,10 @@ _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
 
 def folder_of(config: HubConfig, *, key: str = "", onnx: bool = False) -> Path:
-    """Return the folder of the model; with `onnx`, an ONNX file is fetched and not the weights.
+    """Return the folder of the model; with `onnx`, fetch an ONNX file instead of the weights.
 
     Raises:
-        ModelServiceError: The model is not on this disk, and must not or could not be fetched.
+        ModelServiceError: The model is not on disk, and downloading it is disabled or failed.
     """
     folder = Path(config.model).expanduser()
     if folder.is_dir():

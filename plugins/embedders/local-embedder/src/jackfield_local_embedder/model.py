@@ -26,7 +26,7 @@ class Encoder(Protocol):
         """See above."""
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each row's tokens, one in each line."""
+        """Return an array for each row, with one vector per token."""
 
 
 class SentenceModel:

@@ -119,7 +119,7 @@ class OnnxFileEncoder:
         raise unusable(name, f"has no vectors of tokens among its outputs: {', '.join(outputs)}")
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each row's tokens, one in each line."""
+        """Return an array for each row, with one vector per token."""
         inputs = pad_rows(rows, self._padding)
         hidden = self._session.run([self._output], {key: inputs[key] for key in self._inputs})[0]
         return [hidden[number, : len(row)].astype(np.float32, copy=False) for number, row in enumerate(rows)]

@@ -33,7 +33,7 @@ class Pooler:
     Args:
         recipe: The steps: pooling, further layers and normalisation.
         name: The model's name, for errors.
-        dimension: The number of dimensions of each vector that are kept; None for all.
+        dimension: The number of leading dimensions to keep in each vector; None for all.
 
     Raises:
         ModelRequestError: The weights of a layer are missing or damaged.
@@ -46,7 +46,7 @@ class Pooler:
         self._layers = [_layer(dense, name) for dense in recipe.dense]
 
     def vectors(self, texts: Sequence[Floats]) -> Floats:
-        """Return the vectors of texts, one in each line.
+        """Return an array with one vector per text.
 
         Raises:
             ModelRequestError: The vectors are shorter than the configured dimension.

@@ -25,7 +25,7 @@ class LocalRerank(Searcher):
     """Gets `candidates` hits from the searcher `searcher`, and lets a cross-encoder rank them.
 
     A score is the relevance that the model assigns, from 0 to 1. The model is loaded at the first search and kept until
-    `aclose`. One batch runs at a time; a cancelled search ends after the batch that runs.
+    `aclose`. One batch runs at a time; a cancelled search stops after its current batch.
 
     Args:
         cfg: The keys of `LocalRerankConfig`; `model` is required.

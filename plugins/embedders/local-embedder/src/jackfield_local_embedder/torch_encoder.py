@@ -50,7 +50,7 @@ class TorchEncoder:
         self.longest: int | None = getattr(settings, "max_position_embeddings", None)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each row's tokens, one in each line."""
+        """Return an array for each row, with one vector per token."""
         import torch
 
         longest = max(len(row) for row in rows)

@@ -1,4 +1,4 @@
-"""Embed any number of texts with a server that limits the texts in a request."""
+"""Embed any number of texts with a server that limits the number of texts per request."""
 
 from __future__ import annotations
 

@@ -205,8 +205,8 @@ def _allow(opened: int, path: str, rights: int) -> None:
 def give_up_rights() -> None:
     """Keep only root's capabilities for files and users, and let no program gain others.
 
-    Somebody who has fewer capabilities than a process cannot look into it: root's code does not find the keys in the
-    environment of root's host either.
+    A process cannot look into another that has more capabilities. Code that runs as root therefore cannot read the keys
+    in the environment of a host that runs as root.
     """
     if not _LINUX:
         return

@@ -2,9 +2,10 @@
 
     python -I -S guard.py '{"limits": {"memory_bytes": …}, "barriers": […], …}' program argument …
 
-Two processes come of it. One gets the limits and then becomes the program. The other, its guard, waits: when the host
-process is gone or asks it to stop (SIGTERM), or the program ends, it kills the program and all descendants, including
-those that started their own session. It ends with the program's exit code, or 128 and the number of the signal.
+The script splits into two processes. One gets the limits and then becomes the program. The other is its guard, and
+waits. When the host process is gone or asks it to stop (SIGTERM), or the program ends, the guard kills the program and
+all descendants, including those that started their own session. It exits with the program's exit code, or with 128 plus
+the number of the signal.
 
 The plan, as JSON, contains the arguments of `guarding.guarded`. With namespaces, there is a third process between the
 two, the first of its namespace: the program can neither signal it nor see the guard, and nothing in the namespace

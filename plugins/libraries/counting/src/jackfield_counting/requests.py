@@ -92,7 +92,7 @@ class RequestCounter:
         return self._factor
 
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Return True if the request has at most `limit` tokens by any count; nothing is counted."""
+        """Return True if the request has at most `limit` tokens by any count, without tokenizing it."""
         bound, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
             bound += self.at_most(message)
@@ -101,11 +101,11 @@ class RequestCounter:
         return bound + self.functions_at_most(request.functions) <= limit_of_counts
 
     def at_most(self, message: Message) -> int:
-        """Return an upper bound of a message's tokens, before the factor; nothing is counted."""
+        """Return an upper bound on a message's tokens, before the factor, without tokenizing it."""
         return MESSAGE_TOKENS + self.media(message) + sum(map(_at_most, texts_of(message)))
 
     def functions_at_most(self, functions: Sequence[FunctionSchema]) -> int:
-        """Return an upper bound of the tokens of schemas, before the factor."""
+        """Return an upper bound on the tokens of schemas, before the factor."""
         return sum(_at_most(self._counts.schema_text(one)) for one in functions)
 
     def text(self, text: str) -> int:
@@ -133,7 +133,7 @@ class RequestCounter:
 
 
 def _at_most(text: str) -> int:
-    """Return an upper bound of a text's tokens: its bytes, or, without reading it, four per character."""
+    """Return an upper bound on a text's tokens: its bytes, or, without reading it, four per character."""
     return len(text) if text.isascii() else 4 * len(text)
 
 

@@ -12,10 +12,10 @@ Importing the package loads no module, because parsing subprocesses import it.
 - `budget`: choose chunks that fit into a request, and show them.
 - `followups`: recognise questions that depend on earlier turns, and search for what they refer to.
 - `wholes`: recognise questions about documents as a whole, and choose chunks that represent these.
-- `scripts`: tell in which scripts a text is written.
+- `scripts`: detect the scripts in which a text is written.
 - `fuse`: merge several rankings.
 - `named_searchers`: searchers and weights in settings.
-- `selecting`: metadata by which documents are filtered, and searches that keep to a selection.
+- `selecting`: filter documents by metadata, and search only a selection.
 - `surroundings`: add the chunks around hits.
 - `strategies`: run several searchers in parallel and tolerate failures.
 - `keep`: cache indexes in memory and on disk.

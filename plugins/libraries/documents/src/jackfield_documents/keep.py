@@ -78,7 +78,7 @@ class OnShelf(Generic[V]):
         name: Part of the file name; identifies the searcher and every setting that affects the index.
         read: Reads the index. It raises `ValueError` if the file is incomplete, and the index is built again.
         write: Writes the index to a new file.
-        change: Updates the index of other chunks to these chunks; returns None if building from scratch is better.
+        change: Turns an index of other chunks into one of these; returns None if building from scratch is better.
     """
 
     name: str

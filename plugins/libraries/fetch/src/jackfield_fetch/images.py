@@ -26,8 +26,8 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
     """Return the images of a conversation, each once, in order: URLs, `data:` URIs and paths.
 
-    A path counts in messages of the user and of the system only: in any other it is a text that somebody wrote. They
-    are followed by those of `files` with names of images.
+    Paths count only in messages of the user and the system; in all others they are ordinary text. The images among
+    `files`, recognised by their names, come last.
 
     Args:
         messages: The conversation so far: `ToolContext.messages`.

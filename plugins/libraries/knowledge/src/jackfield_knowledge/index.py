@@ -239,7 +239,7 @@ class KnowledgeIndex:
             reader: Reads the files.
             why_not: Decides which files of folders are left out; see `expand`.
             size_tokens, overlap_chars: The way in which documents are cut, as for `chunk_document`; as before if None.
-                Whoever changes them has everything cut again.
+                A change cuts all documents again.
             searchers: The searchers it is for, by name, with their settings; as before if None. They are noted, and not
                 prepared: `prepare` of a searcher does that, with `corpus`.
             on_progress: Is called after each file, in this task.

@@ -1,7 +1,7 @@
 """Store the documents and chunks of an index in one file, which keeps the old ones until the new ones are complete.
 
 Each document belongs to the generations from `since` up to, and without, `until`. A build writes the next generation,
-which nobody reads before it is published; a process that is killed leaves its part of it behind, and the next build
+and no search reads it before it is published. A process that is killed leaves its part behind, and the next build
 continues from there. Data that a generation no longer has is deleted when the next but one is published, so that
 readers of the previous one can still read it.
 """
@@ -261,7 +261,7 @@ class Store:
         return [_chunk(document, row, metadata) for row in rows]
 
     def searchers(self) -> dict[str, dict[str, object]]:
-        """Return the searchers that it is built for, with their settings; {} if none are recorded."""
+        """Return the searchers that the index is built for, with their settings; {} if none are recorded."""
         query = "SELECT value FROM facts WHERE name = 'searchers'"
         row = self._used(lambda connection: connection.execute(query).fetchone())
         found: dict[str, dict[str, object]] = json.loads(row[0]) if row else {}

@@ -1,6 +1,6 @@
 """Cache entries in an SQLite file that many threads and processes share.
 
-A cache must never make a call fail, nor damage a file that is not its own: an unusable file is left alone, and one
+A cache must never make a call fail or damage a file that is not its own: an unusable file is left unchanged, and one
 warning is logged.
 """
 

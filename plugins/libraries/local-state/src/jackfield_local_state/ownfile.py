@@ -209,7 +209,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 def is_busy(error: Exception) -> bool:
     """Return True if an error only means that the file is in use at the moment.
 
-    SQLite says in the higher bits why it is busy (a snapshot, a recovery …): the lower eight say that it is.
+    The lower eight bits of SQLite's error code say that the file is busy; the higher ones say why (a snapshot …).
     """
     if isinstance(error, sqlite3.Error):
         # An error of the module itself has no code.

@@ -228,8 +228,8 @@ class NestedRecorder:
     """Records a nested run in the record of the run that waits for it.
 
     The place identifies the run: the turn and the tool call of the run above, or the place that its agent kind names,
-    and how many runs were asked there before. The question does not identify it, because texts change: a prompt has
-    the date in it, or somebody edits it.
+    and how many runs were asked there before. The question does not identify it, because texts change: a prompt may
+    contain the date, or be edited.
 
     Attributes:
         parent: The recorder of the run that waits.
@@ -249,10 +249,10 @@ class NestedRecorder:
     _note: str = ""
 
     async def load(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """Return its progress when the parent run was interrupted; None if it had not begun, or must begin again.
+        """Return the progress of the nested run at the interruption; None if it had not begun, or must begin again.
 
         Raises:
-            InDoubtError: It cannot continue, may have called tools, and nobody has agreed to begin again.
+            InDoubtError: It cannot continue, may have called tools, and has no approval to begin again.
         """
         before = self.parent.asked_before(self.place)
         problem = None if before is None else self._problem(before, messages)

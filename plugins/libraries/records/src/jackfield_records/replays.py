@@ -108,18 +108,18 @@ async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
 
 
 async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
-    """Create a run that has done what another one had done after some entries of its record; return its id.
+    """Create a run from the first entries of another run's record, and return its id.
 
-    It is resumed like any other. Whatever the other run did after that does not affect it.
+    It is resumed like any other run. Later entries of the original run do not affect it.
 
     Args:
-        store: The store of the other one.
-        run_id: Its id.
+        store: The store of the original run.
+        run_id: The id of the original run.
         at: The number of entries of the record to take, at least 1; None for all.
 
     Raises:
         RunNotFoundError: There is no such run.
-        StoreError: It has not so many entries, or a record cannot be read or written.
+        StoreError: The original run has fewer entries, or a record cannot be read or written.
     """
     run, entries = await store.read(run_id)
     if at is not None and not 1 <= at <= len(entries):

@@ -182,7 +182,7 @@ def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trus
 
     Args:
         source: The path of a YAML, TOML or JSON file, or a module and a name in it.
-        host: The host in which the file's names are looked up.
+        host: The host that looks up the names in the file.
         trust: The caller vouches for the file.
 
     Raises:

@@ -75,7 +75,7 @@ _NO_ENTRIES = (1 << 31) - 1
 
 
 class Serving:
-    """Runs agents for clients. A run lives until it ends, whoever follows it.
+    """Runs agents for clients. A run lives until it ends, with or without clients that follow it.
 
     Use it as an async context manager, in one event loop. Every run is recorded in the store, so that other processes
     with the same store and agents can follow, answer, cancel and continue it. Without a store, runs live in memory.

@@ -26,11 +26,11 @@ def enforceable_schema(schema: Schema) -> Wire | None:
     """Return a schema as the protocol enforces it.
 
     A constraint that the protocol does not have, such as `minimum`, moves into the description, where the model reads
-    it. Whoever asked must check the answer all the same.
+    it. The caller must still validate the answer.
 
     Returns:
-        None if the protocol cannot enforce the schema: it has objects with free keys, values of any type, tuples, or
-        refers to itself.
+        None if the protocol cannot enforce the schema, because it contains objects with free keys, values of any type
+        or tuples, or is recursive.
 
     Source: the provider's page on structured outputs, as of November 2026.
     """

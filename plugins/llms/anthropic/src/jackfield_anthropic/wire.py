@@ -43,7 +43,7 @@ class Abilities:
         thinks_unasked: The model thinks unless `thinking` is disabled.
         sampling: The model takes `temperature`, `top_p` and `top_k`.
         prefill: The model continues an answer at the end of the history.
-        refuses_schemas: The model is known, and cannot be made to follow a JSON Schema.
+        refuses_schemas: The model is a known one, and its server cannot enforce a JSON Schema for it.
     """
 
     thinking: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""Texts of runs in the form of the conventions, without secrets, and only where somebody asked for them."""
+"""Texts of runs in the form of the conventions: only on request, and without secrets."""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ class Pauses:
 
 
 def keys_of_calls(calls: Iterable[tuple[str, FunctionCall]]) -> list[str]:
-    """Return keys for calls that wait: some servers number the calls of each conversation alike."""
+    """Return keys that identify pending calls.
+
+    Their ids are not enough: some servers use the same ids in every conversation.
+    """
     return [
         hashlib.sha256(f"{call_id}\0{call.name}\0{call.arguments}".encode("utf-8", "replace")).hexdigest()
         for call_id, call in calls

@@ -31,7 +31,7 @@ class Labels:
         Args:
             label: A key of `MAX_NAMES`.
             name: The name.
-            is_trusted: False for a name that a model may have made up; it becomes no new value.
+            is_trusted: False for a name that a model may have made up; such a name never becomes a new value.
         """
         known, name = self._known[label], name[:_MAX_NAME_CHARS]
         value = known.get(name)

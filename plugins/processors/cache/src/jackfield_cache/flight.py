@@ -18,8 +18,9 @@ class Flight:
     most 64 events ahead of them. The last follower to leave closes it.
 
     Args:
-        batches: The stream, in batches as they come. After an empty one it continues only when somebody waits for more.
-        when_over: Called, once or twice, when nobody may join any more.
+        batches: The stream, in batches as they come. After an empty one it continues only when a follower waits for
+            more.
+        when_over: Called, once or twice, when no more followers may join.
     """
 
     def __init__(self, batches: AsyncIterator[Sequence[ModelEvent]], when_over: Callable[[Flight], None]) -> None:

@@ -84,7 +84,7 @@ class TextFormat(CallFormat):
 
 
 def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content | None) -> Message:
-    """Return an assistant's message with the name and origin that these messages share."""
+    """Return one assistant message for a turn, with the name and origin that all its messages share."""
     first = turn[0]
     return Message(
         ASSISTANT,

@@ -68,7 +68,7 @@ def is_iban(compact: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """Return True if a number is of a known card scheme, with its length and a valid check digit (ISO 7812, Luhn)."""
+    """Return True if a number has a known card scheme's prefix and length and a valid check digit (ISO 7812, Luhn)."""
     scheme = int(digits[:4])
     if not any(first <= scheme <= last and len(digits) in lengths for first, last, lengths in _CARDS):
         return False

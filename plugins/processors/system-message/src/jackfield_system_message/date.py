@@ -16,7 +16,7 @@ _ZH_DAYS = "一二三四五六日"
 
 
 def date_line(day: date, lang: Lang) -> str:
-    """`Current date: Friday, November 20, 2026`, or the same in Chinese."""
+    """Return `Current date: Friday, November 20, 2026`, or the same in Chinese."""
     if lang == "zh":
         return f"当前时间：{day.year}年{day.month}月{day.day}日，星期{_ZH_DAYS[day.weekday()]}"
     return f"Current date: {_DAYS[day.weekday()]}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"

@@ -58,7 +58,7 @@ class ReadEarlier(BaseTool):
         """Return the messages, each with its number, and the media of the first one.
 
         Raises:
-            ToolArgumentError: There are no such messages.
+            ToolArgumentError: The conversation has no messages with these numbers.
         """
         arguments = self.parse_arguments(params)
         messages, lang = ((), _LANG) if context is None else (context.messages, context.lang)

@@ -83,8 +83,8 @@ class Summary:
 class Summaries:
     """The written summaries, found by the whole conversation up to the last message they cover.
 
-    A history that goes on in another way finds none. It may be used from several threads at once; the longest unused
-    ones go first.
+    A history that differs before that message does not match. Several threads may use it at once; the least recently
+    used summaries are dropped first.
     """
 
     def __init__(self, most: int = _MOST_SUMMARIES) -> None:

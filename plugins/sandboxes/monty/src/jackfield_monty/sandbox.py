@@ -60,7 +60,7 @@ class MontySandbox(CodeSandbox):
     async def run_code(
         self, code: str, *, values: Mapping[str, object] | None = None, limits: Limits = _UNLIMITED
     ) -> CodeResult:
-        """Run code to its end; cancelling ends it.
+        """Run code until it ends; cancelling stops it.
 
         Raises:
             SandboxError: Monty does not start.

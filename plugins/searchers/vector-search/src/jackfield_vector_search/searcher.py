@@ -117,7 +117,7 @@ class VectorSearcher(Searcher):
             await _in_worker(partial(self._index_of, corpus, on_progress))
 
     async def aclose(self) -> None:
-        """Close the embedder and the file; a search opens them again."""
+        """Close the embedder and the file; the next search reopens them."""
         await self._embedding.aclose()
         for store in list(self._stores.values()):
             await sync.in_worker(store.close)

@@ -1,4 +1,4 @@
-"""The face `a2a`: agents for other agents, which speak A2A."""
+"""Serve agents to other agents that speak A2A: the face `a2a`."""
 
 from __future__ import annotations
 

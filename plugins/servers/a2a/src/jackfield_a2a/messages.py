@@ -133,9 +133,9 @@ def history_of(info: RunInfo, length: int | None) -> list[Wire]:
 
 
 def messages_of(info: RunInfo) -> Sequence[Message]:
-    """Return the messages of a task, without those of the conversation before it.
+    """Return the messages of a task, without the conversation before it.
 
-    A run with people has more than its question, because it begins again with each of their turns.
+    A run with human participants has more than its question, because it starts again with each of their turns.
     """
     first = len(info.messages)
     while first and info.messages[first - 1].role == "user":

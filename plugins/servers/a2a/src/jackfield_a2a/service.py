@@ -128,7 +128,7 @@ class Tasks:
     # --- methods with a stream of replies ---
 
     async def send_streaming(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire]:
-        """Start a task or answer one, and return its updates."""
+        """Start a task, or answer one that waits for input, and return its updates."""
         params = read_params(request, SendMessageRequest())
         _check_configuration(params.configuration)
         info = await self._begin(params, caller)

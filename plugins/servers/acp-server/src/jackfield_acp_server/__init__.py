@@ -1,1 +1,1 @@
-"""The face `acp`: agents inside editors."""
+"""Serve agents inside editors: the face `acp`."""

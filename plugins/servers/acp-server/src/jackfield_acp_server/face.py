@@ -1,4 +1,4 @@
-"""The face `acp`: agents inside editors."""
+"""Serve agents inside editors: the face `acp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The face `ag-ui`: agents for front ends that speak AG-UI."""
+"""Serve agents to front ends that speak AG-UI: the face `ag-ui`."""
 
 from __future__ import annotations
 

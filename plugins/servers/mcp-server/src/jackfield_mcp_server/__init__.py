@@ -1,1 +1,1 @@
-"""The face `mcp`: agents as tools of an MCP server."""
+"""Serve agents as tools of an MCP server: the face `mcp`."""

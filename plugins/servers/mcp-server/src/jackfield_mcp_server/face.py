@@ -1,4 +1,4 @@
-"""The face `mcp`: agents as tools of an MCP server."""
+"""Serve agents as tools of an MCP server: the face `mcp`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The face `openai`: agents for every client of OpenAI's APIs."""
+"""Serve agents to clients of OpenAI's APIs: the face `openai`."""

@@ -1,4 +1,4 @@
-"""The face `openai`: agents as models of OpenAI's APIs."""
+"""Serve agents as models of OpenAI's APIs: the face `openai`."""
 
 from __future__ import annotations
 

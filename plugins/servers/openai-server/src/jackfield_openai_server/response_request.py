@@ -222,7 +222,7 @@ class ResponseQuestion(Question):
 
 
 def read_response_request(table: dict[str, Any]) -> ResponseQuestion:
-    """Return the question in a request.
+    """Parse the body of a Responses API request.
 
     Raises:
         ParameterError: A parameter is unknown, not valid or not supported.

@@ -1,4 +1,4 @@
-"""The face `web`: the page, its files, and the requests that it makes."""
+"""Serve the web page, its files, and the requests that it makes: the face `web`."""
 
 from __future__ import annotations
 

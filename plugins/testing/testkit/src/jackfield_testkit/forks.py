@@ -145,10 +145,10 @@ class Forks:
             return subprocess.CompletedProcess(arguments, status, _text_of(out), _text_of(err))
 
     def start_on(self, terminal: int, program: str, *words: str, cwd: Path, env: Mapping[str, str]) -> Fork:
-        """Start a program on a terminal, which becomes its controlling one; the arguments are those of `run`.
+        """Start a program with a terminal as its controlling terminal. The other arguments are those of `run`.
 
         Args:
-            terminal: The file descriptor of the terminal's side for programs.
+            terminal: The file descriptor of the side of the pseudo-terminal that programs use.
         """
         request = {"program": program, "words": ["-c", *words], "cwd": str(cwd), "env": dict(env), "on_terminal": True}
         return self._start(request, terminal, terminal, terminal)

@@ -27,10 +27,10 @@ def watch(
     """Import light modules and call their hooks.
 
     Args:
-        distribution: Name of their distribution.
-        modules: Their names.
-        alone: Let nothing be imported but the standard library, the core and the modules' own packages.
-        unasked: Kinds whose hooks are not called: what they offer is known only at run time (`tool.*`).
+        distribution: The name of the distribution that contains the modules.
+        modules: The names of the modules.
+        alone: Allow imports only from the standard library, the core and the modules' own packages.
+        unasked: Kinds whose hooks are not called, because their components are known only at run time (`tool.*`).
 
     Returns:
         `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules

@@ -68,10 +68,10 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 def check_whole(text: str, what: str) -> None:
-    """Refuse half characters, which no file can hold.
+    """Refuse lone surrogates, because they cannot be encoded.
 
     Raises:
-        ToolArgumentError: There is one.
+        ToolArgumentError: The text contains one.
     """
     try:
         text.encode()

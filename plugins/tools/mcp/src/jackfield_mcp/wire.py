@@ -234,7 +234,7 @@ class OutputChecker:
         return self._schema_bytes * value_bytes <= _QUICK_PRODUCT
 
     def misfits(self, value: object) -> list[str]:
-        """Return a sentence for each misfit; [] if the value fits.
+        """Return one sentence for each violation of the schema; [] if the value is valid.
 
         Raises:
             UncheckableError: The value cannot be checked, as in `prepare` or because it takes too many steps.

@@ -1,6 +1,6 @@
 """Read the results of a distribution's contract tests: the `conformance.json` that `jackfield-testkit` writes.
 
-The file is a claim of the authors. Everyone can check it by running the same tests.
+The file contains the authors' own claims. Anyone can check them by running the same tests.
 """
 
 from __future__ import annotations

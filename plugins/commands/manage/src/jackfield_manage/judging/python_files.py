@@ -1,4 +1,4 @@
-"""Read which plugins a Python file that creates agents uses. The file never runs, because they may be missing."""
+"""Find the plugins that the agents in a Python file use. The file never runs, because plugins may be missing."""
 
 from __future__ import annotations
 

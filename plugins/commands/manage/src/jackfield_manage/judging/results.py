@@ -24,8 +24,8 @@ def report_result(descriptor: int, printed: int, work: Callable[[], dict[str, An
 
     Args:
         descriptor: The file that receives the result.
-        printed: An empty file that receives the output of plugins meanwhile.
-        work: Returns a result in the form of `probe`.
+        printed: An empty file that receives everything that plugins print.
+        work: Returns a result of the same form as that of `probe`.
     """
     for stream in (1, 2):
         os.dup2(printed, stream)

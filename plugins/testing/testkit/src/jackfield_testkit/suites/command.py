@@ -27,7 +27,7 @@ _KEY = "sk-testkit-Zq83bXw4Rk2LpV7Tn"
 
 
 class CommandSuite(Suite):
-    """Contract of every command. It runs as users run it, in a process of its own and an empty folder.
+    """Contract of every command. The suite runs it as users do, in a separate process and an empty folder.
 
     ```python
     class TestReport(CommandSuite):
