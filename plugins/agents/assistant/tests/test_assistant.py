@@ -277,7 +277,7 @@ def test_an_encrypted_pdf_is_read_with_the_password_of_the_configuration(tmp_pat
 
 def test_the_index_of_a_model_that_is_not_there_is_an_error_when_the_agent_is_made() -> None:
     host = PluginHost(Settings(block=frozenset({"jackfield-multilingual-embedder"})))
-    with pytest.raises(ConfigError, match="index_path is for search by vectors: set embedding_model, or install one"):
+    with pytest.raises(ConfigError, match="index_path requires vector search: set embedding_model, or install one"):
         Assistant(llm=ScriptedModel([]), rag_cfg={"index_path": "vectors.db"}, host=host)
 
 

@@ -147,7 +147,7 @@ def test_everything_comes_as_json(docs: Path, capsys: pytest.CaptureFixture[str]
     [
         (
             ("info", "nothing"),
-            "there are: none. Make it: jackfield index build nothing FILES",
+            "available: none. Create it: jackfield index build nothing FILES",
         ),
         (("search", "nothing", "x"), "there is no index 'nothing'"),
         (("build", "nothing"), "there is no index 'nothing'"),
@@ -384,7 +384,7 @@ def test_a_search_goes_on_without_a_service_and_says_so(
         (("--searcher", '{"name": '), "--searcher: this is not JSON"),
         (("--searcher", '{"name": "keyword_search", "k2": 2}'), "unknown setting 'k2'; known: b, chinese, k1"),
         (("--searcher", "keyword_search", "--embedding-model", "openai:m"), "--embedding-model is for vectors"),
-        (("--type", "keyword", "--embedding-model", "openai:m"), "embedding_model is for search by vectors"),
+        (("--type", "keyword", "--embedding-model", "openai:m"), "embedding_model requires vector search"),
         (
             (
                 "--searcher",

@@ -161,7 +161,7 @@ def test_with_a_match_the_exit_code_does_not_count() -> None:
 def test_a_command_that_is_not_there_is_no_fault_of_a_plugin() -> None:
     with pytest.raises(ConfigError, match="'no-such-command' cannot be run"):
         bisect(["a"], command_fails(["no-such-command"], tell=list))
-    with pytest.raises(ConfigError, match="'sh' ended with code 127"):
+    with pytest.raises(ConfigError, match="'sh' exited with code 127"):
         bisect(["a"], command_fails(["sh", "-c", "no-such-command"], tell=list))
 
 

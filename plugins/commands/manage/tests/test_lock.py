@@ -419,7 +419,7 @@ def test_an_installer_that_fails_ends_the_rest_and_leaves_no_file(here: Environm
         return 3
 
     changes = Plan(install={"acme": "2.0"}, reinstall={"acme": "2.0"})
-    with pytest.raises(ConfigError, match="ended with code 3, so the lock is not restored"):
+    with pytest.raises(ConfigError, match="exited with code 3, so the lock is not restored"):
         carry_out(changes, Lock("0.1.0", "", "", (LockedPlugin("acme", "2.0"),)), environment=here, run=run)
     (command,) = ran
     (file,) = (Path(word.partition("=")[2]) for word in command if word.startswith("--constraint="))
@@ -558,7 +558,7 @@ def test_a_version_that_nobody_offers_is_one_line_below_what_the_installer_said(
     ran = place.run("sync", lock, *place.offline)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1] == (
-        "jackfield: uv ended with code 1, so the lock is not restored; see its output"
+        "jackfield: uv exited with code 1, so the lock is not restored; see its output"
     )
 
 

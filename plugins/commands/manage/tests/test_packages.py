@@ -327,7 +327,7 @@ def test_what_the_installer_says_is_shown_and_ends_with_one_line_of_ours(place: 
     assert ran.returncode == 1
     assert "not-there-at-all" in ran.stderr
     assert ran.stderr.splitlines()[-1] == (
-        "jackfield: the installer ended with code 1, and nothing was installed; see above"
+        "jackfield: the installer exited with code 1, and nothing was installed; see above"
     )
 
 

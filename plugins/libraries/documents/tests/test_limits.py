@@ -423,9 +423,9 @@ def test_a_file_is_named_by_its_path_its_name_or_a_path_in_the_workspace(tmp_pat
     with pytest.raises(ToolArgumentError, match=r"'one.txt' is the name of 2 documents: say which"):
         file_meant("one.txt", files, workspace, if_several="say which")
     for name in ("gone.txt", "../own.txt", "folder", "x" * 300, "x" * 5000, "a\0b"):
-        with pytest.raises(ToolArgumentError, match=r"there is no document .* there are: one.txt, two.txt$"):
+        with pytest.raises(ToolArgumentError, match=r"there is no document .* available: one.txt, two.txt$"):
             file_meant(name, files, workspace)
-    with pytest.raises(ToolArgumentError, match=r"there are: none$"):
+    with pytest.raises(ToolArgumentError, match=r"available: none$"):
         file_meant("x", [], workspace)
 
 

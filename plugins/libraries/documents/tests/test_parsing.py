@@ -267,7 +267,7 @@ def test_waiting_ends_at_a_limit(read: Read) -> None:
     [
         ("die", "its parser crashed"),
         ("exit3", "its parser crashed"),
-        ("exit0", "ended its process"),
+        ("exit0", "exited unexpectedly"),
         ("deep", "Recursion"),
     ],
 )

@@ -92,7 +92,7 @@ VECTOR_SETTINGS = [("embedding_model", "x"), ("index_path", "x"), ("embedder_set
 @pytest.mark.parametrize(("setting", "value"), VECTOR_SETTINGS)
 def test_a_setting_of_searchers_is_given_to_the_one_that_it_is_for_or_is_an_error(setting: str, value: object) -> None:
     for other in ({"retrieval_type": "keyword"}, {"rag_searchers": ["vector_search"]}):
-        with pytest.raises(ConfigError, match=f"{setting} is for search by vectors"):
+        with pytest.raises(ConfigError, match=f"{setting} requires vector search"):
             RAGConfig.parse({setting: value, **other})
     for kind in ("vector", "hybrid"):
         assert RAGConfig.parse({setting: value, "retrieval_type": kind}).searchers["vector_search"] == {setting: value}
@@ -123,7 +123,7 @@ def test_the_index_of_an_included_model_needs_no_name_of_a_model(
     if step:
         with pytest.raises(ConfigError) as caught:
             config.with_included_model(host)
-        assert str(caught.value).startswith(f"rag_cfg: index_path is for search by vectors: {step}")
+        assert str(caught.value).startswith(f"rag_cfg: index_path requires vector search: {step}")
     else:
         assert config.with_included_model(host).searchers["vector_search"]["index_path"] == "y"
 

@@ -300,7 +300,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_left(server: Server) -> None
 
 def test_a_circle_of_redirects_ends(server: Server) -> None:
     server.answer = lambda _: written("", "302 Found", location="/again")
-    with pytest.raises(FetchError, match="leads elsewhere more than 5 times"):
+    with pytest.raises(FetchError, match="redirects more than 5 times"):
         fetch(server.url)
     assert len(server.requests) == 6
 

@@ -200,7 +200,7 @@ def test_sizes_below_zero_are_refused_even_if_they_add_up(tmp_path: Path) -> Non
     header = np.frombuffer(content, dtype=index_module._HEADER, count=1)
     header["graph"] = -8  # as long as the number of the one row
     path.write_bytes(content[:-8])
-    with pytest.raises(ValueError, match="is not an index of this version, or is not whole"):
+    with pytest.raises(ValueError, match="is not an index of this version, or is incomplete"):
         Index.from_file(path)
 
 

@@ -318,6 +318,6 @@ def test_names_of_agents_are_names_of_tools_and_each_names_one(names: list[str],
 
 @pytest.mark.parametrize("state", ["", "r", "r.", ".7", "r.x", "r.-1", f"r.{'1' * 21}"])
 def test_a_state_of_another_server_is_refused(state: str) -> None:
-    with pytest.raises(MCPError, match="requestState is not one of this server"):
+    with pytest.raises(MCPError, match="requestState was not issued by this server"):
         _read_state(state)
     assert _read_state("conv.r.7") == ("conv.r", 7)

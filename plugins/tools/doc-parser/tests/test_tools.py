@@ -287,7 +287,7 @@ def test_a_model_cannot_reach_other_files(tool: type[BaseTool], tmp_path: Path, 
     written(tmp_path, secret="secret")
     (tmp_path / "inside").mkdir()
     arguments = {"files": [name]} if tool is ExtractDocVocabulary else {"url": name}
-    with pytest.raises(ToolArgumentError, match=r"there is no document .* there are: otter\.txt"):
+    with pytest.raises(ToolArgumentError, match=r"there is no document .* available: otter\.txt"):
         ask(tool(), files, tmp_path / "inside", **arguments)
 
 

@@ -148,7 +148,7 @@ def test_the_limits_of_a_file_hold_for_the_editors_too(root: Path) -> None:
     with pytest.raises(ToolArgumentError, match="at most 5 bytes"):
         # 4 characters
         done(EditFile(max_file_bytes=5), editor, root, path="a", edits=[{"old_text": "nce", "new_text": "ééé"}])
-    with pytest.raises(ToolArgumentError, match="half a character"):
+    with pytest.raises(ToolArgumentError, match="a lone surrogate"):
         done(WriteFile(), editor, root, path="a", content="\ud83d")
     assert editor.written == {}
 

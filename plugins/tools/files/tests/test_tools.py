@@ -752,7 +752,7 @@ def test_an_expression_that_backtracks_elsewhere_takes_linear_time(root: Path, d
         ("((a{100}){100}){100}", "not a valid regular expression"),
         ("a\nb", "one line at a time"),
         ("x" * 1001, "has 1,001"),
-        ("\ud83d", "half a character"),
+        ("\ud83d", "a lone surrogate"),
     ],
 )
 def test_a_query_that_cannot_be_looked_for_says_why(do: Do, query: str, says: str) -> None:

@@ -70,7 +70,7 @@ def test_a_part_is_what_its_box_says_and_scaled_for_models() -> None:
     [(0, 0, 0, 500), (500, 0, 400, 500), (0, 9, 9, 9), (float("nan"), 0, 9, 9), (0, 0, float("inf"), 9)],
 )
 def test_a_box_without_a_part_is_refused(bbox: tuple[float, ...]) -> None:
-    with pytest.raises(ToolArgumentError, match="bbox_2d is not a part of an image"):
+    with pytest.raises(ToolArgumentError, match="bbox_2d is not a valid region"):
         zoom(written(halves()), bbox)
 
 

@@ -133,7 +133,7 @@ def test_a_model_cannot_reach_other_files(library: list[str], tmp_path: Path, na
     (tmp_path / "secret.md").write_text("secret")
     inside = tmp_path / "workspace"
     inside.mkdir()
-    with pytest.raises(ToolArgumentError, match=r"no document .* there are: otter\.md"):
+    with pytest.raises(ToolArgumentError, match=r"no document .* available: otter\.md"):
         ask(RetrievalTool(), library, inside, query="x", files=[name])
 
 

@@ -78,7 +78,7 @@ def test_a_command_is_one_text_whatever_it_looks_like(root: Path, command: str, 
     ("command", "says"),
     [
         ("a\0b", "null character"),
-        ("echo \ud83d", "half a character"),
+        ("echo \ud83d", "a lone surrogate"),
         ("echo " + "x" * 10_000_000, "at most 100,000 bytes, and this one has 10,000,005"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_beginning_may_end_within_a_character(tmp_path: Path, most_bytes: int,
 @pytest.mark.parametrize(("data", "most_bytes"), [(b"a\xc3", None), (b"\xffabcd", 5), (b"a\0", None), (b"a\0b", 3)])
 def test_what_is_no_text_is_named_with_its_size(tmp_path: Path, data: bytes, most_bytes: int | None) -> None:
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(ToolArgumentError, match=rf"^'a' is not a text \({len(data)} bytes\)$"):
+    with pytest.raises(ToolArgumentError, match=rf"^'a' is not a text file \({len(data)} bytes\)$"):
         read_text(tmp_path, "a", most_bytes=most_bytes)
 
 

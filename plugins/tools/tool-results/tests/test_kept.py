@@ -86,7 +86,7 @@ def test_what_is_kept_is_gone_with_the_run(finish: Any) -> None:
     finish([entry], ("report", {}))
     (gone,) = finish([entry], ("read_result", {"result": "result_1"}))
     assert gone.error == "ToolServiceError"
-    assert "there are: none" in gone.message.content
+    assert "available: none" in gone.message.content
 
 
 @pytest.mark.parametrize("arguments", [{"from_line": 0}, {"lines": 0}, {"from_line": 5000}, {"search": "zebra"}])
@@ -123,7 +123,7 @@ def test_of_too_many_results_the_oldest_leave() -> None:
     for _ in range(3):
         results.keep("x" * (MAX_KEPT_CHARS // 2))
     assert results.lines_of("result_3")
-    with pytest.raises(ToolServiceError, match="there are: result_2, result_3"):
+    with pytest.raises(ToolServiceError, match="available: result_2, result_3"):
         results.lines_of("result_1")
 
 
@@ -211,11 +211,11 @@ def test_as_much_is_kept_as_fits_and_always_the_latest(monkeypatch: pytest.Monke
     assert results.lines_of("result_3") == ["x" * 11]
     for name in ("result_1", "result_2"):
         with pytest.raises(
-            ToolServiceError, match=f"No result is kept as '{name}'; there are: result_3. Call the tool"
+            ToolServiceError, match=f"No result is kept as '{name}'; available: result_3. Call the tool"
         ):
             results.lines_of(name)
     results.close()
-    with pytest.raises(ToolServiceError, match="there are: none"):
+    with pytest.raises(ToolServiceError, match="available: none"):
         results.lines_of("result_3")
 
 

@@ -187,7 +187,7 @@ class Judge(Scorer):
     def check(self, judge: object, settings: Settings) -> None:  # noqa: ARG002
         """Raise ConfigError if there is no model."""
         if not (self.llm or judge):
-            raise ConfigError("the scorer 'judge' needs a model: add judge: backend:model to the file of cases")
+            raise ConfigError("the scorer 'judge' needs a model: add judge: backend:model to the cases file")
 
     async def score(self, run: ScoredRun) -> Score:
         """Ask the model for a verdict with a reason."""

@@ -78,7 +78,7 @@ def _check_whole(ranks: Mapping[bytes, int], origin: str) -> None:
     if missing:
         # tiktoken would panic at the first text with such a byte.
         raise ConfigError(
-            f"the vocabulary {origin!r} has no token for {len(missing)} of the 256 bytes: it is not whole"
+            f"the vocabulary {origin!r} has no token for {len(missing)} of the 256 bytes: it is incomplete"
         )
     if len(set(ranks.values())) < len(ranks):
         raise ConfigError(f"the vocabulary {origin!r} gives one rank to several tokens: it is damaged")

@@ -81,7 +81,7 @@ class Archive:
         """
         entry = self._entries.get(name)
         if entry is None:
-            raise DocParserError(f"{self._source} is damaged: {name[:100]!r} is missing in it")
+            raise DocParserError(f"{self._source} is damaged: {name[:100]!r} is missing")
         try:
             return self._unpack(entry)
         except _FAULTS as error:

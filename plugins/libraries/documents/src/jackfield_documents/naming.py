@@ -38,4 +38,4 @@ def file_meant(
     except (ToolArgumentError, OSError):
         pass  # outside the workspace, or too long: report it like a missing file
     known = ", ".join(dict.fromkeys(basename_of(file) for file in files)) or "none"
-    raise ToolArgumentError(f"there is no document {name!r} in this conversation; there are: {known}")
+    raise ToolArgumentError(f"there is no document {name!r} in this conversation; available: {known}")

@@ -193,7 +193,7 @@ class _Pool:
             for _ in range(self._processes + 1):  # every idle process may have ended
                 with contextlib.suppress(_IdleExitError), self._process() as process:
                     return process.parse(job, data, limits, stop)
-        raise DocParserError(f"{job.source} cannot be read: the parser ended its process")
+        raise DocParserError(f"{job.source} cannot be read: its parser exited unexpectedly")
 
     @contextmanager
     def _process(self) -> Iterator[_Process]:
@@ -396,7 +396,7 @@ def _encode_setting(value: object) -> object:
         return value.get_secret_value()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise TypeError(f"a setting is a {type(value).__name__}")
+    raise TypeError(f"a parser setting of type {type(value).__name__} cannot be encoded as JSON")
 
 
 def _parse_block(text: str, kind: BlockKind, page: int | None, level: int) -> Block:

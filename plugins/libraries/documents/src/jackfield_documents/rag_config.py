@@ -192,7 +192,7 @@ class RAGConfig(ChunkSizeConfig):
         for name in self._vector_settings:
             if self.retrieval_type not in ("vector", "hybrid") and not (may_have_model and name == "index_path"):
                 raise ValueError(
-                    f"{name} is for search by vectors: set embedding_model, and leave retrieval_type and rag_searchers "
+                    f"{name} requires vector search: set embedding_model, and leave retrieval_type and rag_searchers "
                     f"out; or write it beside the searcher's name: rag_searchers=[{{'name': …, {name!r}: …}}]"
                 )
         return self
@@ -278,7 +278,7 @@ class RAGConfig(ChunkSizeConfig):
         if not has_vectors or len(models) != 1:
             if self.index_path is not None:
                 raise ConfigError(
-                    f"rag_cfg: index_path is for search by vectors: {_next_step(models, has_vectors=has_vectors)}"
+                    f"rag_cfg: index_path requires vector search: {_next_step(models, has_vectors=has_vectors)}"
                 )
             return self
         return self.model_copy(update={"retrieval_type": "hybrid", "embedding_model": models[0]})

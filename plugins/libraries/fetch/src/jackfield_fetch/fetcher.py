@@ -112,7 +112,7 @@ class Fetcher:
             if urlsplit(here).scheme == "https" and urlsplit(found).scheme == "http":
                 raise FetchError(f"{shown(url)} leads from https to http: fetch {shown(found)} itself, if you trust it")
             here = found
-        raise FetchError(f"{shown(url)} leads elsewhere more than {self.config.max_redirects} times")
+        raise FetchError(f"{shown(url)} redirects more than {self.config.max_redirects} times")
 
     async def _once(self, url: str, known: Fetched | None) -> Fetched | str:
         """Return the response of one server, which may be a redirect."""

@@ -87,18 +87,18 @@ def _check(parts: SplitResult, url: str) -> None:
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"only http and https can be fetched, not {parts.scheme[:20] or 'a name without a scheme'!r}")
     if not parts.hostname:
-        raise ValueError("it names no server")
+        raise ValueError("it has no host name")
     if "@" in parts.netloc:
-        raise ValueError("it has a user name or a password in it: leave them out")
+        raise ValueError("it contains a user name or a password: leave them out")
     if "\\" in url or not url.isprintable():  # a space is; white space of any other kind is not
-        raise ValueError("it has a backslash or control characters in it: write them as %5C, %0A and so on")
+        raise ValueError("it contains a backslash or control characters: write them as %5C, %0A and so on")
 
 
 def _in_ascii(host: str) -> str:
     try:
         return f"[{host}]" if ":" in host else host.encode("idna").decode()
     except UnicodeError:
-        raise ValueError("the name of its server is not valid") from None
+        raise ValueError("its host name is not valid") from None
 
 
 def shown(url: str) -> str:

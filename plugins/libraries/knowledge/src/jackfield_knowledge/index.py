@@ -350,7 +350,7 @@ class KnowledgeIndex:
             known = ", ".join(index_names()) or "none"
             name = shown_path(self.name)
             raise ConfigError(
-                f"there is no index {name!r}; there are: {known}. Make it: jackfield index build {name} FILES"
+                f"there is no index {name!r}; available: {known}. Create it: jackfield index build {name} FILES"
             )
 
 
@@ -509,7 +509,7 @@ def _check_without_secrets(searchers: Mapping[str, Mapping[str, object]]) -> Non
         try:
             plain = json.loads(json.dumps(settings))
         except TypeError as error:
-            raise ConfigError(f"searcher {name!r}: an index keeps its settings as JSON: {error}") from error
+            raise ConfigError(f"searcher {name!r}: its settings cannot be stored as JSON: {error}") from error
         if without_secrets(plain) != plain:
             raise ConfigError(
                 f"searcher {name!r}: an index does not keep secrets, and one is among these settings: leave it out, "

@@ -42,9 +42,9 @@ def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
     if unknown := arguments.keys() - set(_NAMES):
         return [_text(f"there is no argument {min(unknown)!r}: send a `message`, and perhaps a `conversation`")]
     if not isinstance(arguments.get("message"), str) or not arguments["message"].strip():
-        return [_text("the argument `message` must be a text that is not empty")]
+        return [_text("the argument `message` must be a string that is not empty")]
     if not isinstance(arguments.get("conversation", ""), str):
-        return [_text("the argument `conversation` must be a text")]
+        return [_text("the argument `conversation` must be a string")]
     return []
 
 

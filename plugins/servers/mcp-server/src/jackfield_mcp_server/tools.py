@@ -262,5 +262,5 @@ def _read_state(state: str) -> tuple[str, int]:
     """
     run_id, _, number = state.rpartition(".")
     if not run_id or not number.isdecimal() or len(number) > 20:
-        raise MCPError(INVALID_PARAMS, "the requestState is not one of this server: begin the call again")
+        raise MCPError(INVALID_PARAMS, "requestState was not issued by this server: start the call again")
     return run_id, int(number)

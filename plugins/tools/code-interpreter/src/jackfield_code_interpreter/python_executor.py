@@ -136,9 +136,9 @@ class PythonExecutor(BaseTool):
     def _code(self, params: str | Mapping[str, object]) -> str:
         code = self.parse_arguments(params)["code"]
         if not isinstance(code, str):
-            raise ToolArgumentError(f"{EXECUTOR}: 'code' must be a text")
+            raise ToolArgumentError(f"{EXECUTOR}: 'code' must be a string")
         if not is_utf8(code):
-            raise ToolArgumentError(f"{EXECUTOR}: 'code' has half a character (a lone surrogate): write the whole one")
+            raise ToolArgumentError(f"{EXECUTOR}: 'code' contains a lone surrogate: write the whole character")
         return without_fence(code)
 
     def _sandbox(self) -> tuple[ProgramSandbox | CodeSandbox, str]:

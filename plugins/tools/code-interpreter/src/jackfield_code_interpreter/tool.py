@@ -133,9 +133,9 @@ class CodeInterpreter(BaseTool):
     def _code(self, params: str | Mapping[str, object]) -> str:
         code = self.parse_arguments(params)["code"]
         if not isinstance(code, str):
-            raise ToolArgumentError(f"{NAME}: 'code' must be a text")
+            raise ToolArgumentError(f"{NAME}: 'code' must be a string")
         if not is_utf8(code):
-            raise ToolArgumentError(f"{NAME}: 'code' has half a character (a lone surrogate): write the whole one")
+            raise ToolArgumentError(f"{NAME}: 'code' contains a lone surrogate: write the whole character")
         return without_fence(code)
 
     async def _session(self, context: ToolContext | None) -> KernelSession:

@@ -38,7 +38,7 @@ def compile_expression(query: str, *, is_regex: bool, ignores_case: bool) -> Any
     try:
         return re2.compile((f"(?m){query}" if is_regex else query).encode(), options)
     except UnicodeEncodeError:
-        raise ToolArgumentError("the query has half a character (a lone surrogate): write the whole one") from None
+        raise ToolArgumentError("the query contains a lone surrogate: write the whole character") from None
     except re2.error as error:
         reason = str(error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error)
         raise ToolArgumentError(

@@ -76,4 +76,4 @@ def check_whole(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ToolArgumentError(f"{what} has half a character (a lone surrogate): write the whole one") from error
+        raise ToolArgumentError(f"{what} contains a lone surrogate: write the whole character") from error

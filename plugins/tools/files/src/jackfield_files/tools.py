@@ -251,7 +251,7 @@ def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
     """Return the edits of a call.
 
     Raises:
-        ToolArgumentError: A text has half a character.
+        ToolArgumentError: A text contains a lone surrogate.
     """
     edits = [Edit(one["old_text"], one["new_text"], one.get("replace_all", False)) for one in arguments["edits"]]
     for edit in edits:

@@ -34,7 +34,7 @@ def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) 
         ToolServiceError: It is not an image that can be decoded, or it is too large.
     """
     if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
-        raise ToolArgumentError("bbox_2d is not a part of an image: give left, top, right, bottom, from 0 to 1000")
+        raise ToolArgumentError("bbox_2d is not a valid region: give left, top, right, bottom, from 0 to 1000")
     image = _decode(content, max_pixels)
     left, right = _widen(bbox[0], bbox[2], image.width)
     top, bottom = _widen(bbox[1], bbox[3], image.height)
@@ -52,7 +52,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _too_large(max_pixels) from error
     except Exception as error:  # decoders of foreign bytes raise whatever comes to them
-        raise ToolServiceError("the image cannot be read: it is not of a format that is known here") from error
+        raise ToolServiceError("the image cannot be read: its format is not supported") from error
     if image.width * image.height > max_pixels:
         raise _too_large(max_pixels)
     try:

@@ -115,7 +115,7 @@ def _checked(command: str) -> str:
     try:
         size = len(command.encode())
     except UnicodeEncodeError as error:
-        raise ToolArgumentError("the command has half a character (a lone surrogate): write the whole one") from error
+        raise ToolArgumentError("the command contains a lone surrogate: write the whole character") from error
     if size > MOST_COMMAND:
         raise ToolArgumentError(
             f"a command has at most {MOST_COMMAND:,} bytes, and this one has {size:,}: write a script and run that"

@@ -72,8 +72,8 @@ def _decoded(name: str, data: bytes, *, size: int, is_cut: bool) -> str:
     except UnicodeDecodeError as error:
         # The beginning of a file may end in the middle of a character.
         if not (is_cut and error.start > len(data) - 4):
-            raise ToolArgumentError(f"{name!r} is not a text ({size:,} bytes)") from None
+            raise ToolArgumentError(f"{name!r} is not a text file ({size:,} bytes)") from None
         text = data[: error.start].decode("utf-8-sig")
     if "\0" in text:
-        raise ToolArgumentError(f"{name!r} is not a text ({size:,} bytes)")
+        raise ToolArgumentError(f"{name!r} is not a text file ({size:,} bytes)")
     return text

@@ -157,7 +157,7 @@ def _literal(text: str) -> str:
 
 def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{what} must be a text")
+        raise ValueError(f"{what} must be a string")
     return value
 
 

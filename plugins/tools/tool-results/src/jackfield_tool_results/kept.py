@@ -148,7 +148,7 @@ class _Kept:
         """
         if name not in self._lines:
             there = ", ".join(self._lines) or "none"
-            raise ToolServiceError(f"No result is kept as {name!r}; there are: {there}. Call the tool again.")
+            raise ToolServiceError(f"No result is kept as {name!r}; available: {there}. Call the tool again.")
         return self._lines[name]
 
     def close(self) -> None:

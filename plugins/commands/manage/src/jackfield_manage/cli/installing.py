@@ -184,5 +184,5 @@ def _sources(options: argparse.Namespace) -> Sources:
 def _exit_code(code: int, action: str) -> int:
     """Return 1 for any failure of the installer, with a line of ours below its output."""
     if code:
-        sys.stderr.write(f"jackfield: the installer ended with code {code}, and nothing was {action}; see above\n")
+        sys.stderr.write(f"jackfield: the installer exited with code {code}, and nothing was {action}; see above\n")
     return 1 if code else 0

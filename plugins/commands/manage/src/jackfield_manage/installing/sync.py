@@ -311,7 +311,7 @@ def carry_out(
             code = run(command)
             if code:
                 raise ConfigError(
-                    f"{installer.name} ended with code {code}, so the lock is not restored; see its output"
+                    f"{installer.name} exited with code {code}, so the lock is not restored; see its output"
                 )
     finally:
         constraints.unlink(missing_ok=True)

@@ -215,7 +215,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
         finally:
             _end(process)
         if code in _CANNOT_RUN:
-            raise ConfigError(f"{command[0]!r} ended with code {code}: the command itself cannot be run")
+            raise ConfigError(f"{command[0]!r} exited with code {code}: the command itself cannot be run")
         output.seek(0)
         return code, output.read(_MAX_OUTPUT_BYTES)
 

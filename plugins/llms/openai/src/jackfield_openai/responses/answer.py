@@ -62,7 +62,7 @@ class ResponsesReader(AnswerReader):
     def read_whole(self, wire: Wire) -> list[ModelEvent]:
         if "output" not in wire:
             self._raise_if_error(wire)
-            raise ValueError("an answer without output")
+            raise ValueError("the response has no output")
         return self._response(wire)
 
     def held_events(self) -> list[ModelEvent]:
