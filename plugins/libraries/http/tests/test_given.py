@@ -75,6 +75,9 @@ def test_what_http_cannot_reach_is_refused(url: str) -> None:
         check_url(url, setting="azure_endpoint")
 
 
+NO_SERVER = "is not the address of a server, such as http://127.0.0.1:8000/v1"
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [
@@ -82,9 +85,21 @@ def test_what_http_cannot_reach_is_refused(url: str) -> None:
         ("h:secret", "must begin with http:// or https://, not 'h'"),
         ("http://u:secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
         ("http://secret@h", "must not contain a user name or a password: set api_key, or a header in extra_headers"),
-        ("http://a..b/secret", "is not the address of a server: it needs a host, and no query"),
-        ("http://h?key=secret", "is not the address of a server: it needs a host, and no query"),
-        ("http://h#secret", "is not the address of a server: it needs a host, and no query"),
+        (
+            "http://a..b/secret",
+            f"{NO_SERVER}: it needs a valid host",
+        ),
+        (
+            "http://h:99999/secret",
+            f"{NO_SERVER}: it needs a valid host",
+        ),
+        ("http://h?key=secret", f"{NO_SERVER}: leave out what"),
+        ("http://h#secret", f"{NO_SERVER}: leave out what"),
+        (
+            "http://h/secr\u00e9t/secret",
+            f"{NO_SERVER}: it has a space",
+        ),
+        ("http://h/a secret", f"{NO_SERVER}: it has a space"),
     ],
 )
 def test_a_refused_address_is_not_shown(url: str, says: str) -> None:

@@ -41,9 +41,13 @@ def check_url(url: str, *, setting: str = "base_url") -> str:
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
     if not has_server(url) or "?" in url or "#" in url:
-        raise ConfigError(
-            f"{setting} is not the address of a server: it needs a host, and no query: http://127.0.0.1:8000/v1"
-        )
+        if "?" in url or "#" in url:
+            fault = "leave out what follows '?' or '#'"
+        elif not (url.isascii() and url.isprintable() and " " not in url):
+            fault = "it has a space or a character that is not ASCII"
+        else:
+            fault = "it needs a valid host, and a port of at most 65535"
+        raise ConfigError(f"{setting} is not the address of a server, such as http://127.0.0.1:8000/v1: {fault}")
     if "@" in urlsplit(url).netloc:
         raise ConfigError(
             f"{setting} must not contain a user name or a password: set api_key, or a header in extra_headers"
