@@ -17,6 +17,7 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpcore2
@@ -332,6 +333,15 @@ def test_a_stream_may_take_longer_than_any_other_answer(
     monkeypatch.setattr(transport, "PATIENCE", 0.05)
     server.reply(text([str(number) for number in range(6)]).paced(0.25))
     assert b"5" in ask(make_client(server.url), server.url, timeout_s=20).body
+
+
+def test_a_refusal_must_be_whole_in_time_although_it_comes_as_a_stream(
+    server: FakeOpenAI, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "PATIENCE", 0.01)
+    server.reply(replace(text([str(number) for number in range(40)]).paced(0.25), status=500))
+    with pytest.raises(ModelTimeoutError, match=r"did not finish its answer in 0\.2 s"):
+        ask(make_client(server.url), server.url, timeout_s=20)
 
 
 def test_a_closed_port_says_which_address_without_what_lets_one_in(make_client: MakeClient) -> None:

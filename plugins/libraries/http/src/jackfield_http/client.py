@@ -23,7 +23,7 @@ from jackfield_http.headers import HeaderPairs, with_outgoing
 from jackfield_http.jsonbytes import json_value
 
 if TYPE_CHECKING:  # it loads the HTTP stack, which the first request does
-    from jackfield_http.transport import Connections, Response, Route
+    from jackfield_http.transport import Answering, Connections, Response, Route
 
 MAX_REPLY_BYTES = 100_000_000
 
@@ -229,24 +229,25 @@ class _SentRequest(AbstractAsyncContextManager["Response"]):
     body: bytes
     headers: HeaderPairs
     timeout_s: float
-    answer: AbstractAsyncContextManager[Response] = field(init=False)
+    connections: Connections = field(init=False)
+    answering: Answering = field(init=False)
     outside: BaseException | None = field(init=False, default_factory=sys.exception)
 
     async def __aenter__(self) -> Response:
         try:
-            connections = await self.client.connections()
-            self.answer = connections.request(
+            self.connections = await self.client.connections()
+            self.answering = await self.connections.send(
                 self.method, self.url, self.body, with_outgoing(self.headers), timeout_s=self.timeout_s
             )
-            return await self.answer.__aenter__()
         except BaseException as error:  # noqa: BLE001 - it is raised, as it is or translated
             raise self._translate(error)  # noqa: B904 - it has its cause
+        return self.answering.answer
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self.answer.__aexit__(kind, error, trace)
+            await self.connections.finish(self.answering)
         except BaseException as raised:  # noqa: BLE001 - as above
             raise self._translate(raised)  # noqa: B904 - as above
         if error is not None and (translated := self._translate(error)) is not error:

@@ -15,7 +15,6 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -179,11 +178,10 @@ class Connections:
         self._finishing: set[asyncio.Task[None]] = set()
         self._holds_open = False  # whether waiting for a connection to be free was in vain
 
-    @asynccontextmanager
-    async def request(
+    async def send(
         self, method: str, url: str, body: bytes, headers: Sequence[tuple[bytes, bytes]], *, timeout_s: float
-    ) -> AsyncIterator[Response]:
-        """Send a request; the answer is there once its headers are. Leaving early closes the connection.
+    ) -> Answering:
+        """Send a request, and wait for the headers of the answer. `finish` must follow.
 
         Raises:
             ValueError: The URL is at another server.
@@ -196,48 +194,45 @@ class Connections:
             content=body,
             extensions={"timeout": {"connect": min(timeout_s, CONNECT_TIMEOUT_S), "read": timeout_s}},
         )
-        taken, is_kept = await self._take()
-        connection: httpcore2.AsyncConnectionInterface | None = taken
+        connection, is_kept = await self._take()
         try:
             try:
-                response = await taken.handle_async_request(request)
+                response = await connection.handle_async_request(request)
             except NoAnswerError as error:
                 if not is_kept:
                     raise
                 _log.debug("a kept connection to %s has ended (%s): retrying on a new one", self._route.origin, error)
-                await taken.aclose()
-                connection = taken = self._factory.create_connection(self._route.origin)
-                response = await taken.handle_async_request(request)
-            used = _Used(taken, response, aiter(cast("AsyncIterable[bytes]", response.stream)))
-            answer = Response(response.status, _as_text(response.headers), used.pieces)
-            used.expect(answer)
-            try:
-                yield answer
-            finally:
-                if answer.is_released and used.may_wait():
-                    self._finish_later(used)
-                    connection = None
-                else:
-                    await used.aclose(read_on=answer.is_released)
+                await connection.aclose()
+                connection = self._factory.create_connection(self._route.origin)
+                response = await connection.handle_async_request(request)
+            return Answering(connection, response)
+        except BaseException:
+            await self._give_back(connection)
+            raise
+
+    async def finish(self, answering: Answering) -> None:
+        """Keep the connection if the whole answer was read, or is about to be; close it otherwise."""
+        is_released = answering.answer.is_released
+        if is_released and answering.may_wait():
+            task = asyncio.ensure_future(self._finish_later(answering))
+            self._finishing.add(task)
+            task.add_done_callback(self._finishing.discard)
+            return
+        try:
+            await answering.aclose(read_on=is_released)
         finally:
-            if connection is not None:
-                await self._give_back(connection)
+            await self._give_back(answering.connection)
 
-    def _finish_later(self, used: _Used) -> None:
-        task = asyncio.ensure_future(self._finish(used))
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
-
-    async def _finish(self, used: _Used) -> None:
+    async def _finish_later(self, answering: Answering) -> None:
         try:
             async with asyncio.timeout(REST_S):
-                await used.aclose(read_on=True)
+                await answering.aclose(read_on=True)
             self._holds_open = False
         except TimeoutError:
             self._holds_open = True
         finally:
-            await used.aclose()
-            await self._give_back(used.connection)
+            await answering.aclose()
+            await self._give_back(answering.connection)
 
     def _parsed(self, url: str) -> httpcore2.URL:
         parsed = httpcore2.URL(url)
@@ -281,28 +276,29 @@ class Connections:
             await asyncio.wait(self._finishing)
 
 
-@dataclass(slots=True)
-class _Used:
-    """A connection on which an answer is being read."""
+class Answering:
+    """A connection on which an answer arrives.
 
-    connection: httpcore2.AsyncConnectionInterface
-    response: httpcore2.Response
-    pieces: AsyncIterator[bytes]
+    Attributes:
+        connection: The connection.
+        answer: The answer, for its reader.
+    """
 
-    @property
-    def socket(self) -> _Socket:
-        """The connection below this one."""
-        return cast("_Socket", self.response.extensions["network_stream"])
-
-    def expect(self, answer: Response) -> None:
-        """Tell what reads from the network what kind of answer comes."""
-        is_stream = answer.status == 200 and not answer.headers.get("content-type", "").startswith(_JSON)
-        is_chunked = answer.headers.get("transfer-encoding", "").lower() == "chunked"
-        self.socket.expect(chunks=is_chunked, stream=is_stream)
+    def __init__(self, connection: httpcore2.AsyncConnectionInterface, response: httpcore2.Response) -> None:
+        self.connection = connection
+        self._response = response
+        self._pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
+        self._socket = cast("_Socket", response.extensions["network_stream"])
+        headers = _as_text(response.headers)
+        self.answer = Response(response.status, headers, self._pieces)
+        self._socket.expect(
+            chunks=headers.get("transfer-encoding", "").lower() == "chunked",
+            stream=response.status == 200 and not headers.get("content-type", "").startswith(_JSON),
+        )
 
     def may_wait(self) -> bool:
         """Return True if the next read may wait for the server."""
-        return not self.socket.is_at_end
+        return not self._socket.is_at_end
 
     async def aclose(self, *, read_on: bool = False) -> None:
         """Close the answer; the connection is closed with it unless the whole answer was read."""
@@ -310,14 +306,14 @@ class _Used:
             if read_on:
                 await self._read_on()
         finally:
-            if isinstance(self.pieces, AsyncGenerator):
-                await self.pieces.aclose()
-            await self.response.aclose()
+            if isinstance(self._pieces, AsyncGenerator):
+                await self._pieces.aclose()
+            await self._response.aclose()
 
     async def _read_on(self) -> None:
         size = 0
         try:
-            async for piece in self.pieces:
+            async for piece in self._pieces:
                 size += len(piece)
                 if size > MAX_REST_BYTES:
                     return
