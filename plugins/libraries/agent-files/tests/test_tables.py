@@ -168,3 +168,19 @@ def test_an_error_names_the_line_and_the_beginning_of_the_key() -> None:
 def test_an_error_about_a_text_names_its_place(value: Any, place: str) -> None:
     with pytest.raises(ValueError, match=f"^{place} contains a NUL character: remove it$"):
         parse_table(json.dumps(value), "json")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("llm:\n\tmodel: m\n", True),
+        ("llm:\n  model: m\n\tbase_url: x\n", True),
+        ("llm:\n  - a\n \t- b\n", True),
+        ("name: [open\n", False),
+        ('name: "a\tb\n', False),
+    ],
+)
+def test_tabs_that_indent_yaml_are_named(text: str, is_told: bool) -> None:
+    with pytest.raises(ValueError, match="it is not YAML: ") as caught:
+        parse_table(text, "yaml")
+    assert str(caught.value).endswith(". YAML is indented with spaces, not tabs") is is_told
