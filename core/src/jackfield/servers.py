@@ -239,8 +239,8 @@ def _check_depth(value: object) -> None:
 class ServingLike(Protocol):
     """Agents and their runs, as every face sees them.
 
-    `jackfield_serving.Serving` is one, with more methods: a face that needs them depends on that library. A run goes on
-    without its viewers. An owner sees its own runs only: the runs of others do not exist for it.
+    `jackfield_serving.Serving` is one, with more methods: a face that needs them depends on that library. A run
+    continues without its viewers. An owner sees only its own runs: the runs of others do not exist for it.
     """
 
     @property

@@ -31,7 +31,7 @@ _PROMPT: Mapping[Lang, str] = {
 class AnswerTool(Processor):
     """Offers the output tool to a model, and turns the call into text.
 
-    Of several such calls in one turn, the first counts. An answer beside calls of other tools is provisional: those
+    If a turn has several such calls, the first counts. An answer beside calls of other tools is provisional: those
     calls run first, and the model answers again.
 
     Args:

@@ -66,9 +66,9 @@ def decide(
         history: All messages so far. If it ends in calls without results, these come first.
         spent: The usage of the run so far.
         limits: The limits of its usage.
-        resume: Open calls that the run was given are to be run. Without it, the run pauses at them: whoever can write a
-            history can write a call.
-        turns_before: The turns that were spent before the run went on.
+        resume: Open calls that the run was given are to be run. Without it, the run pauses at them, because anyone
+            who can write a history can write a call.
+        turns_before: The turns that were spent before the run was resumed.
         handoff_to: The agent that takes the conversation over before the next turn; ''.
     """
     if calls := open_calls(history):

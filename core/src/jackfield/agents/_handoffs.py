@@ -1,4 +1,4 @@
-"""Hand-offs: an agent gives the conversation to another one, which goes on in the same run."""
+"""Hand-offs: an agent gives the conversation to another, and that one continues the same run."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
 
     Args:
         agent: The agent that continues, with its own system message, tools and model.
-        run: The run that goes on.
+        run: The run that continues.
         messages: The messages that it sees.
         spent: The usage of the run so far.
 
     Raises:
-        ConfigError: The run was interrupted, and it was another agent's turn then, or this one cannot go on.
+        ConfigError: The run was interrupted during another agent's turn, or this agent cannot resume it.
     """
     history = with_system_text(messages, agent.system_message, first=True)
     part = agent.make_run(

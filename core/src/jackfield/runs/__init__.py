@@ -1,4 +1,4 @@
-"""Runs of agents: what was asked, how far a run is, what records it, and the observers that follow it."""
+"""Runs of agents: the question, the progress, the recorder, and the observers that follow a run."""
 
 from __future__ import annotations
 

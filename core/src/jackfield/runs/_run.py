@@ -186,11 +186,11 @@ class Recorder(Protocol):
     """Records the runs of one agent, or the one run that is started at a place of another run."""
 
     async def load(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
-        """Return how far a run is; None for a new one.
+        """Return the recorded progress of a run; None for a new one.
 
         Args:
-            run_id: A run of the store; None for a new run, or for one inside a recorded run.
-            messages: The messages that the run begins with; an interrupted run inside another one must begin with them.
+            run_id: A run of the store; None for a new run, or for a nested run of a recorded one.
+            messages: The messages that the run begins with; an interrupted nested run must begin with the same ones.
         """
 
     def record(

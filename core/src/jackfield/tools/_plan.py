@@ -94,7 +94,7 @@ class CallPlan:
 
     Attributes:
         calls: All calls, in order.
-        waiting: The calls that need an answer of a person before the turn can go on. If some are in doubt, only those.
+        waiting: The calls that need a person's answer before the turn can continue. If some are in doubt, only those.
         doubtful: The ids of waiting calls that may have been made before, and that no rule allows to be repeated.
         approve: The function that decides about calls that need approval; None if there is none.
         answers: Decisions that were made before, by the ids of calls.

@@ -37,7 +37,7 @@ class QueryMaker:
         host: The host that looks up the tool that lists the words of documents.
 
     Raises:
-        PluginError: That tool is not installed, and the strategy needs it.
+        PluginError: The strategy needs that tool, and it is not installed.
     """
 
     def __init__(self, strategy: KeygenStrategy, agent: Agent | None, prompts: Prompts, host: Plugins) -> None:

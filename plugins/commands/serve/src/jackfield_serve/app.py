@@ -132,7 +132,7 @@ class ServingApp:
                     await self._serve(scope, receive, send, self._face_of(path))
 
     def drain(self, seconds: float) -> None:
-        """Begin no more runs, and say so in `/readyz`. Closing then waits for runs that go on, at most so long.
+        """Start no more runs, and report that in `/readyz`. Closing then waits for active runs, at most `seconds`.
 
         A signal handler may call it.
         """

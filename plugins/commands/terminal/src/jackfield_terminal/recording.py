@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class BestEffortStore(RecordingStore):
-    """Records in another store for as long as that works. A run that it cannot record goes on without a record.
+    """Records in another store for as long as that works. A run that it cannot record continues without a record.
 
     The first failure of a run is logged as a warning.
 

@@ -32,8 +32,8 @@ class FileRules:
     """The limits of a program's reach. Without namespaces, Landlock blocks only TCP; the filter blocks all sockets.
 
     Attributes:
-        readable, writable: Paths; whatever is below them, too.
-        network: Whether it may use the network.
+        readable, writable: Paths, including everything below them.
+        network: True if the program may use the network.
     """
 
     readable: tuple[str, ...]

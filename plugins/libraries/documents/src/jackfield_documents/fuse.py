@@ -27,7 +27,7 @@ def fuse(
     """Merge rankings by standardised scores or by reciprocal ranks.
 
     By `scores`, a hit counts as many standard deviations as it is above the last of its searcher's best hits. A hit
-    that a searcher clearly prefers counts much, one of many equals counts little. Where scores are equal, ranks decide.
+    that a searcher clearly prefers counts much, one of many equals counts little. Ranks break ties.
     By `ranks`, only the order of each searcher's hits counts.
 
     Args:

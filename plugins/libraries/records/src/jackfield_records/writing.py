@@ -71,7 +71,7 @@ class Writer:
         return ""
 
     def doubt(self) -> None:
-        """Have the next call confirm the hold, however short ago the last write was: time has passed unseen."""
+        """Make the next call confirm the hold even after a recent write, because time may have passed unnoticed."""
         self._confirmed_at = float("-inf")
 
     async def release(self) -> None:

@@ -20,7 +20,7 @@ async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
     """Return the result of work, and cancel it if the client goes away.
 
     Args:
-        receive: That of the request, whose body was read.
+        receive: The `receive` of the request, after its body was read.
         work: The answer.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Read a recorded run: what was asked, how far it is, and what it waits for."""
+"""Read a recorded run: its question, its progress, and the calls that it waits for."""
 
 from __future__ import annotations
 

@@ -549,7 +549,7 @@ class Serving:
         self._owners.pop(run_id, None)
 
     async def drain(self, seconds: float) -> None:
-        """Begin no more runs, let the running ones end, and leave the others to other processes.
+        """Start no more runs, let active ones end, and leave the others to other processes.
 
         Without a shared store, the others are cancelled.
 

@@ -22,8 +22,8 @@ _MAX_HEADER_CHARS = 10_000
 class EmlParser(Parser):
     """Reads mails: the subject as a heading, the headers, the text, and the mails attached to it.
 
-    Of alternative texts, the best is read, which is HTML in most mails. Other attachments are left to the parsers for
-    them. Texts that cannot be read are named in `metadata["unread"]`.
+    If a mail contains its text in several formats, the best one is read, mostly HTML. Other attachments are left to
+    their parsers. Texts that cannot be read are named in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "eml"

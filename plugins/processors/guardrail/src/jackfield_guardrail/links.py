@@ -64,8 +64,8 @@ class LinkFinder:
     """Looks for links and images whose host is not listed.
 
     Args:
-        hosts: Which are: `www.example.org`, `*.example.org` for everything below it, `localhost:8000` for this port
-            only.
+        hosts: The listed hosts: `www.example.org`, `*.example.org` for everything below it, `localhost:8000` for this
+            port only.
     """
 
     window = _WINDOW

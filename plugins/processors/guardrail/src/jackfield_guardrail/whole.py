@@ -26,7 +26,7 @@ class Verdict:
     """The verdict on an answer.
 
     Attributes:
-        passes: Whether it may pass.
+        passes: True if the answer may pass.
         reason: The fault, written only for the model that is asked again.
         usage: The usage of the check.
     """

@@ -57,7 +57,7 @@ class Running:
     """A place among the running requests.
 
     Attributes:
-        until: The time when it is free again even if nobody returns it.
+        until: The time when it is free again even if it is not returned.
         owner: The process that holds it; '' if it is certainly this one.
     """
 
@@ -72,7 +72,7 @@ class State:
     Attributes:
         used: Requests and tokens, by the second they count in.
         running: The requests that are being answered.
-        paused: Since when and until when nobody is let in.
+        paused: The beginning and the end of a pause in which no request may start; None without one.
     """
 
     used: dict[int, list[int]] = field(default_factory=dict)

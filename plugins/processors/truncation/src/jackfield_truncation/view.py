@@ -58,7 +58,7 @@ class Sizes:
         self._sums = [0]
 
     def take(self, messages: Sequence[Message], size_of: Callable[[Message], int]) -> None:
-        """Measure the new messages, or all of them if the conversation is another one."""
+        """Measure the new messages, or all of them if the conversation is a different one."""
         measured, first = len(self._sums) - 1, numbered_from(messages)
         if measured and (len(messages) < first + measured or messages[first + measured - 1] is not self._last):
             self._sums, measured = [0], 0

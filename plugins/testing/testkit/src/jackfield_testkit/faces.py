@@ -90,7 +90,7 @@ class ServedFace:
 
     Args:
         app: The application.
-        speed: That of its event loop; see `FastLoop`.
+        speed: The speed of its event loop; see `FastLoop`.
 
     Attributes:
         app: The application.

@@ -109,7 +109,7 @@ class Forks:
         self.close()
 
     def close(self) -> None:
-        """End the process. Processes that it has started go on."""
+        """End the process. Processes that it has started continue."""
         self._process.communicate()
 
     def run(
@@ -128,7 +128,7 @@ class Forks:
             program: Its text.
             words: Its arguments.
             cwd: The working directory.
-            env: Its environment. Of the variables that the interpreter reads at its start, only `PYTHONPATH` counts.
+            env: Its environment. `PYTHONPATH` is the only interpreter variable that counts.
             site: A folder that replaces that of the server.
             executable: The program's `sys.executable`.
             timeout_s: Seconds until it is stopped.

@@ -22,8 +22,8 @@ async def left_open(
 
     Args:
         work: Uses a component, and closes it.
-        first: Does the same with another one before. Libraries open some sockets once for the whole process, which are
-            no leftovers.
+        first: Does the same with another component before. Libraries open some sockets once for the whole process;
+            these do not count.
         patience_s: The time that the other side of a connection may take to notice.
     """
     # The background loop lives as long as the process, and has two sockets. The work may be the first to need it.

@@ -156,7 +156,8 @@ def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = T
 
     Args:
         make: Gives a new coroutine each time; it is called before the loop runs.
-        tries: How often a pause must show. One that shows less often has another cause: a busy disk, a slow neighbour.
+        tries: The number of tries that must all show a pause. If one shows none, the cause was outside: a busy disk,
+            a slow neighbour.
     """
     pauses: list[Pause] = []
     for _ in range(tries):

@@ -49,7 +49,7 @@ class WebAnswer:
         headers: Besides the length.
         status: The HTTP status.
         ending: `whole` ends after the body; `never` sends it again and again; `drip` sends a byte of it now and then.
-            The last two go on until the client leaves or the server stops.
+            The last two continue until the client leaves or the server stops.
     """
 
     body: bytes = b""

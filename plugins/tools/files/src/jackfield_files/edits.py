@@ -40,7 +40,7 @@ class Replaced:
 def apply_edits(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
     """Apply all edits to a text, each to the result of the one before.
 
-    Where all lines of the text end in CRLF, line breaks in the edits mean CRLF, too.
+    If all lines of the text end in CRLF, line breaks in the edits become CRLF as well.
 
     Args:
         text: The text.

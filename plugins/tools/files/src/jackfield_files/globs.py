@@ -12,8 +12,10 @@ MOST_CHARS = 1000
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path fits a pattern: `*` and `?` stay within a name, `**/` is any number of folders, `{a,b}` and
-    `[abc]` are choices. A pattern without `/` fits names in any folder; '' fits everything.
+    """Return a function that returns True if a path matches a pattern.
+
+    `*` and `?` stay within a name, `**/` is any number of folders, `{a,b}` and `[abc]` are choices. A pattern without
+    `/` matches names in any folder; '' matches everything.
 
     Raises:
         ToolArgumentError: The pattern is too long, or a bracket in it is not closed.

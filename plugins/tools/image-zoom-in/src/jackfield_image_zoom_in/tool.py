@@ -21,7 +21,7 @@ _FOLDER = "tools/image_zoom_in_tool"
 
 
 class ImageZoomInConfig(Config):
-    """Which images are looked at."""
+    """The settings of the tool: the images it accepts."""
 
     max_pixels: int = Field(default=50_000_000, ge=1, description="The largest image that is decoded, in pixels")
     fetch_cfg: Mapping[str, Any] = Field(

@@ -1,8 +1,8 @@
 """The offer of a server: its listed tools, cached between starts, and which of them were approved.
 
 One file for each configuration of a server. Building an agent reads it, and starts no server. A tool counts as approved
-as it was first listed: whoever wrote the configuration wanted this server. One that has changed since then, or has
-come since, needs the approval of a person before it is called.
+in the form in which it was first listed, because the author of the configuration chose this server. A tool that was
+changed or added since then needs the approval of a person before it is called.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Listing:
 
     Attributes:
         tools: Its tools, in its order.
-        resources, prompts: Whether it has some.
+        resources, prompts: True if the server has some.
         approved: The digests of the tools that may be called unasked, by name.
         left_out: The entries that cannot be used, with the reason.
     """
@@ -150,7 +150,7 @@ class Keeper:
         return listing
 
     def save(self, identity: str, listing: Listing) -> None:
-        """Keep what a server offers. Nobody else may read it; a folder that cannot be written to is logged."""
+        """Save the offer of a server, readable only by this user. A folder that cannot be written to is logged."""
         tools = [
             {
                 "name": one.name,

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class SkillsConfig(Config):
-    """Which folders."""
+    """The settings of the skills: their folders."""
 
     folders: tuple[PathText, ...] = Field(
         default=(),
