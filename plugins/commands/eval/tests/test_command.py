@@ -14,6 +14,7 @@ from jackfield.consent import record_consent
 from jackfield.errors import ConsentNeededError
 from jackfield_eval.cases import load_suite
 from jackfield_eval.plugin import commands
+from jackfield_eval.statistics import wilson
 from jackfield_testkit.replies import text
 from jackfield_testkit.server import FakeOpenAI
 
@@ -90,6 +91,34 @@ def test_a_changed_or_new_case_is_not_compared(capsys: pytest.CaptureFixture[str
     assert report["comparison"]["worse"] == []
     write({**TIDES, "expect": "three times"}, {**BELLS, "expect": "ten bells"})
     assert "over 1 pair\n" in run(capsys, "--live")
+
+
+def test_a_case_whose_keys_are_in_another_order_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    for case in (TIDES, dict(reversed(TIDES.items()))):
+        Path("cases.yaml").write_text(yaml.safe_dump({"agents": ["agent.yaml"], "cases": [case]}, sort_keys=False))
+        report = as_json(capsys, "--live")
+    assert (report["comparison"]["pairs"], report["comparison"]["left_out"]) == (1, 0)
+
+
+def test_agents_of_the_file_are_beside_it_and_those_of_the_command_line_are_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES)
+    know("never")
+    Path("sub").mkdir()
+    for name in ("cases.yaml", "agent.yaml"):
+        Path(name).rename(f"sub/{name}")
+    know("twice")
+    for options, share in ((["--agent", "agent.yaml"], 1), ([], 0)):
+        assert main(["eval", "sub/cases.yaml", "--live", "--json", *options]) == 0
+        assert json.loads(capsys.readouterr().out)["agents"][0]["share"] == share
+
+
+def test_the_interval_of_an_agent_counts_cases_and_not_their_repetitions(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, {**BELLS, "expect": "ten bells"})
+    (agent,) = as_json(capsys, "--live", "--repeat", "3")["agents"]
+    assert agent["share"] == 0.5
+    assert agent["share_interval"] == list(wilson(0.5, 2))
 
 
 def test_too_few_passes_end_with_1(capsys: pytest.CaptureFixture[str]) -> None:

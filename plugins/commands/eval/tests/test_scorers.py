@@ -32,11 +32,14 @@ def scored(entry: dict[str, Any], text: str = "", calls: tuple[tuple[str, str], 
     ("entry", "text", "passed"),
     [
         ({"exact": "Forty-two."}, "\n Forty-two. ", True),
+        ({"exact": "\n Forty-two. "}, "Forty-two.", True),
         ({"exact": "Forty-two."}, "forty-two.", False),
         ({"exact": "STRASSE", "ignore_case": True}, "straße", True),
         ({"contains": "two"}, "Forty-two", True),
         ({"contains": ["forty", "two"]}, "Forty-two", False),
         ({"contains": ["forty", "two"], "ignore_case": True}, "Forty-two", True),
+        ({"contains": "FORTY", "ignore_case": True}, "forty-two", True),
+        ({"contains": "FORTY"}, "forty-two", False),
         ({"regex": r"\b4\d\b"}, "it is 42", True),
         ({"regex": "^42$"}, "it is 42", False),
         ({"json": {"a": 1}}, '```json\n{"a": 1, "b": 2}\n```', True),
@@ -57,10 +60,30 @@ def test_a_part_of_what_is_expected_is_a_part_of_the_score() -> None:
     assert scored({"contains": ["a", "b", "c", "d"]}, "a b c").value == 0.75
 
 
-def test_a_difference_in_json_is_named_by_its_place() -> None:
-    assert (
-        scored({"json": {"a": [{"b": 1}]}}, '{"a": [{"b": 2}]}').why == "the JSON differs at $.a[0].b (2 instead of 1)"
+@pytest.mark.parametrize(
+    ("entry", "text", "place"),
+    [
+        ({"json": {"a": [{"b": 1}]}}, '{"a": [{"b": 2}]}', "$.a[0].b (2 instead of 1)"),
+        ({"json": {"a": {"b": 1}}}, '{"a": {}}', "$.a.b (it is missing)"),
+        ({"json": {"a": {}}, "match": "equal"}, '{"a": {"b": 1}}', "$.a.b (it is not expected)"),
+        ({"json": {"a": [1, 2]}}, '{"a": [1, 2, 3]}', "$.a (3 entries instead of 2)"),
+        ({"json": {"a": 1, "b": 1}}, '{"a": 2, "b": 2}', "$.a (2 instead of 1)"),
+    ],
+)
+def test_a_difference_in_json_is_named_by_its_place(entry: dict[str, Any], text: str, place: str) -> None:
+    assert scored(entry, text).why == f"the JSON differs at {place}"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(78, "x" * 78 + "'"), (79, "x" * 78 + "…")])
+def test_a_long_answer_is_shown_in_80_characters(length: int, shown: str) -> None:
+    assert scored({"exact": "y"}, "x" * length).why == f"the answer is '{shown}, not 'y'"
+
+
+def test_the_calls_and_what_was_expected_are_named() -> None:
+    assert scored({"tools": ["a", {"look": {"at": "ü"}}], "match": "in_order"}).why == (
+        'it called nothing; expected (in_order): a, {"look": {"at": "ü"}}'
     )
+    assert scored({"tools": []}, calls=CALLS).why == "it called look, look, write; expected (exact): nothing"
 
 
 CALLS = (("look", '{"at": "x", "deep": 2}'), ("look", '{"at": "y"}'), ("write", "{}"))
@@ -129,6 +152,13 @@ def test_what_is_not_a_scorer_is_refused(entry: Any, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_scorer(entry)
     assert says in str(caught.value)
+
+
+def test_a_judge_needs_a_model_of_its_own_or_that_of_the_file() -> None:
+    for entry, judge in (({"judge": "x", "llm": "offline:rules"}, None), ({"judge": "x"}, "offline:rules")):
+        parse_scorer(entry).check(judge, Settings())
+    with pytest.raises(ConfigError, match="the scorer 'judge' needs a model: add judge: backend:model"):
+        parse_scorer({"judge": "x"}).check(None, Settings())
 
 
 # --- Python functions ---

@@ -48,3 +48,10 @@ def test_one_value_says_nothing_of_how_sure_it_is() -> None:
     assert bootstrap([0.5], seed=0) is None
     assert bootstrap([], seed=0) is None
     assert mean([]) == 0
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=9), st.integers(0, 9))
+def test_both_ends_of_an_interval_leave_out_as_many_means(values: list[int], seed: int) -> None:
+    interval, mirrored = (bootstrap([sign * value for value in values], seed=seed) for sign in (1.0, -1.0))
+    assert interval is not None
+    assert mirrored == (-interval[1], -interval[0])
