@@ -145,7 +145,7 @@ def test_an_index_is_built_once_for_a_corpus_however_many_ask(corpus_of: MakeCor
 
 
 def test_a_setting_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(ConfigError, match="keyword_search: b: "):
+    with pytest.raises(ConfigError, match="keyword_search: b must "):
         KeywordSearcher({"b": 2})
 
 
