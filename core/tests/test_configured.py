@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_told_with_the_name_and_without_the_value(kind: Any
     with pytest.raises(ConfigError, match=r"^loud: unknown setting 'levle'; did you mean 'level'") as caught:
         kind(levle=5, api_key="sk-1")
     assert "sk-1" not in str(caught.value)
-    with pytest.raises(ConfigError, match=r"^loud: level: "):
+    with pytest.raises(ConfigError, match=r"^loud: level must be greater than or equal to 0"):
         kind({"level": -1})
 
 
