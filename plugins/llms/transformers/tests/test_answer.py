@@ -67,3 +67,19 @@ def test_usage_comes_before_the_end_which_comes_last() -> None:
     reader = AnswerReader(decode, Reading(frozenset({END})))
     kinds = [type(event) for event in reader.finish("m", 1)]
     assert kinds == [UsageReported, ModelFinished]
+
+
+def test_an_empty_stop_text_stops_nothing() -> None:
+    answer, _ = read("one two", ends=False, stops=("", "STOP"))
+    assert (answer.get_content(), answer.finish_reason) == ("one two", "length")
+
+
+def test_a_thought_that_the_prompt_has_opened_needs_no_tag() -> None:
+    answer, _ = read("why\n</think>\n\nYes.", thoughts=True, inside_thought=True)
+    assert [message.reasoning_content for message in answer.messages] == ["why", None]
+    assert answer.get_content() == "Yes."
+
+
+def test_all_tokens_of_a_thought_count_those_of_its_tag_as_well() -> None:
+    answer, _ = read("<think>why</think>Yes.", thoughts=True)
+    assert answer.usage.reasoning_tokens == len("<think>why</think")
