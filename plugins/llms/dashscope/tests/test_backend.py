@@ -247,7 +247,7 @@ def test_addresses_are_taken_in_order(
         ({"base_url": None, "model_server": "somewhere"}, "model_server"),
         ({"region": "the-moon"}, "the-moon"),
         ({"base_url": "http://[::1/api/v1"}, "not the address of a server"),
-        ({"base_url": "http:///api/v1"}, "needs a host"),
+        ({"base_url": "http:///api/v1"}, "needs a valid host"),
     ],
 )
 def test_an_address_that_cannot_be_right_is_an_error_that_says_why(
