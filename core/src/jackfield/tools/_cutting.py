@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 _NOTE_CHARS = 40  # about the length of a note of things left out
-_SHARES = (1.0, 0.75, 0.5, 0.25)  # of the limit: notes in a deep value may take more room than they were given
+# Notes inside a deep value can make the result longer than its limit; then it is cut to the next smaller share of that.
+_SHARES = (1.0, 0.75, 0.5, 0.25)
+_QUOTES, _BRACKETS, _COMMA, _COLON = len('""'), len("[]"), len(", "), len(": ")
 
 
 def cut_text(text: str, limit: int) -> str:
@@ -32,7 +34,7 @@ def cut_middle(text: str, limit: int) -> str:
     # At the end of a line, if there is one near.
     head = text.rfind("\n", head - head // 4, head) + 1 or head
     start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
-    return f"{text[:head].removesuffix(chr(10))}\n[… {start - head} characters left out …]\n{text[start:]}"
+    return "\n".join((text[:head].removesuffix("\n"), _note(start - head, "characters"), text[start:]))
 
 
 def _cut_json(text: str, limit: int) -> str:
@@ -63,7 +65,7 @@ def _shorten(value: Any, room: int) -> Any:
     """Return a value whose JSON has about `room` characters."""
     match value:
         case str():
-            return cut_middle(value, max(0, room - _NOTE_CHARS)) if len(value) + 2 > room else value
+            return cut_middle(value, max(0, room - _NOTE_CHARS)) if len(value) + _QUOTES > room else value
         case list():
             return _shorten_list(value, room)
         case dict():
@@ -73,15 +75,15 @@ def _shorten(value: Any, room: int) -> Any:
 
 def _shorten_list(items: list[Any], room: int) -> list[Any]:
     kept: list[Any] = []
-    room -= 2
+    room -= _BRACKETS
     for item in items:
-        size = len(_dump(item)) + 2
+        size = len(_dump(item)) + _COMMA
         if size > room - (_NOTE_CHARS if len(kept) + 1 < len(items) else 0):
             break
         kept.append(item)
         room -= size
     rest = items[len(kept) :]
-    if rest and not kept and isinstance(rest[0], dict | list | str):  # half of the first says more than nothing
+    if rest and not kept and isinstance(rest[0], dict | list | str):  # part of it says more than a note
         kept.append(_shorten(rest[0], room - _NOTE_CHARS))
         rest = rest[1:]
     return [*kept, _note(len(rest), "elements")] if rest else kept
@@ -89,15 +91,15 @@ def _shorten_list(items: list[Any], room: int) -> list[Any]:
 
 def _shorten_object(entries: dict[str, Any], room: int) -> dict[str, Any]:
     """Keep small values whole, and cut large ones to an equal share of the rest of the room."""
-    sizes = {key: len(_dump(key)) + len(_dump(value)) + 4 for key, value in entries.items()}
-    room -= 2 + _NOTE_CHARS
+    sizes = {key: len(_dump(key)) + _COLON + len(_dump(value)) + _COMMA for key, value in entries.items()}
+    room -= _BRACKETS + _NOTE_CHARS
     kept: dict[str, Any] = {}
     for number, key in enumerate(sorted(sizes, key=sizes.__getitem__)):
         share = room // (len(sizes) - number)
         if sizes[key] <= share:
             kept[key] = entries[key]
         elif share > len(key) + 2 * _NOTE_CHARS and isinstance(entries[key], dict | list | str):
-            kept[key] = _shorten(entries[key], share - len(key) - 6)
+            kept[key] = _shorten(entries[key], share - (_QUOTES + len(key) + _COLON + _COMMA))
         else:
             continue
         room -= min(share, sizes[key])
