@@ -40,15 +40,16 @@ def wait_before_retry(
 ) -> float | None:
     """Return how long to wait before the next attempt, in seconds; None if there is no further attempt.
 
-    The wait doubles from half a second up to a minute. A wait that the server asks for is a lower bound; without one,
-    a rate limit waits at least two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note
-    in the error gives the reason.
+    The wait is random, between half of a bound and the bound. The bound starts at half a second and doubles with each
+    attempt, up to a minute. A wait that the server asks for is a lower bound; without one, a rate limit waits at least
+    two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note in the error gives the
+    reason.
 
     Args:
         error: The error of the last attempt.
         attempt: The number of the last attempt, from 1.
         max_retries: The number of times that a request is repeated.
-        max_delay_s: The longest wait.
+        max_delay_s: The longest wait that a server may ask for. No other wait is longer, either.
         jitter: A random number from 0 to 1.
     """
     if not error.retryable or attempt > max_retries:
@@ -57,7 +58,7 @@ def wait_before_retry(
     floor_s = error.retry_after_s
     if floor_s is None:
         floor_s = RATE_LIMIT_FLOOR_S if isinstance(error, RateLimitedError) or error.status == 429 else 0.0
-    elif not floor_s <= max_delay_s:  # also false for "not a number"
+    elif not floor_s <= max_delay_s:  # NaN counts as too long
         error.add_note(_TOO_LONG.format(wait_s=floor_s, limit=max_delay_s))
         return None
     return min(max_delay_s, max(floor_s, backoff_s))

@@ -43,6 +43,6 @@ class Rests:
         if self._cooldown_s is None or cause not in RESTING:
             return
         asked_for_s = (error.retry_after_s if isinstance(error, ModelServiceError) else None) or 0.0
-        if not asked_for_s <= self._max_rest_s:  # "not a number", too
+        if not asked_for_s <= self._max_rest_s:  # NaN counts as too long
             asked_for_s = self._max_rest_s
         self._rests[name] = Rest(self._clock() + max(self._cooldown_s, asked_for_s), cause)
