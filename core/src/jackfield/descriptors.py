@@ -69,7 +69,8 @@ class ComponentSpec(metaclass=_Lenient):
         target: The class, as `module:Class`.
         summary: One line for people.
         config: The class of its settings, as `module:Class`; '' if it takes no settings.
-        secrets: The environment variables that hold its API keys.
+        secrets: Environment variables for its credential: an API key, a token or a DSN. Several are alternatives, of
+            which one is enough.
         effects: Any of `network`, `files` and `processes`. People read them; the `forbid` of agents reads those
             of tools.
         network: The hosts it talks to, if they are known.

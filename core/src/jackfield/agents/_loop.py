@@ -187,8 +187,8 @@ class Loop:
     async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
         """Replace the tools of the sets that have changed. The others keep their order, which prompt caches need."""
         earlier, tools = await _waited_for(run, toolbox.ask_again())
-        self.executor = self.executor.with_tools(tools, without=earlier - tools.keys())
         gone = earlier - tools.keys()
+        self.executor = self.executor.with_tools(tools, without=gone)
         functions = {one["name"]: one for one in self.functions if one["name"] not in gone}
         functions |= {name: tool.schema(run.lang) for name, tool in tools.items()}
         self.functions = tuple(functions.values())
