@@ -84,6 +84,39 @@ def test_the_steps_of_a_run_are_shown_in_time_with_tokens_and_cost(
         person.wait_for("text=The clerk sees nothing.")
 
 
+def test_costs_of_two_currencies_and_unknown_ones_are_not_added(
+    serve: Callable[..., str], tab: Callable[..., Any], pilot: Callable[..., Any]
+) -> None:
+    async def answer_in_dollars(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        yield TextDelta("Fog.")
+        yield UsageReported(Usage(prompt_tokens=7, completion_tokens=1, cost=Decimal("0.125"), currency="USD"))
+        yield ModelFinished("stop")
+
+    async def answer(request: ChatRequest) -> AsyncIterator[ModelEvent]:
+        if request.messages[-1].get_text_content() == "Rain?":
+            yield TextDelta("It rains.")
+            yield UsageReported(Usage(prompt_tokens=3, completion_tokens=1))
+            yield ModelFinished("stop")
+            return
+        async for event in calling("west", "Fog in the west.", '{"request": "?"}')(request):
+            yield event
+
+    person = tab(serve(pilot(answer, pilot(answer_in_dollars, name="west").as_tool(), name="boss")))
+    person.ask("Look")
+    person.wait_for("text=Fog in the west.")
+    person.wait_until_answered()
+    assert person.texts("#usage") == ["44 tokens · 0.7500 EUR, 0.1250 USD"]
+    person.press("Timeline")
+    person.wait_for("#timeline[open]")
+    assert person.texts("#timeline tbody td:last-child") == ["0.5000 EUR", "", "0.1250 USD", "0.2500 EUR"]
+    assert person.texts("#timeline tfoot td")[2:] == ["37 → 7", "0.7500 EUR, 0.1250 USD"]
+    person.press("Close")
+    person.ask("Rain?")
+    person.wait_for("text=It rains.")
+    person.wait_until_answered()
+    assert person.texts("#usage") == ["48 tokens · 0.7500 EUR, 0.1250 USD +"]
+
+
 class Citing(FnCallAgent[Any]):
     """An agent that reports sources and citations before it ends."""
 

@@ -7,6 +7,7 @@ import { RunView } from "./run.js";
 import { ServerError, UnreachableError, follow, get, getText, post, setToken } from "./server.js";
 import { SourcePanel } from "./sources.js";
 import { showTimeline } from "./timeline.js";
+import { costOf, sumOf } from "./usage.js";
 import { t, translate } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -240,15 +241,10 @@ function drawBranches(run, before) {
 }
 
 function drawUsage() {
-  let tokens = 0;
-  let cost = null;
-  for (const view of path().map(viewOf)) {
-    tokens += view.usage.tokens;
-    if (view.usage.cost) cost = { amount: (cost?.amount ?? 0) + view.usage.cost.amount, currency: view.usage.cost.currency };
-  }
-  const parts = tokens ? [t("tokens", { n: tokens.toLocaleString() })] : [];
-  if (cost) parts.push(`${cost.amount.toFixed(4)} ${cost.currency ?? ""}`.trim());
-  $("usage").textContent = parts.join(" · ");
+  const sum = sumOf(path().flatMap((run) => viewOf(run).usages));
+  const tokens = sum.prompt + sum.completion;
+  const parts = [tokens ? t("tokens", { n: tokens.toLocaleString() }) : "", costOf(sum)];
+  $("usage").textContent = parts.filter(Boolean).join(" · ");
 }
 
 // --- following ---

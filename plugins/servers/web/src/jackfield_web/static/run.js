@@ -10,7 +10,7 @@ const SHOWN_CHARS = 20000;
 
 /** The elements of one run. `actions` has `edit`, `retry` and `answer`. */
 export class RunView {
-  usage = { tokens: 0, cost: null };
+  usages = []; // of each turn
   number = 0;
   #depths = [];
   #calls = new Map();
@@ -153,9 +153,7 @@ export class RunView {
     this.#endReasoning(level);
     level.answer?.finish();
     level.isLive = false;
-    this.usage.tokens += event.usage.prompt + event.usage.completion;
-    const cost = event.usage.cost;
-    if (cost) this.usage.cost = { amount: Number(this.usage.cost?.amount ?? 0) + Number(cost.amount), currency: cost.currency };
+    this.usages.push(event.usage);
   }
 
   /** A recorded turn has its messages only as a whole. */

@@ -1,6 +1,7 @@
 // A run for later inspection: its turns and calls in time, with tokens and cost; and its events, to copy.
 
 import { button, element, visible } from "./dom.js";
+import { costOf, sumOf } from "./usage.js";
 import { t } from "./words.js";
 
 /** Show a run in a dialog. `record` has its events, as the server tells them. */
@@ -8,7 +9,7 @@ export function showTimeline(dialog, record) {
   const steps = stepsOf(record.events);
   const whole = Math.max(...steps.map((step) => step.end), 0.001);
   const rows = steps.map((step) => row(step, whole));
-  const sum = sumOf(steps);
+  const sum = sumOf(steps.flatMap((step) => step.usage ?? []));
   const foot = element("tr", {}, element("th", { scope: "row" }, t("total")), element("td"), element("td", {}, seconds(whole)), element("td", {}, tokensOf(sum)), element("td", {}, costOf(sum)));
   const head = ["step", "time", "duration", "tokensHead", "cost"].map((key) => element("th", { scope: "col" }, t(key)));
   const raw = record.events.map((event) => JSON.stringify(event)).join("\n");
@@ -69,19 +70,8 @@ function row(step, whole) {
   name.style.paddingInlineStart = `${0.5 + step.depth}rem`;
   return element(
     "tr", {}, name, element("td", { class: "bars" }, bar), element("td", {}, seconds(step.end - step.begin)),
-    element("td", {}, step.usage ? tokensOf(step.usage) : ""), element("td", {}, step.usage ? costOf(step.usage) : ""),
+    element("td", {}, step.usage ? tokensOf(step.usage) : ""), element("td", {}, step.usage ? costOf(sumOf([step.usage])) : ""),
   );
-}
-
-function sumOf(steps) {
-  const sum = { prompt: 0, completion: 0, cost: null };
-  for (const { usage } of steps) {
-    if (!usage) continue;
-    sum.prompt += usage.prompt;
-    sum.completion += usage.completion;
-    if (usage.cost) sum.cost = { amount: (sum.cost?.amount ?? 0) + Number(usage.cost.amount), currency: usage.cost.currency };
-  }
-  return sum;
 }
 
 function seconds(value) {
@@ -90,8 +80,4 @@ function seconds(value) {
 
 function tokensOf(usage) {
   return usage.prompt || usage.completion ? `${usage.prompt.toLocaleString()} → ${usage.completion.toLocaleString()}` : "";
-}
-
-function costOf(usage) {
-  return usage.cost ? `${Number(usage.cost.amount).toFixed(4)} ${visible(usage.cost.currency ?? "")}`.trim() : "";
 }
