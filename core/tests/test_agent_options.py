@@ -53,7 +53,7 @@ AGENT_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "models, no text": ({"models": [5]}, "each of models must be a text: backend:model, not int"),
     "models without llm": (
         {"llm": None, "models": ["a:b"]},
-        "models are chosen instead of llm: set llm, or leave models out",
+        "models are alternatives to llm: set llm as well, or leave models out",
     ),
     "files": ({"files": [5]}, "each of files must be a path, not int"),
     "workspace": ({"workspace": 5}, "workspace must be a folder or a Workspace, not int"),
@@ -199,7 +199,7 @@ RUN_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"approve": "ask"},
         "approve of a run must be a function, not str: pass rules such as 'ask' to the agent",
     ),
-    "way": ({"way": "prompt"}, "way='prompt' says how to get data: pass output= as well, or leave it out"),
+    "way": ({"way": "prompt"}, "way='prompt' has no effect without output=: pass output= as well, or leave way out"),
     "unknown": ({"temprature": 1}, "a run of agent 'clerk' has no option 'temprature'"),
 }
 
@@ -218,10 +218,10 @@ def test_an_answer_to_a_call_that_does_not_wait_is_named_with_those_that_do() ->
     call = Message("assistant", "", function_call=FunctionCall("pay", "{}"), extra={"function_id": "c1"})
     agent = FnCallAgent(llm=model())
     with pytest.raises(
-        ConfigError, match=r"^resume names call 'c2', which does not wait; waiting calls: 'c1' \(pay\)$"
+        ConfigError, match=r"^resume names call 'c2', which is not pending; pending calls: 'c1' \(pay\)$"
     ):
         agent.ask([Message("user", "Pay."), call], resume={"c2": True})
-    with pytest.raises(ConfigError, match="waiting calls: none: leave resume out"):
+    with pytest.raises(ConfigError, match="pending calls: none: leave resume out"):
         agent.ask("Pay.", resume={"c2": Denial("no")})
     # A call of an agent that works as a tool begins with the id of the call that asks it.
     assert agent.ask([Message("user", "Pay."), call], resume={"c1/c7": True}).stop_reason

@@ -557,11 +557,11 @@ def test_a_paused_run_goes_on_with_the_agent_that_has_the_conversation() -> None
 
 
 def test_an_agent_that_hands_off_to_itself_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'boss' hands off to itself"):
+    with pytest.raises(ConfigError, match="'boss' hands over to itself"):
         boss([], handoffs=[helper([], name="boss")])
     with pytest.raises(ConfigError, match="needs a name and a description"):
         boss([], handoffs=[FnCallAgent(llm=ScriptedModel([]), name="x")])
-    with pytest.raises(ConfigError, match="BasicAgent hands no conversation over"):
+    with pytest.raises(ConfigError, match="BasicAgent cannot hand conversations over"):
         BasicAgent(llm=ScriptedModel([]), handoffs=[helper([])])
     with pytest.raises(ConfigError, match="two tools are named 'transfer_to_helper'"):
         boss([], handoffs=[helper([]), helper([])])

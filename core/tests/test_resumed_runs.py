@@ -149,8 +149,8 @@ def test_a_run_goes_on_with_the_last_of_several_agents_that_got_the_conversation
         ),
         (
             lambda clerk: object.__setattr__(clerk, "resumable", False),
-            "agent 'clerk', which has the conversation, cannot resume a run: it would begin again, and repeat what was "
-            "done",
+            "agent 'clerk', which has the conversation, cannot resume a run: it would start over and repeat "
+            "finished steps",
         ),
     ],
     ids=["another agent", "one that cannot go on"],
@@ -220,7 +220,7 @@ def test_a_member_that_speaks_in_another_ones_turn_is_named() -> None:
             hub = desk_and_clerk(store, "in turns")
             hub.member.name = "scribe"  # type: ignore[attr-defined]
             said = (
-                "the run was interrupted at agent 'clerk', and 'scribe' would go on now: resume it with the same agents"
+                "the run was interrupted at agent 'clerk', but 'scribe' would continue: resume it with the same agents"
             )
             with pytest.raises(ConfigError, match=said):
                 hub.resume(run_id)

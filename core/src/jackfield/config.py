@@ -36,7 +36,7 @@ HIDDEN = "**********"
 
 
 class SettingsDict(dict[str, Any]):
-    """Settings of a component that validates them itself. Its texts and pickles omit values that look like secrets."""
+    """Settings of a component that validates them itself. `repr` and pickles omit values that look like secrets."""
 
     def __repr__(self) -> str:
         return repr(mask_secrets(self))
@@ -46,14 +46,14 @@ class SettingsDict(dict[str, Any]):
 
 
 def mask_secrets(value: object) -> object:
-    """Replace values whose names suggest a secret with asterisks, at any depth of a setting."""
+    """Replace values with asterisks if their names suggest a secret, at any depth."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
     return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(value: object) -> Any:
-    """Drop the values that are named like secrets from a value of a configuration."""
+    """Drop values whose names suggest a secret, at any depth."""
     if isinstance(value, Mapping):
         return {key: without_secrets(entry) for key, entry in value.items() if not is_secret(key, entry)}
     return [without_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
@@ -68,7 +68,7 @@ def _refuse_user(address: str) -> str:
 
 
 ServerAddress = Annotated[str, AfterValidator(_refuse_user), PlainSerializer(hide_in_address)]
-"""The address of a server in a configuration. An address with a user name or a password is refused, and never shown.
+"""The address of a server in a configuration. Addresses with a user name or a password are refused and never shown.
 
 `repr` and dumps hide keys in its query and random parts of its path.
 """
@@ -83,11 +83,11 @@ ProgramText = Annotated[PathText, "program"]
 """A program that a setting starts. An agent file with such a setting needs consent."""
 
 ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(mask_secrets)]
-"""Settings that are validated elsewhere. Texts hide values that are named like secrets."""
+"""Settings that are validated elsewhere. `repr` and dumps hide values whose names suggest a secret."""
 
 
 class Config(BaseModel):
-    """The base of all configurations: frozen, and made from dicts with `parse`."""
+    """The base of all configurations. They are frozen; `parse` makes them from dicts."""
 
     # Built at first use, because most programs use two of these classes.
     model_config = ConfigDict(
@@ -99,7 +99,7 @@ class Config(BaseModel):
             yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return the state without keys and headers, which another process must be given separately."""
+        """Return the state without keys and headers; pass them to another process separately."""
         state = super().__getstate__()
         values = {name: None if isinstance(value, SecretStr) else value for name, value in state["__dict__"].items()}
         if "extra_headers" in values:
@@ -108,11 +108,11 @@ class Config(BaseModel):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """Validate a dict; a configuration is returned as it is, None becomes the default one.
+        """Validate a dict. A configuration is returned unchanged; None gives the default one.
 
         Args:
             value: The settings.
-            what: The name of the configuration in errors; the class's name if ''.
+            what: The name of the configuration in errors; '' for the class's name.
 
         Raises:
             ConfigError: A setting is unknown or a value is not valid. The error shows no values, which may be secret.
@@ -130,7 +130,7 @@ class Config(BaseModel):
 
 def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     lines: list[str] = []
-    wanted: dict[tuple[int | str, ...], list[str]] = {}  # by place: the types of a union are errors of their own
+    wanted: dict[tuple[int | str, ...], list[str]] = {}  # by place, because each type of a union reports its own error
     given: dict[tuple[int | str, ...], object] = {}
     for problem in error.errors(include_url=False):
         place = _place(problem["loc"])
@@ -172,7 +172,7 @@ def _place(path: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _kind_of(value: object, forms: Sequence[str]) -> str:
-    """Return what a setting is instead, never its value; a text that YAML takes for something else needs quotes."""
+    """Return the kind of a wrong value, never the value, with a hint to quote text that YAML reads as another type."""
     kind = _KINDS.get(type(value), "")
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
@@ -181,7 +181,7 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
 
 
 def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """Return the rest of the error about an unknown setting: its right place, else close names."""
+    """Return a hint for an unknown setting: its right place, else close names."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if key in cls.model_fields:
@@ -198,7 +198,7 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
 
 
 def _names_elsewhere(option: str) -> str:
-    """Return what to write instead of an option of another library; '' if nothing is known about it."""
+    """Return the replacement for another library's option; '' if it is not a known one."""
     import json
     import pkgutil  # both for errors only
 
@@ -218,8 +218,8 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 class Configured(StatesSecrets):
     """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
 
-    A subclass states `config_class`, which its descriptor names as `config`, and reads `self.config`. It needs no
-    `__init__`. A subclass with other arguments (a clock, `host`) passes the settings on, as `super().__init__(cfg)` or
+    A subclass sets `config_class`, the class that its descriptor names as `config`, and reads `self.config`. It needs
+    no `__init__`. A subclass with other arguments (a clock, `host`) calls `super().__init__(cfg)` or
     `super().__init__(**settings)`.
 
     Args:
@@ -228,7 +228,7 @@ class Configured(StatesSecrets):
 
     Attributes:
         config_class: The class of the settings; None for a component without settings, or one that reads `cfg` itself.
-        cfg: The settings as passed; texts hide values that are named like secrets.
+        cfg: The settings as passed; `repr` hides values whose names suggest a secret.
         config: The validated settings with their defaults; only if there is a `config_class`.
 
     Raises:
@@ -257,11 +257,11 @@ def _as_dict(cfg: Config | Mapping[str, object] | None) -> dict[str, object]:
 
 
 DEFAULT_RETRIES = 2
-"""The number of retries by default, the same as in the SDKs of providers."""
+"""The default number of retries, the same as in the providers' SDKs."""
 
 
 def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) -> object:
-    """Refuse True and False where a number is expected; pydantic takes them for 1 and 0."""
+    """Refuse True and False in place of a number; pydantic would accept them as 1 and 0."""
     if isinstance(value, bool) and info.field_name:
         annotation = cls.model_fields[info.field_name].annotation
         if not {bool, Any} & {annotation, *get_args(annotation)}:
@@ -270,11 +270,11 @@ def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) ->
 
 
 Adjustable = Literal["temperature", "top_p", "max_tokens", "seed"]
-"""The options of an answer that an agent can leave to the people who use it."""
+"""The answer options that an agent can let its users change."""
 
 
 class GenerateConfig(Config):
-    """Options for an answer. Each can be set for a model and for a call; the call's value wins."""
+    """Options for an answer. Each can be set for a model and for a single call; the call's value wins."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
@@ -296,7 +296,7 @@ class GenerateConfig(Config):
     )
     max_input_tokens: int | None = Field(default=None, description="Longer histories are truncated; 0 or less: never")
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed call is retried, if that may help"
+        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed call is retried, if a retry may help"
     )
     max_retry_delay: float = Field(
         default=120.0,
@@ -304,9 +304,7 @@ class GenerateConfig(Config):
         allow_inf_nan=False,
         description="The longest wait before a retry, in seconds; if the server asks for more, there is no retry",
     )
-    request_timeout: float | None = Field(
-        default=None, gt=0, description="How many seconds the server may send nothing"
-    )
+    request_timeout: float | None = Field(default=None, gt=0, description="How many seconds the server may be silent")
     event_timeout: float | None = Field(
         default=None,
         gt=0,
@@ -349,7 +347,7 @@ class GenerateConfig(Config):
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
-        """Return a copy with the settings of `other` in place of these; combine `stop` and `extra_body`."""
+        """Return a copy that `other` overrides; `stop` and `extra_body` are combined."""
         if other is None:
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
@@ -362,7 +360,7 @@ class GenerateConfig(Config):
 
 
 class LLMConfig(Config):
-    """A model, its server, and how to ask it. A backend with settings of its own subclasses this."""
+    """A model, its server, and options for its answers. A backend with settings of its own subclasses this."""
 
     model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         description="The model's name, as its server knows it; there is no default"
@@ -394,14 +392,14 @@ class LLMConfig(Config):
         return self.api_base or self.base_url or server
 
 
-_LISTS = (tuple, list)  # a check against an abstract type runs in Python, and each request has such a list
+_LISTS = (tuple, list)  # checks against an abstract type are slow, and each request makes one
 
 
 def checked_list(values: Several, what: str, of: str) -> Several:
     """Return `values` if it is a list or another iterable of several values.
 
     Args:
-        values: The values. A single text or table in its place would be split into its parts.
+        values: The values. A single text or table would be split into its parts.
         what: The name of the setting, for the error.
         of: The elements in the plural, for the error.
 
@@ -417,12 +415,12 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 
 class Limits(Config):
-    """The limits of a run; None means unlimited. If one is reached, `RunFinished.stop_reason` names it."""
+    """The limits of a run; None means unlimited. `RunFinished.stop_reason` names the limit that ended a run."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
 
-    turns: int | None = Field(default=20, ge=1, description="The number of times that the model is asked")
+    turns: int | None = Field(default=20, ge=1, description="How many times the model is asked")
     tool_calls: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=1, description="Prompt and completion tokens, summed over all turns")
     seconds: float | None = Field(default=None, gt=0)

@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load what a first answer does not need when it is first used."""
+    """Load names on first use if a first answer does not need them."""
     if name in ("CORE_KINDS", "AgentConfig", "is_agent"):
         from jackfield.agents import _configs
 

@@ -1,7 +1,7 @@
-"""The output tool: a function that the model calls with its final answer, which then continues as the answer's text.
+"""The output tool: a function that the model calls with its final answer. The call becomes the text of the answer.
 
-History, records, streams and results contain the answer as JSON text, as from a server that enforces a schema. So no
-message contains a call without a result, and the conversation can continue without the tool.
+History, records, streams and results contain the answer as JSON text, as if the server enforced a schema. So no message
+contains a call without a result, and the conversation can continue without the tool.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PROMPT: Mapping[Lang, str] = {
 class AnswerTool(Processor):
     """Offers the output tool to a model, and turns the call into text.
 
-    If a turn has several such calls, the first counts. An answer beside calls of other tools is provisional: those
-    calls run first, and the model answers again.
+    If a turn has several such calls, the first counts. If the turn also calls other tools, its answer is provisional:
+    those calls run first, and the model answers again.
 
     Args:
         schema: The schema of the object that the model must write.
@@ -74,7 +74,7 @@ def _free_name(taken: Collection[str]) -> str:
 
 
 class _CallAsText:
-    """Turns the first call of the output tool into text; other calls pass.
+    """Turns the first call of the output tool into text, and passes other calls through.
 
     Args:
         name: The tool's name.
@@ -93,7 +93,7 @@ class _CallAsText:
         """Yield the events that replace one event."""
         match event:
             case TextDelta():
-                if self._answer is None:  # text behind the answer would be read as a part of it
+                if self._answer is None:  # text after the answer would be read as part of it
                     self._has_text = self._has_text or bool(event.text.strip())
                     yield event
             case FunctionCallDelta():
@@ -142,5 +142,5 @@ class _CallAsText:
         if self._other_calls:
             yield event
         else:
-            # What the backend wants back belongs to the call, which is not in the history.
+            # The backend's data belongs to the call, which is not in the history.
             yield replace(event, reason="stop" if event.reason == "tool_calls" else event.reason, data=None)

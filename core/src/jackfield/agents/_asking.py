@@ -23,7 +23,7 @@ T = TypeVar("T", default=str)
 
 
 class RunOptions(TypedDict, Generic[Deps], total=False):
-    """The options of a run, see `Agent.astream`. A kind with options of its own extends it."""
+    """The options of a run; see `Agent.astream`. Agent kinds with further options extend this."""
 
     lang: Lang | None
     cancel: CancelToken | None
@@ -40,14 +40,14 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
 
 
 class KnownOptions(RunOptions[Deps], Generic[Deps], total=False):
-    """The options that type checkers accept for every agent: a `ConfigError` says which ones a kind does not take."""
+    """The options that type checkers accept for every agent. If a kind does not take one, it raises `ConfigError`."""
 
     knowledge: object
     """For kinds that work with documents."""
 
 
 class AskOptions(KnownOptions[Deps], Generic[Deps], total=False):
-    """The options of `ask` and `stream`, besides the form of the answer."""
+    """The options of `ask` and `stream`, except `output`."""
 
     history: History
 
@@ -68,7 +68,7 @@ def stream(
     history: History = (),
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunStream[Any]:
-    """Run, and return the events as they happen, for `async for` or a plain `for`, with the `result` at their end.
+    """Run, and return the events as they happen, for `async for` or plain `for`; then `result` is set.
 
     Arguments and errors are those of `ask`.
     """
@@ -133,8 +133,8 @@ def ask(
         options: Options of the run, as for `astream`.
 
     Raises:
-        ConfigError: The agent has no such option, or `output` is neither a type nor a JSON Schema.
-        InvalidAnswerError: None of its answers is the data that was asked for.
+        ConfigError: The agent does not take an option, or `output` is neither a type nor a JSON Schema.
+        InvalidAnswerError: None of the answers has the requested form.
         JackfieldError: The run failed.
     """
     return sync.run(aask(agent, messages, output=output, **options))
@@ -167,21 +167,21 @@ def resume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
-    """Continue a run of the agent's store, possibly of another process, where its record ends, and return its result.
+    """Continue a recorded run where its record ends, and return its result. Another process may have started it.
 
-    Recorded steps are not repeated. A call that was under way when the program ended is made again if its tool is
-    `read_only` or `idempotent`; otherwise the run pauses, and names it in `ApprovalNeeded.in_doubt`.
+    Recorded steps are not repeated. A call that was under way when the program ended is repeated if its tool is
+    `read_only` or `idempotent`; otherwise the run pauses, and `ApprovalNeeded.in_doubt` names the call.
 
     Args:
-        run_id: `RunResult.run_id`, or as `jackfield runs list` shows it.
-        approvals: The decisions about the calls that wait, by their ids: True, False or `Denial(reason)`.
-        output: As for `ask`; a form is not recorded.
+        run_id: The id of the run, from `RunResult.run_id` or `jackfield runs list`.
+        approvals: The decisions about pending calls, by call id: True, False or `Denial(reason)`.
+        output: As for `ask`. Pass it again, because it is not recorded.
         options: Options of the run, as for `astream`, without `resume` and `run_id`.
 
     Raises:
-        ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not have.
-        RunNotFoundError: The store has no such run.
-        RunBusyError: Another process or task holds it.
+        ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not take.
+        RunNotFoundError: The store has no run with this id.
+        RunBusyError: Another process or task runs it.
         StoreError: Its record cannot be read or written.
         JackfieldError: The run failed.
     """

@@ -64,7 +64,7 @@ LEFT_TEXT = "the run was abandoned before it ended"
 
 
 class AgentOptions(TypedDict, total=False):
-    """The keyword-only options of `Agent`, for kinds that pass them on."""
+    """The keyword-only options of `Agent`, for subclasses that pass them on."""
 
     suggestions: Sequence[str]
     adjustable: Sequence[Adjustable]
@@ -91,87 +91,87 @@ class InitSignature:
 
 
 class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
-    """The base class of every agent kind: a subclass defines `events`, or `_run` as in Qwen-Agent.
+    """The base class of all agent kinds. A subclass defines `events`, or `_run` as in Qwen-Agent.
 
-    In `Agent[User]`, the `deps` of each run are a `User`, which type checkers then check.
+    For type checkers, the `deps` of each run of an `Agent[User]` are a `User`.
 
-    An agent keeps no conversation: each run is given its messages, and one agent serves many runs at once.
+    An agent keeps no conversation. Each run gets its messages as an argument, so one agent serves many runs at once.
 
     Args:
-        function_list: Its tools: the name or address of an installed one, a dict with `name` and settings, a tool or
-            its class, or a typed function; or a set of tools, in any of these forms.
+        function_list: Its tools. Each entry is the name or address of an installed tool, a dict with `name` and
+            settings, a tool or its class, a typed function, or a toolset in any of these forms.
         llm: Its model: `"backend:model"`, a configuration, or a model.
         system_message: Put before the caller's system message.
         name, description: Its name and its purpose, for people and for other agents.
-        suggestions: Questions that a page offers to a person who has not asked anything yet.
-        adjustable: Options of its model that people may change on a page: `temperature`, `top_p`, `max_tokens`, `seed`.
-        models: Models that people may choose on a page instead of its own, as `backend:model`.
-        files: Paths of files for its model, which are sent whole with the first question. Kinds that read files
-            themselves, such as `assistant`, search them instead.
+        suggestions: Questions that the web page offers at the start of a conversation.
+        adjustable: Model options that users may change on the web page: `temperature`, `top_p`, `max_tokens`, `seed`.
+        models: Other models that users may choose on the web page, as `backend:model`.
+        files: Paths of files, which are sent whole with the first question. Kinds that read files themselves, such as
+            `assistant`, search them instead.
         limits: The limits of its runs.
-        approve: A function that is asked before each call that needs approval, with the call as it will be made;
-            without it such a run pauses. True allows a call, False refuses it, and any other value ends the run with an
-            error; an exception refuses it, with its text as the reason. Alternatively, a rule for which calls need
-            approval: `"ask"` (all), `"read_only"` (all but those of tools that only read), `{"allow": ["search_*"]}`
-            (all but those of tools with such names). Or both: `{"ask": "read_only", "by": function}`. Without a rule,
-            the calls of tools that say so need it.
-        forbid: Effects (`network`, `files`, `processes`) that its tools may not have: calls of such tools are refused.
+        approve: A function that decides about each call that needs approval, or a rule for which calls need it, or
+            both: `{"ask": "read_only", "by": function}`. The function gets the call as it will be made. True allows the
+            call, False or an exception refuses it (with the exception's text as the reason), and any other value ends
+            the run with an error. Without a function, the run pauses. The rules are `"ask"` (all calls), `"read_only"`
+            (all except those of read-only tools) and `{"allow": ["search_*"]}` (all except those of tools with matching
+            names). Without a rule, calls need approval if their tool says so.
+        forbid: Effects (`network`, `files`, `processes`) that its tools may not have. Calls of such tools are refused.
             Its model, processors, observers and store, and the search in its `files`, are not restricted.
         extra_generate_cfg: Options for its model; they override the model's own.
         tool_timeout_s: The time-out for tools that set none themselves.
         workspace: The folder in which its tools write files.
-        observers: Observers, or names of installed ones, that get every event, in addition to the enabled ones. Events
-            of agents that it asks go to the observers of those.
+        observers: Observers, or names of installed observers, that get every event, in addition to the enabled ones.
+            Events of subagents go to the subagents' own observers.
         handoffs: Agents to which its model can hand the conversation over.
-        store: The store that records its runs, so that they can be resumed: a store, the name of an installed one, or a
-            dict of `name` and settings. None for no record.
+        store: The store that records its runs, so that they can be resumed: a store, the name of an installed store, or
+            a dict of `name` and settings. None to record nothing.
         host: The host that looks names up.
 
     Raises:
-        ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands off to itself.
+        ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands over to itself.
         PluginError: A tool or the model is not installed, or cannot be described.
     """
 
     supports_handoff: ClassVar[bool] = False
-    """True if agents of this kind can have `handoffs`: their models call tools, and they run through `FnCallAgent`."""
+    """True if agents of this kind can have `handoffs`: their models call tools, and `FnCallAgent` runs them."""
 
     run_options: ClassVar[type] = RunOptions
-    """The options of a run of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. The parameters
-    of a `_run` are added."""
+    """The options of a run of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. Parameters of
+    `_run` are added."""
 
     resumable: bool = False
-    """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. It holds
-    for the class that defines `events`; a subclass that overrides `events` must set it again."""
+    """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. The
+    value belongs to the class that defines `events`; a subclass that overrides `events` must set it again."""
 
     answers_by_tool: bool = False
-    """True if `events` runs one `Loop` with the agent's model, so that a call of the output tool can be the answer. It
-    holds for the class that defines `events`, as `resumable` does."""
+    """True if `events` runs one `Loop` with the agent's model, so that a call of the output tool can be the answer. A
+    subclass that overrides `events` must set it again."""
 
     passes_events: ClassVar[bool] = False
     """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
-    events then reach the caller directly. A subclass that overrides `events` must set it again."""
+    events then reach the caller directly. A subclass that overrides `events` must set this again."""
 
     reads_files: ClassVar[bool] = False
-    """True if agents of this kind use `ToolContext.files` of a run themselves, as `assistant` does when it searches
-    them. Their models then get the names of attached files; those of other kinds get the content."""
+    """True if agents of this kind use `ToolContext.files` themselves, as `assistant` does when it searches them. Their
+    models then get the names of attached files; models of other kinds get the content."""
 
     kind: str = ""
-    """The kind as `create_agent` named it; '' if the class was called directly."""
+    """The kind that was passed to `create_agent`; '' if the class was called directly."""
 
-    if not TYPE_CHECKING:  # `Agent[User]` is for type checkers: agents keep no trace of it
+    if not TYPE_CHECKING:  # `Agent[User]` is for type checkers only
 
         def __class_getitem__(cls, _deps: object) -> type[Agent]:
             return cls
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # A claim about `events` is only worth something from the class that wrote it.
+        # Only the class that wrote `events` can make claims about it.
         defining = next(base for base in cls.__mro__ if "events" in vars(base))
         cls.resumable = vars(defining).get("resumable") is True
         cls.answers_by_tool = vars(defining).get("answers_by_tool") is True
         cls.passes_events = vars(defining).get("passes_events") is True
 
-    __signature__ = InitSignature()  # `__new__` would hide it
+    __signature__ = InitSignature()  # `__new__` would hide the signature
 
     def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004 - `__init__` reads them
         check_options(cls, options)
@@ -228,7 +228,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
                 self.store = load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
-            self.toolsets: list[Toolset] = []  # those that are made for each run
+            self.toolsets: list[Toolset] = []  # those that make their tools for each run
             self.handoffs: tuple[Handoff, ...] = ()
             entries = [*checked_list(() if function_list is None else function_list, "function_list", "tools")]
             if handoffs != ():
@@ -249,19 +249,19 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             raise TypeError(f"{type(self).__name__} must define `events` or `_run`")
 
     def _check_parts(self) -> None:
-        """Refuse what its kind cannot do."""
+        """Raise ConfigError for options that this kind cannot use."""
         if self.handoffs and not self.supports_handoff:
-            raise ConfigError(f"{type(self).__name__} hands no conversation over: leave handoffs out")
+            raise ConfigError(f"{type(self).__name__} cannot hand conversations over: leave handoffs out")
         if self.toolsets and type(self)._run is not Agent._run:
             raise ConfigError(
-                f"{type(self).__name__} writes `_run`, which cannot use tools that are made for each run, as those "
-                f"of {self.toolsets[0].name!r} are"
+                f"{type(self).__name__} defines `_run`, so it cannot use toolset {self.toolsets[0].name!r}, whose "
+                f"tools are made for each run"
             )
 
     # --- what a kind of agent writes ---
 
     def events(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the events of one run, after `RunStarted`; the last is `RunFinished`."""
+        """Yield the events of one run after `RunStarted`. The last must be `RunFinished`."""
         return self._events_of_lists(run)
 
     # --- running ---
@@ -286,40 +286,39 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         run_id: str | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
-        """Run, and yield every event as it happens, with its place; `stream` yields plain events, and has the result.
+        """Run, and yield every event as it happens, with its run, agent and number. `stream` yields plain events.
 
         Args:
-            messages: A question, or the conversation, oldest first. If it ends in calls without results, as that of a
-                paused run does, the run pauses at them again, unless `resume` is set.
+            messages: A question, or the conversation, oldest first. If the conversation ends in calls without results,
+                as after a paused run, the run pauses at them again, unless `resume` is set.
             lang: The language of the texts that the agent adds; detected from the messages if None.
             cancel: Stops the run from another task or thread; the run then ends with `cancelled` and a valid history.
-            resources: The resources that tools open and that should outlive the run; the caller closes them.
-            resume: Run the calls that the conversation ends in; those that need approval still need it. In place of
-                True, the decisions about them, by their ids: True, False or `Denial(reason)`.
-            approve: Replaces the agent's own, for this run.
-            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`: with a
-                decision, or with the values of the question's form. Calls that need approval still pause the run.
-            deps: Anything that the caller's own tools need, such as a connection or the user: they find it in
-                `ToolContext.deps`.
-            config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns those of
-                each turn. They override the agent's `extra_generate_cfg`, also for agents that continue the run; agents
-                that run as tools keep their own.
-            output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON
-                Schema. An answer that does not fit is sent back with the reasons.
-            way: The way to make the model follow the form, as for `BaseChatModel.parse`; if None, the best one that the
-                model's facts allow. `RunResult.way` has it.
-            attempts: The largest number of answers that the model may give until the data fits.
-            parent: The run that waits for this one, whose limits hold for both; see `run_below`.
-            session: The conversation that the run belongs to in the agent's store.
-            run_id: A run of the agent's store, to be continued where its record ends; `messages` are left empty, and
-                `resume` has the answers to the calls that wait.
-            options: Options of the agent kind, which names them in `run_options`.
+            resources: Holds resources of tools that should outlive the run. The caller closes it.
+            resume: True to run the calls that the conversation ends in; those that need approval still need it. Or
+                decisions about these calls by call id: True, False or `Denial(reason)`.
+            approve: Replaces the agent's own `approve` for this run.
+            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`. It returns a
+                decision, or the values of the question's form. Calls that need approval still pause the run.
+            deps: Passed to tools as `ToolContext.deps`, such as a connection or the current user.
+            config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns the
+                options of each turn. They override `extra_generate_cfg`, also for agents that take the run over. Agents
+                that run as tools keep their own options.
+            output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON Schema.
+                Answers that do not fit are sent back with the reasons.
+            way: The way to make the model follow the form, as for `BaseChatModel.parse`; None for the strictest way
+                that the model supports. `RunResult.way` is the way taken.
+            attempts: The maximum number of answers until one fits.
+            parent: The run that waits for this one. Its limits apply to both; see `run_below`.
+            session: The conversation in the agent's store to which the run belongs.
+            run_id: The id of a recorded run, to continue where its record ends. Leave `messages` empty, and pass
+                decisions about pending calls as `resume`.
+            options: Further options of the agent kind, which declares them in `run_options`.
 
         Raises:
-            ConfigError: The agent kind has no such option, its value does not fit, `config` has an unknown option,
-                `output` is neither a type nor a JSON Schema, or the agent kind does not answer in this `way`.
-            InvalidAnswerError: None of the answers is the data that was asked for.
-            StoreError: The run cannot be recorded, there is no record to continue from, or another process runs it.
+            ConfigError: The agent kind does not take an option or its value, `config` has an unknown option, `output`
+                is neither a type nor a JSON Schema, or the agent kind does not support this `way`.
+            InvalidAnswerError: None of the answers has the requested form.
+            StoreError: The run cannot be recorded, has no record to continue from, or is in use by another process.
             JackfieldError: The run failed; `RunFailed` was its last event.
         """
         self._check_options(options)
@@ -353,7 +352,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 resources=opened,
                 run_id=run_id,
                 config=config,
-                # What a caller says wins; what was only detected, a processor may know better.
+                # A caller's language wins; a detected one may be corrected by a processor.
                 config_lang=lang,
                 deps=deps,
                 asked=asked,
@@ -372,9 +371,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             )
             if recorded is None:
                 _check_answers(run)
-            else:  # the store knows all calls of the run, and checks the answers itself
+            else:  # the store knows all calls of the run, and checks the decisions itself
                 run = recorded.resume(run)
-                if run.later_parts:  # they are counted as they come
+                if run.later_parts:  # counted as they arrive
                     run = replace(run, passes_events=False)
             self.observers.prepare(self, run.id, run.trace)
             places = _Places(run, self._label, self.observers)
@@ -384,7 +383,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 places.surrounded = self.observers.surround_events(steps, run.id, run.session)
                 async with closing(places.surrounded or steps) as events:
                     async for event in events:
-                        # One of an agent below has its place, and its observers.
+                        # Events of subagents already have a place and their own observers.
                         yield event if isinstance(event, RunEvent) else places.of(event)
                 places.check_end(type(self).__name__)
             except Exception as error:  # noqa: BLE001 - raised again
@@ -392,7 +391,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 yield places.of(RunFailed(str(complete), type(complete).__name__))
                 raise complete  # noqa: B904 - with the error as its cause, or the error itself
             except BaseException as error:
-                # Cancelled, or left by whoever read it. Nobody reads on, but observers must let go of the run.
+                # Cancelled, or its reader left. Observers must still let go of the run.
                 if not isinstance(places.last, RunFinished):
                     places.of(RunFailed(LEFT_TEXT, type(error).__name__))
                 raise
@@ -409,7 +408,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
     @cached_property
     def _needed_deps(self) -> list[tuple[str, str, str]]:
-        """The tools that need `deps`, also of the agents that it asks or hands over to: agent, tool and type."""
+        """Return the tools that need `deps`, including those of reachable agents: agent, tool and type."""
         from jackfield.agents._subagents import reachable_agents
         from jackfield.tools._deps import needed_deps
 
@@ -422,10 +421,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _events_of(
         self, output: Output[Any] | Form[Any], *, way: Way | None, attempts: int
     ) -> Callable[[Run], AsyncIterator[Event]]:
-        """Return the function that yields the events of a run, which ends in data if `output` has a form for it."""
+        """Return the function that yields the events of a run. The run ends in data if `output` is a form."""
         if output is None:
             if way is not None:
-                raise ConfigError(f"way={way!r} says how to get data: pass output= as well, or leave it out")
+                raise ConfigError(f"way={way!r} has no effect without output=: pass output= as well, or leave way out")
             return self.events
         from jackfield.agents._structured import choose_way, end_in_data
         from jackfield.answers import form_of
@@ -433,13 +432,13 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return partial(end_in_data, self, form_of(output), way=choose_way(self, way), attempts=attempts)
 
     async def _with_files(self, history: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Check that all files exist, and attach the agent's own to the conversation, unless its kind reads them."""
+        """Check that all files exist, and attach the agent's own files unless its kind reads them itself."""
         if self.files or any(not isinstance(message.content, str) for message in history):
             await sync.in_worker(partial(check_files, self.files, history, agent=self._label))
         return history if self.reads_files else attach_files(history, self.files)
 
     async def _save_attached(self, history: tuple[Message, ...], resources: RunResources) -> None:
-        """Save the files in the user's messages, unless no agent of the run has a use for them."""
+        """Save the files in the user's messages if an agent of the run uses files."""
         if any(not isinstance(message.content, str) for message in history) and self._has_readers:
             await save_attached(history, resources)
 
@@ -453,7 +452,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         )
 
     def _check_options(self, options: Mapping[str, object]) -> None:
-        """Raise ConfigError for an option that a run of this kind does not take, or whose value does not fit."""
+        """Raise ConfigError for an option that runs of this kind do not take, or whose value does not fit."""
         if not options:
             return
         self._check_config(cast(RunConfig, options.get("config")))
@@ -484,13 +483,13 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return config
 
     async def arun(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
-        """Return the whole response, as dicts if the messages are dicts. Its `stop_reason` says why the run ended.
+        """Return the whole response, as dicts if the messages are dicts. `Response.stop_reason` says why the run ended.
 
         Options are those of `astream`.
         """
         finished: RunFinished | None = None
         async for placed in self.astream(messages, **options):
-            if isinstance(placed.event, RunFinished):  # the last one is of this run
+            if isinstance(placed.event, RunFinished):  # the last such event belongs to this run
                 finished = placed.event
         return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
@@ -501,7 +500,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         fewer, longer items. Leaving the loop early cancels the run; `close`, or the end of a `with`, also waits until
         the run has closed all its resources.
         """
-        self._check_options(options)  # here, and not when the first item is asked for
+        self._check_options(options)  # now, not when the first item is requested
         view = RunView(self.name)
         dicts = want_dicts(messages)
 
@@ -517,25 +516,25 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Return the whole response as `arun` does, from synchronous code."""
         return sync.run(self.arun(messages, **options))
 
-    # What one holds: functions over `astream`.
+    # Functions over `astream`, bound as methods.
     stream, aask, ask = asking.stream, asking.aask, asking.ask
     aresume, resume = asking.aresume, asking.resume
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """Return the agent as a tool of another one. It receives one text, and nothing else of the conversation.
+        """Return the agent as a tool of another agent. It receives one text and nothing else of the conversation.
 
-        Its events appear among those of the other run, one level deeper. Its usage counts against the limits of both
-        agents, except for turns. The other agent's `approve` decides about its calls that need approval; without one,
-        they pause the whole run if that is recorded.
+        Its events appear in the other agent's run, one level deeper. Its usage counts against the limits of both
+        agents, except for turns. The other agent's `approve` decides about its calls. Without `approve`, calls that
+        need approval pause the whole run if the run is recorded.
 
         Args:
-            name, description: Those of the tool; the agent's own if None.
+            name, description: The tool's name and description; None for the agent's own.
             timeout_s: The time limit of a call; None for the other agent's `tool_timeout_s`.
 
         Raises:
-            ConfigError: The agent has no name or no description, or one that a tool cannot have.
+            ConfigError: The agent's name or description is missing, or not valid for a tool.
         """
         from jackfield.agents._subagents import AgentTool
 
@@ -550,14 +549,14 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         token_file: str | PathLike[str] | None = None,
         open_browser: bool = True,
     ) -> None:
-        """Serve a web page on which people talk to the agent, until Ctrl-C. In a notebook, interrupt the cell.
+        """Serve a web page to chat with the agent, until Ctrl-C. In a notebook, interrupt the cell.
 
         Args:
-            address: The address to listen at. One that other machines reach needs a `token_file`.
+            address: The address to listen on. An address that other machines can reach needs a `token_file`.
             port: The port; 0 takes a free one.
             store: The name of the store for conversations, such as `"sqlite"`; None keeps them in memory.
-            token_file: A file with the tokens of people, one per line, perhaps after the name of its owner.
-            open_browser: Open the page in the browser, if there is a desktop.
+            token_file: A file with one access token per line, optionally after its owner's name.
+            open_browser: Open the page in the browser if there is a desktop.
 
         Raises:
             ConfigError: An argument is not valid, or the address cannot be used.
@@ -588,7 +587,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """The agent's model.
 
         Raises:
-            ConfigError: It has none.
+            ConfigError: The agent has no model.
         """
         if self.llm is None:
             raise ConfigError(f"agent {self._label} has no model: pass llm='backend:model'")
@@ -609,7 +608,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return self.store.recorder(self)
 
     def _recorder_of(self, run_id: str | None, parent: ParentRun | None) -> Recorder | None:
-        """Return the recorder of one run: that of its parent, if that is recorded, or one of the agent's store."""
+        """Return the recorder of a run: its parent's if the parent is recorded, else one of the agent's store."""
         if run_id is None and parent is not None:
             inside = parent.recorder(self._label, resumable=self.resumable)
             if inside is not None:
@@ -620,8 +619,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Return the loop of turns and tool calls for the agent's model and tools.
 
         Args:
-            functions: The tools that the model is shown.
-            toolbox: `run.toolbox` holds the tools that are made for the run; they are offered as well.
+            functions: The tools that the model sees.
+            toolbox: `run.toolbox`, whose tools were made for this run and are offered as well.
         """
         return Loop(
             model=self.model,
@@ -654,10 +653,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         config: RunConfig = None,
         **options: Any,
     ) -> Run:
-        """Return a run of this agent that has not begun; see `astream` for the arguments.
+        """Return a run that has not begun; see `astream` for the arguments.
 
         Raises:
-            MissingFileError: One of its own files does not exist.
+            MissingFileError: One of the agent's own files does not exist.
         """
         check_files(self.files, (), agent=self._label)
         if not self.reads_files:
@@ -678,7 +677,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         run_id: str | None = None,
         **fields: Any,
     ) -> Run:
-        """Return a run with these fields, and with those that follow from the agent."""
+        """Return a run with these fields and those that follow from the agent."""
         config = self._check_config(config)
         run_id = run_id or new_run_id()
         resources = resources or RunResources()
@@ -757,7 +756,7 @@ def _read_models(models: Sequence[str], *, has_model: bool) -> tuple[str, ...]:
         if ":" not in name:
             raise ConfigError(f"models has {name!r}: name the backend as well, as in openai:{name}")
     if names and not has_model:
-        raise ConfigError("models are chosen instead of llm: set llm, or leave models out")
+        raise ConfigError("models are alternatives to llm: set llm as well, or leave models out")
     return names
 
 
@@ -779,7 +778,7 @@ def _check_run(
     session: object,
     run_id: object,
 ) -> None:
-    """Raise ConfigError for an option of a run that has another type."""
+    """Raise ConfigError if an option of a run has the wrong type."""
     if cancel is not None:
         check_argument("cancel", cancel, CancelToken, "a CancelToken")
     if resources is not None:
@@ -800,7 +799,7 @@ def _check_run(
 
 
 def _check_answers(run: Run) -> None:
-    """Raise ConfigError if a caller has decided about a call that does not wait."""
+    """Raise ConfigError if a decision concerns a call that is not pending."""
     if not run.answers or run.parent is not None:
         return
     waiting = {call.call_id: call.call.name for call in open_calls([*run.messages, *run.start.made])}
@@ -808,10 +807,10 @@ def _check_answers(run: Run) -> None:
         waiting |= {call.call_id: call.call.name for call in open_calls([*run.messages, *part.start.made])}
         waiting |= dict.fromkeys(part.answers, "")
     for call_id in run.answers:
-        # The calls of an agent that works as a tool begin with the id of the call that asks it.
+        # Ids of a subagent's calls begin with the id of the call that runs it.
         if not any(call_id == one or call_id.startswith(f"{one}/") for one in waiting):
             calls = ", ".join(f"{one!r} ({name})" for one, name in waiting.items()) or "none: leave resume out"
-            raise ConfigError(f"resume names call {call_id!r}, which does not wait; waiting calls: {calls}")
+            raise ConfigError(f"resume names call {call_id!r}, which is not pending; pending calls: {calls}")
 
 
 def options_of_kind(kind: type[Agent]) -> frozenset[str] | None:
@@ -841,7 +840,7 @@ class _Places:
     """Numbers the events of a run, and shows them to its observers.
 
     Attributes:
-        last: The last event.
+        last: The last event so far.
         surrounded: The events, if observers surround the work of the run.
     """
 
@@ -853,7 +852,7 @@ class _Places:
         self.surrounded: SurroundedEvents[Event] | None = None
 
     def of(self, event: ModelEvent | AgentEvent) -> RunEvent:
-        """Return the event with its place."""
+        """Return the event with its run, number, agent and depth."""
         if type(event) is HandedOff:
             self._agent = event.to
         self.last = event
@@ -866,10 +865,10 @@ class _Places:
         return placed
 
     def check_end(self, kind: str) -> None:
-        """Raise BrokenPluginError unless the events of this agent kind have ended the run."""
+        """Raise BrokenPluginError if the events did not end with `RunFinished`."""
         if not isinstance(self.last, RunFinished):
             raise BrokenPluginError(f"{kind} ended without RunFinished, which must be the last event of its `events`")
 
 
-# Passed on by the code that runs agents; no caller names them.
+# Set by the code that runs agents, never by a caller.
 _INTERNAL_OPTIONS = frozenset({"output", "parent"})

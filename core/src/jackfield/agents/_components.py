@@ -1,4 +1,4 @@
-"""Find the components that an agent needs, from its configuration. Nothing is loaded."""
+"""Find the components that an agent needs from its configuration, without loading them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser that a file needs, by its extension.
+    """Return the name of our parser for a file, by its extension.
 
-    '' if none reads it, or if it is a picture, which models take as it is.
+    Return '' if no parser reads the file, and for images, which are sent to the model as they are.
     """
     suffix = PurePath(file).suffix.lower().removeprefix(".")
     return "" if suffix in _PICTURES else parser_of_extension(suffix) or ""
@@ -29,11 +29,11 @@ def known_parser_of(file: str) -> str:
 def components_of(
     config: AgentConfig, host: Plugins, *, parser_of: Callable[[str], str] = known_parser_of
 ) -> Iterator[str]:
-    """Yield the components that an agent and the agents inside it name, as `kind.address`.
+    """Yield the components that an agent and its inner agents name, as `kind.address`.
 
     Args:
         config: The agent.
-        host: Tells which backends are installed.
+        host: The host that knows the installed backends.
         parser_of: A function that returns the name of the parser for a file, or '' if none is needed.
 
     Raises:
@@ -53,7 +53,7 @@ def components_of(
     if config.store:
         yield f"store.{name_of_entry(config.store)}"
     if config.files and config.agent in CORE_KINDS and not config.function_list:
-        yield "processor.multimodal"  # it reads files with the parsers
+        yield "processor.multimodal"  # this processor reads files with the parsers
     yield from (f"parser.{parser}" for file in config.files if (parser := parser_of(file)))
 
 
@@ -65,7 +65,7 @@ def models_in(settings: object, host: Plugins) -> Iterator[str]:
             if model and backend in _backends(host):
                 yield f"llm.{backend}"
         case Mapping() if settings.keys() & {"model", "model_type"}:
-            # A mapping with these keys may be something else. Then it names no backend, and nothing is needed for it.
+            # A mapping with these keys may be something else. It then names no backend, and needs nothing.
             with suppress(ConfigError):
                 yield from _components_of_model(settings, host)
         case Mapping():
@@ -77,10 +77,10 @@ def models_in(settings: object, host: Plugins) -> Iterator[str]:
 
 
 def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
-    """Return the components that an agent needs and that are not installed, with our distributions that have them."""
+    """Map the components that an agent is missing to our distributions that provide them."""
     missing: dict[str, str] = {}
     pending = list(components_of(config, host, parser_of=known_parser_of))
-    for component in pending:  # it grows meanwhile
+    for component in pending:  # the loop appends to it
         kind, _, name = component.partition(".")
         if known := known_components().get(component):
             if name not in host.names(kind):
@@ -90,7 +90,7 @@ def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
 
 
 def config_of(kind: str, options: Mapping[str, object]) -> AgentConfig:
-    """Return the options of an agent kind as data, without those that are already objects."""
+    """Return the options of an agent kind as data, without options that are already objects."""
     values: dict[str, object] = {"agent": kind}
     llm, store, rag_cfg = (options.get(name) for name in ("llm", "store", "rag_cfg"))
     if isinstance(llm, LLMConfig):
@@ -106,7 +106,7 @@ def config_of(kind: str, options: Mapping[str, object]) -> AgentConfig:
     values["function_list"] = _entries(options.get("function_list"), str | Mapping)
     values["handoffs"] = [entry for entry in _entries(options.get("handoffs"), Mapping) if is_agent(entry)]
     values |= {name: _entries(options.get(name), str) for name in ("observers", "files")}
-    if kind in CORE_KINDS:  # they read text themselves, and send images as they are
+    if kind in CORE_KINDS:  # the core kinds read text files themselves, and send images as they are
         files = _entries(options.get("files"), str)
         values["files"] = [file for file in files if known_parser_of(str(file)) not in ("", "text")]
     else:
@@ -131,7 +131,7 @@ def _components_of_model(llm: str | Mapping[str, object], host: Plugins) -> Iter
 
 
 def _components_of_entry(kind: str, entry: str | Mapping[str, object], host: Plugins) -> Iterator[str]:
-    """Yield the component of a list entry, which is an address or a mapping with settings, and models in these."""
+    """Yield the component of a list entry (an address, or a mapping with settings), and models in its settings."""
     yield f"{kind}.{name_of_entry(entry)}"
     if not isinstance(entry, str):
         yield from models_in(entry, host)

@@ -1,4 +1,4 @@
-"""An agent as data: what its file or its dict may say."""
+"""The configuration of an agent, as written in a file or a dict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CORE_KINDS = ("basic", "fncall")
 
 
 class AgentConfig(Config):
-    """An agent as data, as in a file or on a command line. Other settings are options of the agent's kind."""
+    """An agent as data, in a file or on the command line. Other settings are options of the agent's kind."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
     llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
@@ -24,22 +24,22 @@ class AgentConfig(Config):
     )
     handoffs: tuple[ComponentSettings, ...] = Field(
         default=(),
-        description="Agents that can take the conversation over, as here; `history` is all, or the last question",
+        description="Agents that can take the conversation over, as dicts like this; history: all or question",
     )
     system_message: str = Field(default="", description="Put before the caller's system message")
     name: str | None = Field(default=None, description="Its name, for people and for other agents")
-    description: str | None = Field(default=None, description="What it does, for other agents")
+    description: str | None = Field(default=None, description="Its purpose, for other agents")
     prompt: str = Field(
-        default="", description="What `jackfield run` asks; {{ input }} in it is what is typed; code does not use it"
+        default="", description="The question for `jackfield run`; {{ input }} inserts the typed text; code ignores it"
     )
     suggestions: tuple[str, ...] = Field(
-        default=(), description="Questions that a page offers to a person who has not asked anything yet"
+        default=(), description="Questions that the web page offers at the start of a conversation"
     )
     adjustable: tuple[Adjustable, ...] = Field(
-        default=(), description="Options of the model that people may change on a page: temperature, top_p …"
+        default=(), description="Model options that users may change on the web page: temperature, top_p …"
     )
     models: tuple[str, ...] = Field(
-        default=(), description="Models that people may choose on a page instead of llm, as backend:model"
+        default=(), description="Other models that users may choose on the web page, as backend:model"
     )
     files: tuple[str, ...] = Field(default=(), description="Paths of the documents it can use")
     rag_cfg: ComponentSettings | None = Field(
@@ -50,7 +50,7 @@ class AgentConfig(Config):
     )
     observers: tuple[str, ...] = Field(default=(), description="Names of observers, which receive every event")
     store: str | ComponentSettings | None = Field(
-        default=None, description="The store that its runs are recorded in: a name, or a dict of `name` and settings"
+        default=None, description="The store that records its runs: a name, or a dict of `name` and settings"
     )
     limits: Limits = Limits()
     approve: str | dict[str, Any] | None = Field(
@@ -73,26 +73,26 @@ class AgentConfig(Config):
         return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:
-        """Return the settings of a tool by its name in this configuration. Its own override those about documents."""
+        """Return the settings of the tool with this name; its own override the settings about documents."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}
 
     @property
     def agents(self) -> list[dict[str, Any]]:
-        """The agents inside this one, as dicts, with `history` if they are hand-offs."""
+        """The inner agents as dicts; those of hand-offs have `history`."""
         values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
         return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
 
     def inner(self) -> list[AgentConfig]:
-        """Return the agents inside this one, checked.
+        """Return the inner agents, validated.
 
         Raises:
-            ConfigError: A setting of one is unknown, or does not fit.
+            ConfigError: One of their settings is unknown or not valid.
         """
         given = ({key: value for key, value in entry.items() if key != "history"} for entry in self.agents)
         return [AgentConfig.parse(entry, what="agent") for entry in given]
 
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Return True if a setting describes an agent: an entry of a list of tools, or an option of an agent's kind."""
+    """Return True if an entry of a tool list or an option of an agent kind describes an agent."""
     return isinstance(entry, dict) and "agent" in entry

@@ -1,4 +1,4 @@
-"""Make an agent of a kind that the core or a plugin offers."""
+"""Make agents of the kinds that the core and plugins offer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 class CreateOptions(AgentOptions, total=False):
     """The options of `create_agent`: those of every agent, and those of agent configurations.
 
-    A kind may have more options; its class has their types: `from jackfield_assistant import Assistant`.
+    A kind may have more options. For their types, use its class: `from jackfield_assistant import Assistant`.
     """
 
     function_list: Iterable[ToolEntry] | None
@@ -51,13 +51,13 @@ def create_agent(
     """Make an agent.
 
     Args:
-        kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig`, also
-            as a dict.
+        kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig` or its
+            dict.
         host: The host that looks names up.
-        options: Options of the kind's class; they override those of a configuration.
+        options: Options of the kind's class; they override the configuration.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
     with ForgetLocals():  # a key may be among them
@@ -106,7 +106,7 @@ def _loaded(kind: str, host: Plugins) -> object:
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
-    """Create the agents that options describe as data. One without a model gets the model of the outer agent."""
+    """Create the agents that options describe as data. An agent without a model gets the outer agent's model."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
     def inside(entry: Mapping[str, object]) -> Agent:
@@ -145,7 +145,7 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:
-    """Raise ConfigError for an option that the kind does not take; one that takes anything is its own judge."""
+    """Raise ConfigError for an option that the kind does not take. Kinds that take any option check them themselves."""
     named = dict(inspect.signature(agent_class).parameters)
     rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
     if rest and "AgentOptions" not in str(rest[0].annotation):
@@ -162,6 +162,6 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, ob
 
 
 def _check_type(what: str, value: object, types: Sequence[str]) -> None:
-    """Raise ConfigError where only plain types are allowed, and a value has none of them."""
+    """Raise ConfigError if the types are all plain and the value has none of them."""
     if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
         raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")

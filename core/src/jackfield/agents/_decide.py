@@ -1,4 +1,4 @@
-"""Decide the next step of a run, in one pure function."""
+"""Decide the next step of a run in one pure function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls, all of one turn, unless some of them wait for approval."""
+    """Run these calls, which are all calls of one turn, unless some need approval."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -63,18 +63,18 @@ def decide(
     """Decide the next step of a run, without taking it.
 
     Args:
-        history: All messages so far. If it ends in calls without results, these come first.
-        spent: The usage of the run so far.
-        limits: The limits of its usage.
-        resume: Open calls that the run was given are to be run. Without it, the run pauses at them, because anyone
-            who can write a history can write a call.
-        turns_before: The turns that were spent before the run was resumed.
-        handoff_to: The agent that takes the conversation over before the next turn; ''.
+        history: All messages so far. If they end in calls without results, these calls come first.
+        spent: The run's usage so far.
+        limits: The limits of the run.
+        resume: True to run open calls at the end of the initial history. Otherwise the run pauses at them, because
+            anyone who can write a history can write a call.
+        turns_before: The number of turns before the run was resumed.
+        handoff_to: The agent that takes the conversation over before the next turn; '' for none.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        is_fresh = spent.turns > turns_before  # its own model's
+        is_fresh = spent.turns > turns_before  # an answer of its own model
         return RunTools(calls) if is_fresh or resume else Pause(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -84,4 +84,4 @@ def decide(
 
 
 def _says_something(message: Message) -> bool:
-    return bool(message.content)  # reasoning alone is no answer
+    return bool(message.content)  # reasoning alone is not an answer

@@ -1,4 +1,4 @@
-"""Files that an agent and its callers hand over: they exist, and they get into the conversation."""
+"""Check the files of an agent and its callers, and put them into the conversation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MAX_NAME_BYTES = 120
 
 
 def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[str]:
-    """Return the files and images that the user attached, in order; a path in any other message is only a text.
+    """Return the files and images that the user attached, in order. Paths in other messages are plain text.
 
     Args:
         history: The conversation.
-        attached: The paths of files in `data:` URIs, by these. Others in this form are left out.
+        attached: The paths of saved files by their `data:` URIs. Other `data:` URIs are left out.
     """
     asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
     values = [item.file or item.image for content in asked for item in content]
@@ -36,11 +36,11 @@ def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[st
 async def save_attached(history: Sequence[Message], resources: RunResources) -> None:
     """Save the files that the user's messages contain as `data:` URIs, so that tools can read them.
 
-    They are in a folder of their own until the resources are closed, and `resources.attached` has their paths. A file
-    of an earlier question that is not valid is left out: that question has been answered.
+    The files stay in a private folder until the resources are closed; `resources.attached` has their paths. Invalid
+    files of earlier questions are left out, because those questions have been answered.
 
     Raises:
-        UnsupportedInputError: A file of the last question is not valid.
+        UnsupportedInputError: A file in the last question is not valid.
         ConfigError: A file cannot be saved.
     """
     answered = max((place for place, message in enumerate(history) if message.role == ASSISTANT), default=-1)
@@ -63,7 +63,7 @@ async def save_attached(history: Sequence[Message], resources: RunResources) -> 
 
 
 class _Folder:
-    """A folder that only its user can open, removed when it is closed."""
+    """A folder that only its owner can open. Closing removes it."""
 
     def __init__(self) -> None:
         import tempfile
@@ -77,12 +77,12 @@ class _Folder:
 
 def _save(uri: str, folder: Path) -> str:
     """Write the file in a `data:` URI, and return its path."""
-    import hashlib  # few files come in this form
+    import hashlib  # few files are data: URIs
 
     from jackfield.attachments import decode_uri
 
     file = decode_uri(uri)
-    # Two files may have one name.
+    # Two files may have the same name.
     path = folder / hashlib.sha256(uri.encode()).hexdigest()[:12] / (_short(file.name) or "file")
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(file.content or b"")
@@ -90,7 +90,7 @@ def _save(uri: str, folder: Path) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a name that file systems take, with the extension of another."""
+    """Return a name short enough for file systems, with the same extension."""
     stem, dot, extension = name.rpartition(".")
     kept = name.encode("utf-8", "replace")
     if len(kept) <= _MAX_NAME_BYTES:
@@ -103,12 +103,12 @@ def _is_data(value: str) -> bool:
 
 
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:
-    """Check that the files of an agent, and those of the last question, exist.
+    """Check that the files of an agent and of the last question exist.
 
-    Files of earlier questions may be gone: they have been answered.
+    Files of earlier questions may be gone, because those questions have been answered.
 
     Raises:
-        MissingFileError: One does not exist; the message names it.
+        MissingFileError: A file does not exist; the message names it.
     """
     for name in own:
         if not name.startswith(INDEX) and _PATTERN.isdisjoint(name) and not _exists(name):
@@ -122,7 +122,7 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
 
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
-    """Return the conversation with an agent's files in its first question, except those it already has."""
+    """Return the conversation with an agent's files in its first question, except files already in it."""
     if not files:
         return history
     present = {item.file for message in history for item in message.items}
@@ -140,9 +140,9 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
     """Return how attached files reach the model of a run.
 
     Args:
-        tools: The tools of the run. One with `file_access` and the effect `files` can open long and unreadable files
-            itself; any other with `file_access` may know what to do with unreadable ones.
-        reads_files: The agent kind reads them itself.
+        tools: The tools of the run. A tool with `file_access` and the effect `files` can open long and unreadable files
+            itself; any other tool with `file_access` may handle unreadable files.
+        reads_files: True if the agent kind reads files itself.
     """
     if reads_files:
         return "name"
@@ -153,7 +153,7 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
 
 
 def _missing(name: str, user: str) -> MissingFileError:
-    # Its last part only: the text may reach a model.
+    # Only the last part of the path, because the text may reach a model.
     return MissingFileError(f"there is no file {basename_of(name)!r}, which {user}: correct the path")
 
 
@@ -161,5 +161,5 @@ def _exists(name: str) -> bool:
     path = path_of(name)
     try:
         return path is None or path.exists()
-    except (OSError, ValueError):  # a path with a NUL, or one that is too long
+    except (OSError, ValueError):  # the path contains a NUL or is too long
         return False

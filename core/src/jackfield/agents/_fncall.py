@@ -22,7 +22,7 @@ class BasicAgent(Agent[Deps]):
 
 
 class FnCallAgent(Agent[Deps]):
-    """Asks its model, runs the tools it calls, and asks again, until it calls none or a limit is reached."""
+    """Asks its model, runs the calls in the answer, and asks again, until there are no calls or a limit is reached."""
 
     resumable = True
     answers_by_tool = True

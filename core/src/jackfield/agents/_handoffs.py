@@ -1,4 +1,4 @@
-"""Hand-offs: an agent gives the conversation to another, and that one continues the same run."""
+"""Hand-offs: an agent gives the conversation to another agent, which continues the same run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> 
     """Return the hand-offs that a caller or a configuration names for an agent.
 
     Raises:
-        ConfigError: One has no name or description, is the agent itself, or has its name.
+        ConfigError: A target has no name or description, is the agent itself, or has the same name.
     """
     listed = checked_list(entries, "handoffs", "agents")
     return tuple(_checked(entry if isinstance(entry, Handoff) else Handoff(entry), owner) for entry in listed)
@@ -38,7 +38,7 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
             f"agent {target.name or type(target).__name__!r} needs a name and a description for hand-offs"
         )
     if target.name == owner.name:
-        raise ConfigError(f"agent {target.name!r} hands off to itself, or to another agent of the same name")
+        raise ConfigError(f"agent {target.name!r} hands over to itself or to an agent of the same name")
     if not callable(handoff.history) and handoff.history not in ("all", "question"):
         raise ConfigError(f"history of a hand-off must be 'all', 'question' or a function, not {handoff.history!r}")
     tool_name = handoff.tool_name or tool_name_for(target.name, prefix="transfer_to_")
@@ -47,12 +47,12 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
 
 
 def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
-    """Return the tools by which a model hands the conversation over."""
+    """Return the tools with which a model hands the conversation over."""
     return [_TransferTool(handoff) for handoff in handoffs]
 
 
 class _TransferTool(BaseTool):
-    """The call with which a model hands the conversation over, once all calls of its turn are done."""
+    """The tool with which a model hands the conversation over, once all calls of its turn are done."""
 
     read_only = True
 
@@ -86,7 +86,7 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
     """Return the hand-off of an agent to the agent of this name.
 
     Raises:
-        ConfigError: No such hand-off exists: the run was recorded with other ones.
+        ConfigError: The agent has no such hand-off, because the run was recorded with others.
     """
     for handoff in agent.handoffs:
         if handoff.agent.name == name:
@@ -118,17 +118,17 @@ def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
         for handoff in agent.handoffs:
             if caller in _names_behind(handoff.agent, known):
                 return handoff
-    if run.start.handoff_to:  # after the calls that are still open
+    if run.start.handoff_to:  # after the open calls
         find_handoff(agent, run.start.handoff_to)
     return None
 
 
 async def hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterator[Event]:
-    """Yield the events of a run after one agent has handed it to another.
+    """Yield the events of a run after a hand-over.
 
     Args:
         run: The run of the agent that hands over.
-        state: Its present state.
+        state: The current state of that run.
         handoff: The agent that takes over, and the part of the conversation that it sees.
     """
     agent, before = run.agent, state.made
@@ -152,14 +152,14 @@ def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """Return a run in which `agent` continues another agent's run.
 
-    It has the same id, limits, time, approval, answers to questions, resources and `config`.
+    The new run has the same id, limits, time, approval, answers to questions, resources and `config`.
 
-    Its `events` are then part of that run, after a `HandedOff`; its `RunFinished` ends only its part.
+    Its events follow a `HandedOff` event in that run, and its `RunFinished` ends only its part.
 
     Args:
         agent: The agent that continues, with its own system message, tools and model.
         run: The run that continues.
-        messages: The messages that it sees.
+        messages: The messages that the agent sees.
         spent: The usage of the run so far.
 
     Raises:
@@ -209,16 +209,16 @@ def _resume_part(agent: AgentLike, run: Run, part: Part) -> Run:
 
 
 def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
-    """Raise ConfigError where an agent cannot go on with the part of the agent of this name."""
+    """Raise ConfigError if an agent cannot continue the part of the agent of this name."""
     label = agent.name or type(agent).__name__
     if name != label:
         raise ConfigError(
-            f"the run was interrupted at agent {name!r}, and {label!r} would go on now: resume it with the same agents"
+            f"the run was interrupted at agent {name!r}, but {label!r} would continue: resume it with the same agents"
         )
     if has_begun and not agent.resumable:
         raise ConfigError(
-            f"agent {label!r}, which has the conversation, cannot resume a run: it would begin again, and repeat what "
-            f"was done"
+            f"agent {label!r}, which has the conversation, cannot resume a run: it would start over and "
+            f"repeat finished steps"
         )
 
 

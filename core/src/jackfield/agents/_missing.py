@@ -1,4 +1,4 @@
-"""Name everything that an agent is missing in one error: packages with one command that installs them, and keys."""
+"""Name everything that an agent is missing in one error: packages, with one command to install them, and keys."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jackfield.secrets import is_secret
 
 @dataclass(frozen=True)
 class NameAllMissing:
-    """A context manager that extends a `PluginNotFoundError` by everything else that the agent is missing.
+    """A context manager that adds everything else that the agent is missing to a `PluginNotFoundError`.
 
     Args:
         kind: The agent's kind.
-        options: Its options; those that are already objects, such as a model, need nothing.
-        host: The plugins that are installed.
+        options: The agent's options. Options that are already objects, such as a model, need nothing.
+        host: The installed plugins.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class NameAllMissing:
         first = _innermost(error)
         try:
             missing = missing_components(config_of(self.kind, self.options), self.host)
-        except JackfieldError:  # an option is wrong as well; that is an error once the plugin is there
+        except JackfieldError:  # an option is wrong as well, which is reported once the plugin is installed
             missing = {}
         text = _text(first, missing)
         if text == str(error):
@@ -51,7 +51,7 @@ class NameAllMissing:
 
 
 def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: Sequence[str]) -> BaseException:
-    """Return an error of a run with everything that the agent is missing, or the error itself."""
+    """Return an error of a run, extended with everything that the agent is missing."""
     match error:
         case PluginNotFoundError():
             return NameAllMissing(kind or "fncall", {**_options_of(agent), "files": files}, agent.host).complete(error)
@@ -67,7 +67,7 @@ def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: 
 
 
 def _options_of(agent: AgentLike) -> dict[str, object]:
-    """Return the options of an agent as far as they name components."""
+    """Return the options of an agent that name components."""
     from jackfield.tools._plugin_tool import PluginTool
 
     tools = [tool for tool in agent.function_map.values() if isinstance(tool, PluginTool)]
@@ -75,9 +75,9 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
 
 
 def unset_secrets(agent: AgentLike) -> list[str]:
-    """Return the API keys that an agent needs and that are not set: variables, with the name of the model or tool.
+    """Return the unset API keys of an agent: the variables, with the name of the model or tool.
 
-    Agents that it asks or hands over to are included. A model with an address of its own may need no key.
+    Agents that it asks or hands over to are included, models with a server address of their own are not.
     """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
@@ -89,7 +89,7 @@ def unset_secrets(agent: AgentLike) -> list[str]:
             (tool.row, tool.cfg) for tool in getattr(one, "function_map", {}).values() if isinstance(tool, PluginTool)
         ]
         model = getattr(one, "llm", None)
-        if model is not None and not model.config.server_url:  # an own server may need no key
+        if model is not None and not model.config.server_url:  # the user's own server may need no key
             with suppress(JackfieldError):
                 parts.append((agent.host.find("llm", model.config.model_type or model.backend), {}))
         for row, settings in parts:
@@ -101,7 +101,7 @@ def unset_secrets(agent: AgentLike) -> list[str]:
 
 
 def _innermost(error: PluginNotFoundError) -> PluginNotFoundError:
-    """Return the error about one component that inner agents have extended."""
+    """Return the error about one component that the errors of inner agents extend."""
     while isinstance(error.__cause__, PluginNotFoundError):
         error = error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""The methods of Qwen-Agent's agents, for subclasses of `Agent` that are written for it."""
+"""The methods of Qwen-Agent's agents, for subclasses of `Agent` that were written for Qwen-Agent."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ from jackfield.tools._plan import PlannedCall
 from jackfield.tools._workspace import Workspace
 
 _NAMED = frozenset({"name", "read_short"})
-"""Uses of files that `chat` does not have: as in Qwen-Agent, the model then gets names, and the tools the files."""
+"""Uses of files that `chat` does not support. As in Qwen-Agent, the model then gets names, and the tools get the
+files."""
 
 _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
-"""The run whose `_run` executes, in the context of the worker thread that executes it."""
+"""The run whose `_run` is executing, in the context of its worker thread."""
 
 
 class QwenMethods:
-    """`_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as Qwen-Agent has them.
+    """`_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as in Qwen-Agent.
 
-    `_run` and `events` are each defined by the other; a kind of agent overrides one of them.
+    `_run` and `events` are defined in terms of each other; an agent kind overrides one of them.
     """
 
     name: str | None
@@ -59,7 +60,7 @@ class QwenMethods:
         raise NotImplementedError
 
     def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-        """Yield the response as growing lists: each item is all of it so far."""
+        """Yield the response as growing lists: each item is the whole response so far."""
         view = RunView(self.name)
         for batch in sync.batches(self.events(self.make_run(as_messages(messages), lang, **options))):
             changed = [view.feed(event) for event in batch]
@@ -91,7 +92,7 @@ class QwenMethods:
             reason, last = run.interruption, tuple(with_calls_closed(last))
         finally:
             close = getattr(lists, "close", None)
-            if close is not None and not is_abandoned:  # a generator that executes cannot be closed
+            if close is not None and not is_abandoned:  # a running generator cannot be closed
                 await sync.in_worker(close)
         yield RunFinished(reason, last, Usage())
 
@@ -109,7 +110,7 @@ class QwenMethods:
         stream: bool = True,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Message]]:
-        """Ask the agent's model; yield growing lists, or one list if not streamed."""
+        """Ask the agent's model, and yield growing lists, or one list if `stream` is False."""
         run = _RUN.get()
         own: object = self
         config = self.extra_generate_cfg
@@ -126,7 +127,7 @@ class QwenMethods:
     def _call_tool(
         self, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
     ) -> str | list[ContentItem]:
-        """Call one of the agent's tools and wait for its result, in the form a model reads.
+        """Call one of the agent's tools, and return its result in the form that a model reads.
 
         In a run of the agent, the tool gets everything that belongs to the run (files, deps, open resources), and the
         rules of parent agents apply.
@@ -150,5 +151,5 @@ class QwenMethods:
 
 
 def _next_in(run: Run, lists: Iterator[list[Message]], end: list[Message]) -> list[Message]:
-    _RUN.set(run)  # in a context of its own: each call in a worker has one
+    _RUN.set(run)  # each call in a worker thread has its own context
     return next(lists, end)

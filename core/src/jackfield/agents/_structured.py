@@ -1,4 +1,4 @@
-"""Run agents whose answer is data: request it in words the model understands, validate it, and ask again."""
+"""Run agents whose answer is data: request the data, validate the answer, and ask again if it does not fit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 def choose_way(agent: AgentLike, way: Way | None) -> Way:
-    """Return the way in which an agent's model is made to follow a form.
+    """Return the way to make an agent's model follow a form.
 
     Args:
         agent: The agent.
         way: The caller's choice; None for the strictest way that the model's facts allow.
 
     Raises:
-        ConfigError: There is no such way, or the agent kind cannot use it.
+        ConfigError: The way is unknown, or the agent kind does not support it.
     """
     if way not in (None, *get_args(Way)):
         raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
@@ -39,7 +39,7 @@ def choose_way(agent: AgentLike, way: Way | None) -> Way:
     if agent.llm is None:
         return "prompt"
     facts = agent.llm.facts
-    # With tools, many servers enforce the schema and let the model call none.
+    # If a request has tools, many servers enforce the schema and never let the model call a tool.
     if facts.json_schema and (facts.schema_with_tools or not (agent.function_map or agent.toolsets)):
         return "native"
     return "tool" if facts.native_tools and agent.answers_by_tool else "prompt"
@@ -49,7 +49,7 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
     """Yield the events of a run that ends in data, or at a limit.
 
     Args:
-        agent: The agent whose run it is.
+        agent: The agent of the run.
         form: The form of the data.
         run: The run.
         way: The way to make the model follow the form.
@@ -69,7 +69,7 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
         async with closing(attempt.events(agent)) as events:
             async for event in events:
                 yield event
-        if attempt.end is None:  # an agent kind that ends without a word: nothing can be read from it
+        if attempt.end is None:  # the agent kind yielded no `RunFinished`, so there is no answer to read
             return
         said += attempt.end.messages
         problem = _problem(form, attempt.end)
@@ -91,7 +91,7 @@ class _Attempt:
     """One answer of a run, after earlier ones that did not fit.
 
     Attributes:
-        end: Its end; None before that.
+        end: The event that ended it; None before that.
         spent: The usage of the run until then.
     """
 
@@ -102,7 +102,7 @@ class _Attempt:
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
-        """Yield its events, without the end."""
+        """Yield the events except the last."""
         async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -115,7 +115,7 @@ class _Attempt:
 def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
     """Return the run with a model that is asked for the data.
 
-    An agent that takes the conversation over has another model, which reads the schema in the prompt.
+    An agent that takes the conversation over has a different model, which reads the schema in the prompt.
     """
     text = asking_text(form.sent, run.lang)
     run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)), ends_in_data=True)
@@ -130,7 +130,7 @@ def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:
-    """Return the reason why the answer of a finished run does not fit; '' if it fits, or if there is no answer yet."""
+    """Return why the answer of a finished run does not fit; '' if it fits, or if there is no answer yet."""
     if end.stop_reason not in ("finished", "empty_reply"):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Agents that work for another agent: runs below its run, within its limits, and an agent as its tool."""
+"""Agents that work for another agent: as runs below its run, within its limits, or as its tool."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _PARAMETERS: Mapping[str, object] = {
 def run_below(
     agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Run an agent for a run that waits for it, and yield its events. Its usage counts against the limits of both.
+    """Run an agent for a parent run, and yield its events. Its usage counts against the limits of both.
 
     Args:
         agent: The agent to ask.
         messages: The question, or a conversation.
-        parent: The run that waits; None for a run of its own.
-        options: As for `Agent.astream`; answers to calls that waited are passed on without `resume`.
+        parent: The run that waits for it; None for an independent run.
+        options: As for `Agent.astream`. Decisions about pending calls are passed on without `resume`.
 
     Raises:
-        ToolServiceError: The agent already waits for this run, so it would ask itself forever. Or it has paused
-            because its calls need approval; a recorded run then pauses as well.
+        ToolServiceError: The agent already waits for this run, so it would ask itself forever. Or it paused because its
+            calls need approval; a recorded parent run then pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:
@@ -87,10 +87,10 @@ async def _asked(
 
 
 def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
-    """Make the run above ask whether an interrupted agent, which one of its tool calls asks, may begin again."""
+    """Make the parent run ask whether an interrupted subagent may start over."""
     call_id = parent.call_id
     if call_id and error.call_id == call_id and not error.is_refused:
-        # A record accepts an approval only of the call that it has.
+        # A record accepts approval only for a call that it contains.
         call = parent.calls.get(call_id) or FunctionCall(name, dumps({"request": error.question}))
         parent.waiting[call_id] = ApprovalNeeded((call,), (call_id,), (call_id,), ("",))
 
@@ -108,7 +108,7 @@ def approve_of(run: Run) -> Callable[..., Any] | None:
 
 
 def effects_of(agent: AgentLike) -> frozenset[str]:
-    """Return the effects of an agent's tools; all effects if a set of tools does not state its own."""
+    """Return the effects of an agent's tools; all effects if a toolset does not state its own."""
     of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
     members: Sequence[AgentLike] = getattr(agent, "agents", ())
@@ -154,7 +154,7 @@ class AgentTool(BaseTool):
             self.description = f"{agent.name}: {self.description}"
         self.timeout_s = timeout_s
         self.effects = effects_of(agent)
-        # A failed call may have done something, so it is not idempotent.
+        # A failed call may have had effects, so it is not idempotent.
         self.resumable = agent.resumable
         self.agent = agent
         super().__init__()
@@ -177,13 +177,13 @@ class AgentTool(BaseTool):
 
 
 def _answers(parent: ParentRun, call_id: str) -> dict[str, Decision]:
-    """Return the decisions about calls of the agent that a call asks."""
+    """Return the decisions about calls of the agent that this call runs."""
     prefix = f"{call_id}/"
     return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:
-    """Return the approvals that an agent waits for, as the parent run reports them."""
+    """Return the approvals that a subagent waits for, as its parent run reports them."""
     deeper = needed.agents or ("",) * len(needed.calls)
     return ApprovalNeeded(
         needed.calls,
@@ -197,7 +197,7 @@ def _result_of(name: str, result: RunResult[str]) -> ToolResult:
     """Return the text that the other agent reads.
 
     Raises:
-        ToolServiceError: There is no answer.
+        ToolServiceError: The other agent gave no answer.
     """
     if result.waiting:
         waiting = ", ".join(sorted({call.name for call in result.waiting.values()}))

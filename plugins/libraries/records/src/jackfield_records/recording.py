@@ -90,7 +90,7 @@ class AgentRecorder:
         progress.run_id, progress.entries, progress.state = run_id, len(entries), stored.state
         if not self.resumable and progress.now():
             raise ConfigError(
-                f"agent {self.agent!r} cannot resume a run: it would begin again, and repeat what was done"
+                f"agent {self.agent!r} cannot resume a run: it would start over and repeat finished steps"
             )
         return progress
 
