@@ -219,6 +219,7 @@ class Sized(Config):
     mode: Literal["fast", "slow"] = "fast"
     count: int = Field(default=1, ge=1)
     limits: Limits = Limits()
+    code: str = Field(default="AB", pattern="^[A-Z]{2}$", min_length=2)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,9 @@ class Sized(Config):
         ({"mode": "odd"}, "mode must be 'fast' or 'slow'"),
         ({"count": 0}, "count must be greater than or equal to 1"),
         ({"limits": 3}, "limits must be a table, not a number"),
+        ({"code": "A"}, "code must have at least 2 characters"),
+        ({"code": "ab"}, "code must match pattern '^[A-Z]{2}$'"),
+        ({"limits": {"currency": "eur"}}, "limits.currency must match pattern '^[A-Z]{3}$' (ISO 4217: USD, CNY, EUR)"),
         (
             {"limits": {"turns": []}, "size": {}},
             "size must be a whole number, not a table; limits.turns must be a whole number, not a list",
@@ -245,6 +249,7 @@ def test_a_wrong_form_is_named_in_plain_words(value: dict[str, Any], text: str) 
     with pytest.raises(ConfigError) as caught:
         Sized.parse(value, what="w")
     assert str(caught.value).startswith(f"w: {text}")
+    assert "should" not in str(caught.value)
 
 
 _VALUES = st.recursive(

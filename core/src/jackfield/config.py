@@ -142,8 +142,8 @@ def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
             given[place] = problem["input"]
         elif problem["type"] == "missing":
             lines.append(f"{path} is missing")
-        elif problem["msg"].startswith("Input should "):
-            lines.append(f"{path} must {problem['msg'].removeprefix('Input should ')}")
+        elif problem["type"] != "value_error" and (rest := problem["msg"].partition(" should ")[2]):
+            lines.append(f"{path} must {rest}{_meaning_of(place, cls) if 'pattern' in problem['type'] else ''}")
         else:
             lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}")
     for place, forms in wanted.items():
@@ -178,6 +178,12 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
         return ""
     quotes = ": put it in quotes" if "a text" in forms and isinstance(value, bool | int | float) else ""
     return f", not {kind}{quotes}"
+
+
+def _meaning_of(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
+    """Return the description of a setting in brackets, which tells more than a pattern; '' if there is none."""
+    field = _model_at(cls, path[:-1]).model_fields.get(str(path[-1]))
+    return f" ({field.description})" if field is not None and field.description else ""
 
 
 def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
@@ -424,5 +430,5 @@ class Limits(Config):
     tool_calls: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=1, description="Prompt and completion tokens, summed over all turns")
     seconds: float | None = Field(default=None, gt=0)
-    cost: Decimal | None = Field(default=None, gt=0)
-    currency: str = "USD"
+    cost: Decimal | None = Field(default=None, gt=0, description="Money in `currency`, summed over all turns")
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="ISO 4217: USD, CNY, EUR")

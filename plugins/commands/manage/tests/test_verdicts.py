@@ -111,7 +111,7 @@ def test_what_the_machine_lacks_becomes_a_verdict() -> None:
         ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
     ]
     assert list(_judge_machine({**failed(), "secrets": ["ONE"]}, host)) == [
-        ("ok", "not set: ONE", "set ONE to use it"),
+        ("ok", "not set: ONE", "set ONE to use it, unless your server or model needs no key"),
     ]
     assert list(_judge_machine({**failed(), "secrets": ["SET"]}, host)) == []
 

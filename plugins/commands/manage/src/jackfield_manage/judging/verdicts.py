@@ -123,7 +123,11 @@ def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verd
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
     if unset:
         is_usable = len(unset) < len(result["secrets"])
-        step = "set the key of each service that you use" if is_usable else f"set {unset[0]} to use it"
+        step = (
+            "set the key of each service that you use"
+            if is_usable
+            else f"set {unset[0]} to use it, unless your server or model needs no key"
+        )
         yield Verdict("ok", f"not set: {', '.join(unset)}", step)
 
 
