@@ -20,9 +20,9 @@ from jackfield_http.calls import Calls
 from jackfield_http.client import HTTPClient, Reply, check_url
 from jackfield_http.failures import ErrorClass, Failures, class_of_status, translate_errors
 from jackfield_http.halves import Halves
-from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, key_for_header, request_id_of
+from jackfield_http.headers import NO_KEY, HeaderPairs, header_pairs, request_id_of
 from jackfield_http.jsonbytes import json_bytes, json_piece, json_value
-from jackfield_http.keys import KeyRule
+from jackfield_http.keys import KeyRule, key_for_header
 from jackfield_http.server import Access, Opened, Post, Server, configured_url
 from jackfield_http.sse import PATIENCE, SSE_END, DataLineDecoder, SSEDecoder
 

@@ -9,15 +9,12 @@ from datetime import UTC, datetime
 from jackfield.errors import ConfigError
 from jackfield.secrets import ForgetLocals
 from jackfield.work import outgoing_headers
-from jackfield_http.keys import key_for_header
-
-__all__ = ["NO_KEY", "HeaderPairs", "header_pairs", "key_for_header", "request_id_of", "retry_after_s"]
 
 NO_KEY = "EMPTY"
 """Sent by convention to servers that need no API key."""
-_OF_THE_KEY = frozenset({"authorization", "api-key", "x-api-key"})
-_OF_THE_BODY = frozenset({"accept-encoding", "content-type"})
-_OF_THE_CONNECTION = frozenset({"content-length", "host", "transfer-encoding"})
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
+_BODY_HEADERS = frozenset({"accept-encoding", "content-type"})
+_CONNECTION_HEADERS = frozenset({"content-length", "host", "transfer-encoding"})
 _WITHOUT_KEY = f"Bearer {NO_KEY}"
 # The first is Anthropic's, before which a gateway may put its own `x-request-id`; the last one is Azure's.
 _REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id")
@@ -50,13 +47,13 @@ def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = 
 
 
 def with_outgoing(headers: HeaderPairs) -> HeaderPairs:
-    """Return headers with those that observers of the current run add, such as `traceparent`; own ones win."""
-    added = outgoing_headers()
-    if not added:
+    """Add the headers of observers of the current run, such as `traceparent`. A header that is already set stays."""
+    observer_headers = outgoing_headers()
+    if not observer_headers:
         return headers
     own = {name for name, _ in headers}
-    more = ((name.encode(), value.encode()) for name, value in added.items())
-    return HeaderPairs([*headers, *(pair for pair in more if pair[0] not in own)])
+    added = ((name.encode(), value.encode()) for name, value in observer_headers.items())
+    return HeaderPairs([*headers, *(pair for pair in added if pair[0] not in own)])
 
 
 def _joined(*headers: Mapping[str, str]) -> dict[str, str]:
@@ -72,10 +69,11 @@ def _as_sent(headers: Mapping[str, str]) -> HeaderPairs:
 
 def _refuse_taking_over(name: str, own: Mapping[str, str], key: str) -> None:
     value = own.get(name, _WITHOUT_KEY)
-    has_key = name in _OF_THE_KEY or (key not in ("", NO_KEY) and key in value)
-    if has_key and value != _WITHOUT_KEY:
+    is_for_keys = name in _KEY_HEADERS
+    contains_key = key not in ("", NO_KEY) and key in value
+    if (is_for_keys or contains_key) and value != _WITHOUT_KEY:
         raise ConfigError(f"extra_headers must not contain {name!r}, which carries the API key: set api_key instead")
-    if name in _OF_THE_CONNECTION or (name in _OF_THE_BODY and name in own):
+    if name in _CONNECTION_HEADERS or (name in _BODY_HEADERS and name in own):
         raise ConfigError(f"extra_headers must not contain {name!r}, which the backend itself sets: remove it")
 
 
@@ -99,11 +97,11 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
             `retry-after`, which is seconds or an HTTP date (RFC 9110).
         now: The time, with its time zone.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = _nonnegative(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     value = headers.get("retry-after")
-    seconds = _number(value)
+    seconds = _nonnegative(value)
     if seconds is not None or value is None:
         return seconds
     from email.utils import parsedate_to_datetime  # for errors only
@@ -115,7 +113,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
     return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds())
 
 
-def _number(text: str | None) -> float | None:
+def _nonnegative(text: str | None) -> float | None:
+    """Return a finite number, 0 if it is negative; None if the text is not one."""
     try:
         value = float(text or "")
     except ValueError:
