@@ -24,7 +24,7 @@ from jackfield_mcp import stdio
 from jackfield_mcp.remote import RemoteServer, _Events
 from jackfield_mcp.servers import ServerConfig
 from jackfield_mcp.stdio import ServerProcess, _Lines
-from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP, Entries, parse_message
+from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP, Entries, parse_message, wrap_started_task
 
 from .conftest import PATIENCE_S, until
 
@@ -330,11 +330,14 @@ def test_faults_are_named_up_to_a_number_and_a_length() -> None:
     assert {(len(name), len(fault)) for name, fault in entries.left_out.items()} == {(207, 300)}
 
 
+def answer_with(result: dict[str, Any]) -> Any:
+    return parse_message(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+
+
 def sifted(result: dict[str, Any]) -> tuple[dict[str, Any], Entries]:
-    entries = Entries()
-    message = parse_message(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+    entries, message = Entries(), answer_with(result)
     entries.sift(message)
-    return message.message.result, entries  # type: ignore[union-attr]
+    return message.message.result, entries
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -347,7 +350,7 @@ def test_of_a_page_so_many_entries_are_taken(monkeypatch: pytest.MonkeyPatch) ->
     assert (len(result["tools"]), entries.left_out) == (2, {})
     result, entries = sifted({"tools": [tool("a"), tool("b"), tool("c")]})
     assert [one["name"] for one in result["tools"]] == ["a", "b"]
-    assert list(entries.left_out) == ["tools 'and more'"]
+    assert list(entries.left_out) == ["rest of the tools"]
 
 
 def test_only_an_answer_to_a_listing_is_a_list() -> None:
@@ -359,7 +362,12 @@ def test_only_an_answer_to_a_listing_is_a_list() -> None:
 
 def test_a_task_that_was_started_is_a_result_with_its_task() -> None:
     task = {"taskId": "1", "status": "working"}
-    result, _ = sifted({"task": task})
-    assert result == {"content": [], "_meta": {"jackfield/started-task": task}}
-    assert sifted({"task": task, "content": []})[0] == {"task": task, "content": []}
-    assert sifted({"task": "x"})[0] == {"task": "x"}
+    with_content = {"task": task, "content": []}
+    for result, wrapped in (
+        ({"task": task}, {"content": [], "_meta": {"jackfield/started-task": task}}),
+        (with_content, with_content),
+        ({"task": "x"}, {"task": "x"}),
+    ):
+        message = answer_with(result)
+        wrap_started_task(message)
+        assert message.message.result == wrapped

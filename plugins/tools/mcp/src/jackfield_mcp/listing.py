@@ -255,9 +255,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
         _, is_whole = await read_pages(fetch, lambda page: page.tools, most=_MOST_ENTRIES)
         await sync.in_worker(left_out.check_output_schemas)
         if not is_whole:
-            left_out.leave_out(
-                "tools", "and more", f"the list has more than {_MOST_ENTRIES:,} entries or too many pages"
-            )
+            left_out.leave_out_rest("tools", f"the list has more than {_MOST_ENTRIES:,} entries or too many pages")
     resources, prompts = await _has_resources(client), await _has_prompts(client)
     for entry, fault in left_out.left_out.items():
         _log.warning("MCP server %r: the %s was left out: %s", name, entry, fault)

@@ -1,7 +1,10 @@
-"""Read what a server sends so that one bad entry costs only itself.
+"""Keep the good part of a server's message when one value or entry in it is invalid.
 
 The SDK refuses a whole message for one value that is nested too deeply, and a whole list for one entry that breaks the
 protocol. Here such a value is replaced by a text that says so, and such an entry is taken out and named.
+
+Over stdio, `parse_message` parses each line in place of the SDK. Over HTTP the SDK parses, and `repair_body` prepares
+the bytes for it. Either way, `SiftedStream` then looks at the parsed messages.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ _LISTS = {
     "resourceTemplates": "resources/templates/list",
     "prompts": "prompts/list",
 }
-_OF_OTHER_RESULTS = ("content", "contents", "messages")
+# No listing has one of these, so a result with one keeps its lists as they are.
+_KEYS_OF_OTHER_RESULTS = ("content", "contents", "messages")
 # The bytes of a schema times those of a result that the event loop checks itself. A keyword has about 20 bytes and a
 # value about 5, so this is 2,000 steps of a few microseconds. A worker thread costs a third as much as the whole call.
 _QUICK_PRODUCT = 200_000
@@ -66,7 +70,8 @@ def _parse(line: bytes) -> SessionMessage:
 
 def repair_body(body: bytes) -> bytes:
     """Return JSON that the SDK can parse, or the same bytes if nothing helps or nothing is wrong."""
-    # The usual message is not parsed twice.
+    # So few brackets cannot be nested too deeply, and without an escape there is no half of a surrogate pair. Most
+    # messages pass here, and only the SDK parses them.
     if body.count(b"{") + body.count(b"[") <= MOST_LEVELS and b"\\u" not in body:
         return body
     try:
@@ -121,21 +126,21 @@ class Entries:
         if len(self.left_out) < _MOST_LEFT_OUT:
             self.left_out[f"{kind} {str(name)[:200]!r}"] = fault[:_MOST_CAUSE]
 
+    def leave_out_rest(self, key: str, fault: str) -> None:
+        """Note that a list, such as `tools`, is longer than what was read of it."""
+        self.left_out[f"rest of the {key}"] = fault
+
     def sift(self, message: object) -> None:
-        """Take the malformed entries out of the answer to a listing, and make a started task a result."""
-        if not isinstance(message, SessionMessage) or not isinstance(message.message, mcp_types.JSONRPCResponse):
+        """Take the malformed entries out of the answer to a listing."""
+        response = _response_in(message)
+        if response is None:
             return
-        result = message.message.result
-        task = result.get("task")
-        if isinstance(task, dict) and "content" not in result:
-            # The SDK accepts a result with content only.
-            message.message.result = {"content": [], "_meta": {STARTED_TASK: task}}
-            return
+        result = response.result
         for key, method in _LISTS.items():
             entries = result.get(key)
-            if isinstance(entries, list) and not any(other in result for other in _OF_OTHER_RESULTS):
+            if isinstance(entries, list) and not any(other in result for other in _KEYS_OF_OTHER_RESULTS):
                 if len(entries) > _MOST_ENTRIES:
-                    self.leave_out(key, "and more", f"a page has more than {_MOST_ENTRIES:,} entries")
+                    self.leave_out_rest(key, f"a page has more than {_MOST_ENTRIES:,} entries")
                 first_entries = entries[:_MOST_ENTRIES]
                 if key == "tools":
                     for entry in first_entries:
@@ -242,8 +247,18 @@ class OutputChecker:
         return self.prepare().misfits(value)
 
 
+def wrap_started_task(message: object) -> None:
+    """Put a started task into a result without content, because the SDK accepts no result that is only a task."""
+    response = _response_in(message)
+    if response is None or "content" in response.result:
+        return
+    task = response.result.get("task")
+    if isinstance(task, dict):
+        response.result = {"content": [], "_meta": {STARTED_TASK: task}}
+
+
 class SiftedStream:
-    """The messages of a server, without malformed entries of lists; a stream as the SDK reads it."""
+    """The messages of a server as the SDK accepts them: without malformed entries of lists, and tasks as results."""
 
     def __init__(self, stream: Any, entries: Entries) -> None:
         self._stream = stream
@@ -256,9 +271,7 @@ class SiftedStream:
 
     async def receive(self) -> Any:
         """Wait for the next message."""
-        message = await self._stream.receive()
-        self._entries.sift(message)
-        return message
+        return self._prepare(await self._stream.receive())
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -268,9 +281,7 @@ class SiftedStream:
         return self
 
     async def __anext__(self) -> Any:
-        message = await self._stream.__anext__()
-        self._entries.sift(message)
-        return message
+        return self._prepare(await self._stream.__anext__())
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -280,3 +291,14 @@ class SiftedStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stream.__aexit__(kind, error, trace)
+
+    def _prepare(self, message: Any) -> Any:
+        wrap_started_task(message)
+        self._entries.sift(message)
+        return message
+
+
+def _response_in(message: object) -> mcp_types.JSONRPCResponse | None:
+    if isinstance(message, SessionMessage) and isinstance(message.message, mcp_types.JSONRPCResponse):
+        return message.message
+    return None
