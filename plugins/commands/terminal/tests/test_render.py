@@ -96,7 +96,7 @@ def shown(events: list[RunEvent], *, quiet: bool) -> tuple[str, list[str]]:
         renderer.show(event)
     renderer.note("by the way")
     renderer.note("saved a.png", always=True)
-    renderer.note_once("! skipped b.txt")
+    renderer.warn("skipped b.txt", once=True)
     return out.getvalue(), notes.getvalue().splitlines()
 
 
@@ -201,15 +201,22 @@ def test_no_name_and_no_text_of_others_begins_a_line_of_ours(depth: int, columns
     assert re.search(r"^(\x1b\[\d*[mK]|\r)*! forged", notes.getvalue(), re.MULTILINE) is None
 
 
-def test_what_holds_for_each_call_of_a_tool_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("depth", "isolation", "warning", "result"),
+    [
+        (0, "  isolation of add: none: a test", "! it leaks", "← add (0.5 s) 3"),
+        (1, "  helper   isolation of add: none: a test", "! helper: it leaks", "  helper ← add (0.5 s) 3"),
+    ],
+)
+def test_isolation_and_warning_of_a_tool_are_shown_once_for_agents_below_as_well(
+    depth: int, isolation: str, warning: str, result: str
+) -> None:
     notes = io.StringIO()
     renderer = Renderer(io.StringIO(), notes, dim=False)
     for number in range(2):
         finished = ToolFinished(0, "c", Message("function", "3", name="add"), 0.5, "", METADATA)
-        renderer.show(RunEvent("r", number, "a", 0, finished))
-    lines = notes.getvalue().splitlines()
-    assert lines.count("  isolation of add: none: a test") == lines.count("! it leaks") == 1
-    assert lines.count("← add (0.5 s) 3") == 2
+        renderer.show(RunEvent("r", number, "helper", depth, finished))
+    assert notes.getvalue().splitlines() == [result, isolation, warning, result]
 
 
 def progressed(*, dim: bool = True, quiet: bool = False, columns: int = 20, depth: int = 0) -> str:

@@ -123,12 +123,12 @@ class Conversation:
             self._report(error)
             if self.attachments and isinstance(error, UnsupportedInputError | ContextLengthError):
                 self.attachments = []  # otherwise every further question would fail
-                self.screen.renderer.note("! the next question has no attachments", always=True)
+                self.screen.renderer.warn("the next question has no attachments")
             if not any(message.function_call for message in completed.messages()):
                 return
             view = completed  # without the start of an answer that never came
         except KeyboardInterrupt:  # the second Ctrl-C
-            self.screen.renderer.note("! interrupted", always=True)
+            self.screen.renderer.warn("interrupted")
         self.attachments = []
         self.history = with_calls_closed([*messages, *view.messages()])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol, TextIO
 
 from jackfield.agents import Event
@@ -32,7 +33,7 @@ from jackfield_terminal.word_wrap import WordWrapper
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _CLEAR = "\r\033[K"
 _WIDTH = 100
-_LAG_S = 1.0  # that events may be behind their run
+_MAX_LAG_S = 1.0  # a question about a call waits so long for the events before it
 
 _ENDINGS = {
     "empty_reply": "the model gave an empty reply",
@@ -98,7 +99,7 @@ class Renderer:
         self._open: TextIO | Literal["rich", "progress"] | None = None  # the stream with an unfinished line
         self._last = ""  # the last character of that line
         self._words = WordWrapper()  # for reasoning
-        self._noted: set[str] = set()
+        self._shown_once: set[str] = set()  # the lines that must not be repeated
         # Approval questions and warnings come from other threads.
         self._lock = threading.RLock()
         self._calls: set[str] = set()  # the ids of those whose turns were shown
@@ -110,9 +111,7 @@ class Renderer:
             if isinstance(event.event, PreparationProgress):
                 self._show_progress(f"{event.agent}: {event.event.text}" if event.depth else event.event.text)
             elif event.depth:  # a sub-agent, whose text is not the answer
-                name = escape_line(event.agent)
-                for line in _notes_on(event.event):
-                    self.note(f"! {name}: {line[2:]}" if line.startswith("!") else f"  {name} {line}")
+                self._show_lines(event.event, agent=event.agent)
             else:
                 self._show(event)
             if isinstance(event.event, TurnFinished):
@@ -128,7 +127,7 @@ class Renderer:
         """
         with self._lock:
             if call_id:
-                self._has_new_calls.wait_for(lambda: call_id in self._calls, _LAG_S)
+                self._has_new_calls.wait_for(lambda: call_id in self._calls, _MAX_LAG_S)
             self.end_line()
 
     def _show(self, event: RunEvent) -> None:
@@ -140,12 +139,18 @@ class Renderer:
             case RunFinished(stop_reason):
                 self.end_line()
                 if stop_reason in _ENDINGS:
-                    self.note(f"! {_ENDINGS[stop_reason]}")
+                    self.warn(_ENDINGS[stop_reason])
             case other:
-                for line in _notes_on(other):
-                    self.note(line)
-                for line in _notes_on_tool(other):
-                    self.note_once(line)
+                self._show_lines(other)
+
+    def _show_lines(self, event: Event, *, agent: str = "") -> None:
+        """Write the lines about an event, with the name of the sub-agent that it belongs to."""
+        name = escape_line(agent)
+        for line in _lines_about(event):
+            if line.is_warning:
+                self.warn(f"{name}: {line.text}" if name else line.text, once=line.once)
+            else:
+                self.note(f"  {name} {line.text}" if name else line.text, once=line.once)
 
     def _show_progress(self, text: str) -> None:
         """Replace the progress line; whatever is written next clears it."""
@@ -180,28 +185,30 @@ class Renderer:
         if wrapped := self._words.feed(text, columns):
             self._put(self._notes, wrapped, dim=True)
 
-    def note(self, text: str, *, always: bool = False) -> None:
+    def warn(self, text: str, *, once: bool = False) -> None:
+        """Write a warning beside the answer, in quiet mode as well. The arguments are those of `note`."""
+        self.note(f"! {text}", always=True, once=once)
+
+    def note(self, text: str, *, always: bool = False, once: bool = False) -> None:
         """Write a line beside the answer.
 
         Args:
-            text: The line, already escaped by `escape_line`. A line that begins with `!` is a warning.
-            always: Also write it in quiet mode, as for warnings.
+            text: The line, already escaped by `escape_line`.
+            always: Write it in quiet mode as well.
+            once: Do not write it if it was written before.
         """
-        if self._quiet and not always and not text.startswith("!"):
+        if self._quiet and not always:
             return
         with self._lock:
+            if once and text in self._shown_once:
+                return
+            if once:
+                self._shown_once.add(text)
             self.end_line()
             columns = self._columns()
             lines = wrap_line(text, columns, indent="  ") if columns else [text]
             self._write(self._notes, "\n".join(lines), dim=True)
             self.end_line()
-
-    def note_once(self, text: str) -> None:
-        """Write a line, unless it was written before."""
-        with self._lock:
-            if text not in self._noted:
-                self._noted.add(text)
-                self.note(text)
 
     def end_line(self) -> None:
         """End an unfinished line."""
@@ -256,41 +263,50 @@ def _cut_to_width(text: str, columns: int) -> str:
     return text
 
 
-def _notes_on(event: Event) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line beside the answer, already escaped; `once` if it is the same for each call of a tool."""
+
+    text: str
+    is_warning: bool = False
+    once: bool = False
+
+
+def _lines_about(event: Event) -> list[_Line]:
     """Return the lines about an event, if it has any."""
     match event:
         case ToolStarted(_, _, call):
-            return [f"→ {escape_line(call.name)} {_one_line(call.arguments)}"]
+            return [_Line(f"→ {escape_line(call.name)} {_one_line(call.arguments)}")]
         case HandedOff(_, to):
-            return [f"→ {escape_line(to)} takes over"]
+            return [_Line(f"→ {escape_line(to)} takes over")]
         case ToolProgress(_, _, text):
-            return [f"  … {_one_line(text)}"]
-        case ToolFinished(_, _, message, seconds, error):
-            outcome = f"failed, {seconds:.1f} s" if error else f"{seconds:.1f} s"
-            return [f"← {escape_line(message.name or '')} ({outcome}) {_one_line(message.get_text_content())}"]
+            return [_Line(f"  … {_one_line(text)}")]
+        case ToolFinished():
+            return _lines_about_result(event)
         case RetryScheduled(_, delay_s, error):
-            return [f"! {_one_line(error)}; retrying in {delay_s:.1f} s"]
+            return [_Line(f"{_one_line(error)}; retrying in {delay_s:.1f} s", is_warning=True)]
         case StreamReset():
-            return ["! the answer starts over"]
+            return [_Line("the answer starts over", is_warning=True)]
         case ApprovalNeeded(calls):
-            return [f"! needs approval: {', '.join(escape_line(call.name) for call in calls)}"]
+            return [_Line(f"needs approval: {', '.join(escape_line(call.name) for call in calls)}", is_warning=True)]
         case HistoryTrimmed(dropped, shortened, before, after):
             change = f"{dropped} messages left out, {shortened} shortened (about {before} → {after} tokens)"
-            return [f"! the conversation is too long: {change}"]
+            return [_Line(f"the conversation is too long: {change}", is_warning=True)]
         case PluginEvent(_, data) if data.get("note"):
-            return [f"! {_whole_line(data['note'])}"]
+            return [_Line(_whole_line(data["note"]), is_warning=True)]
         case _:
             return []
 
 
-def _notes_on_tool(event: Event) -> list[str]:
-    """Return the lines about a tool that are the same for each of its calls."""
-    if not isinstance(event, ToolFinished):
-        return []
-    isolation, note = event.metadata.get("isolation"), event.metadata.get("note")
+def _lines_about_result(event: ToolFinished) -> list[_Line]:
     name = escape_line(event.message.name or "")
-    lines = [f"  isolation of {name}: {_whole_line(isolation)}"] if isolation else []
-    return [*lines, f"! {_whole_line(note)}"] if note else lines
+    outcome = f"failed, {event.seconds:.1f} s" if event.error else f"{event.seconds:.1f} s"
+    lines = [_Line(f"← {name} ({outcome}) {_one_line(event.message.get_text_content())}")]
+    if isolation := event.metadata.get("isolation"):
+        lines.append(_Line(f"  isolation of {name}: {_whole_line(isolation)}", once=True))
+    if note := event.metadata.get("note"):
+        lines.append(_Line(_whole_line(note), is_warning=True, once=True))
+    return lines
 
 
 def _whole_line(text: object) -> str:

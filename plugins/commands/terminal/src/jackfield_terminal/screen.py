@@ -56,12 +56,12 @@ class Screen:
     def report_tools(self, agent: Agent) -> None:
         """Print the effects of an agent's tools."""
         for line in describe_tools(agent):
-            self.renderer.note_once(line)
+            self.renderer.note(line, once=True)
 
     def report_skipped(self, documents: Expanded) -> None:
         """Print the skipped files."""
         for line in documents.lines():
-            self.renderer.note(f"! {escape_line(line)}")
+            self.renderer.warn(escape_line(line))
 
     def show(self, event: RunEvent) -> None:
         """Show an event, and record it."""
@@ -75,7 +75,7 @@ class Screen:
         for path in self.output_files.save(event):
             self.renderer.note(f"saved {escape_line(str(path))}", always=True)
         for problem in self.output_files.problems:
-            self.renderer.note(f"! {escape_line(problem)}")
+            self.renderer.warn(escape_line(problem))
         self.output_files.problems.clear()
 
     def start_run(self) -> None:
@@ -135,4 +135,4 @@ class _NoteHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a warning as one line."""
-        self._renderer.note_once(f"! {escape_line(' '.join(record.getMessage().split()))}")
+        self._renderer.warn(escape_line(" ".join(record.getMessage().split())), once=True)
