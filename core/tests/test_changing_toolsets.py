@@ -173,7 +173,7 @@ def test_a_new_tool_cannot_take_the_name_of_another(is_fixed: bool) -> None:
     change = changing_to(sets, named("last"))
     sets.append(Changing(named("first"), is_fixed=is_fixed))
     model = ScriptedModel([calls(("change", {})), answer("done")], processors=[])
-    with pytest.raises(ConfigError, match="two tools are named 'last', one of them in the set 'changing'"):
+    with pytest.raises(ConfigError, match="two tools are named 'last', one of them in toolset 'changing'"):
         run(FnCallAgent([change, sets[0], named("last")], model))
 
 
@@ -266,7 +266,7 @@ def test_a_new_tool_cannot_take_the_name_of_a_set_that_never_changes(is_fixed: b
     change = changing_to(sets, named("steady"))
     sets.append(Changing(named("first"), is_fixed=is_fixed))
     model = ScriptedModel([calls(("change", {})), answer("done")])
-    with pytest.raises(ConfigError, match="two tools are named 'steady', one of them in the set 'changing'"):
+    with pytest.raises(ConfigError, match="two tools are named 'steady', one of them in toolset 'changing'"):
         run(FnCallAgent([change, sets[0], Steady(named("steady"))], model))
 
 

@@ -122,7 +122,7 @@ def test_a_set_may_hold_sets_and_classes_and_functions() -> None:
 
 
 def test_tools_of_one_name_are_an_error_that_names_it() -> None:
-    with pytest.raises(ConfigError, match="two tools are named 'one', one of them in the set 'fixed'"):
+    with pytest.raises(ConfigError, match="two tools are named 'one', one of them in toolset 'fixed'"):
         agent_with(named("one"), Fixed(named("one"), named("two")))
 
 
@@ -132,7 +132,7 @@ def test_a_set_that_gives_no_list_is_an_error_that_names_the_set(entries: Any) -
         def fixed_tools(self) -> Any:
             return entries if entries is not None else 0
 
-    with pytest.raises(ConfigError, match="the set of tools 'fixed' must return a list"):
+    with pytest.raises(ConfigError, match="toolset 'fixed' must return a list"):
         agent_with(Odd())
 
 
@@ -146,9 +146,9 @@ def test_a_set_that_fails_when_an_agent_is_made_is_an_error_that_names_the_set()
 
 
 def test_a_set_is_not_one_tool() -> None:
-    with pytest.raises(ConfigError, match="expected one tool, got a set of tools; name one of its tools: one, two"):
+    with pytest.raises(ConfigError, match="expected one tool, got a toolset; name one of its tools: one, two"):
         call_tool(Fixed(named("one"), named("two")))
-    with pytest.raises(ConfigError, match=r"expected one tool, got a set of tools\Z"):
+    with pytest.raises(ConfigError, match=r"expected one tool, got a toolset\Z"):
         call_tool(PerRun())
 
 
@@ -263,7 +263,7 @@ def test_a_set_may_give_sets_of_which_some_are_made_for_the_run() -> None:
 @pytest.mark.parametrize("entries", [(named("zero"),), (named("one"), named("one"))], ids=["the agent's", "its own"])
 def test_a_name_that_is_taken_ends_the_run_with_an_error_that_names_tool_and_set(entries: Any) -> None:
     agent, model = agent_with(named("zero"), PerRun(*entries))
-    with pytest.raises(ConfigError, match=f"two tools are named '{entries[0].name}', one of them in the set 'per_run'"):
+    with pytest.raises(ConfigError, match=f"two tools are named '{entries[0].name}', one of them in toolset 'per_run'"):
         end_of(agent)
     assert model.requests == []
 
@@ -284,7 +284,7 @@ def test_a_set_that_fails_ends_the_run_and_nothing_else(failure: BaseException) 
 
     agent, model = agent_with(failing)
     # On the shared loop, which goes on for others.
-    with pytest.raises(JackfieldError, match="the set of tools 'failing' failed"):
+    with pytest.raises(JackfieldError, match="toolset 'failing' failed"):
         agent.ask("go")
     assert model.requests == []
     assert FnCallAgent([], ScriptedModel([answer("fine")])).ask("go").text == "fine"
@@ -429,7 +429,7 @@ def test_an_installed_set_is_named_like_a_tool_and_loads_none(acme: Any) -> None
 
 
 def test_of_two_installed_sets_with_a_tool_of_one_name_the_error_names_one(acme: Any) -> None:
-    with pytest.raises(ConfigError, match="two tools are named 'read', one of them in the set 'acme/files'"):
+    with pytest.raises(ConfigError, match="two tools are named 'read', one of them in toolset 'acme/files'"):
         agent_with("read", "acme/files", host=acme.host())
 
 

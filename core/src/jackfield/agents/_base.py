@@ -635,7 +635,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _init_tool(self, entry: ToolEntry) -> None:
         parts = tools_of(entry, self.host)
         name = getattr(entry, "name", "") or (name_of_entry(entry) if isinstance(entry, str | Mapping) else "")
-        where = f", one of them in the set {name!r}" if len(parts) > 1 and name else ""
+        where = f", one of them in toolset {name!r}" if len(parts) > 1 and name else ""
         for made in parts:
             if isinstance(made, BaseTool):
                 add_tool(made, self.function_map, where=where)

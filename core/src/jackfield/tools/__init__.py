@@ -1,4 +1,4 @@
-"""Tools: what a model may call."""
+"""Tools that models can call."""
 
 from __future__ import annotations
 

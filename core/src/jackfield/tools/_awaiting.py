@@ -1,4 +1,4 @@
-"""An async `call` of a tool whose result says so when it was not awaited."""
+"""Async calls of tools whose text says that an `await` is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARK = "_says_if_not_awaited"
 
 
 class _NotAwaited(Coroutine[Any, Any, T]):
-    """The coroutine of a call that was not awaited yet; its text says that awaiting it is missing."""
+    """The coroutine of a call. Until it is awaited, its text says that an `await` is missing."""
 
     def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
         self._call = call
@@ -38,7 +38,7 @@ class _NotAwaited(Coroutine[Any, Any, T]):
 
 
 def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Decorate the async `call` of a tool: until it is awaited, the text of its result says that this is missing."""
+    """Decorate the async `call` of a tool, so that a call without `await` says so in its text."""
 
     @functools.wraps(call)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
@@ -53,5 +53,5 @@ def is_async(function: object) -> bool:
     return (
         inspect.iscoroutinefunction(function)
         or getattr(function, _MARK, False) is True
-        or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object that is called
+        or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - a callable object
     )

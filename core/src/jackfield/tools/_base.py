@@ -1,4 +1,4 @@
-"""A tool: what a model may call."""
+"""The base class of tools, the context of their calls, and their results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "requi
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A result with more than the model reads.
+    """A result with metadata that the model does not read.
 
     Attributes:
         content: The result for the model: a text, content items such as images, or a value that becomes JSON.
-        metadata: Facts for people, such as the sandbox that ran the code. They are in `ToolFinished`.
+        metadata: Facts for people, such as the sandbox that ran the code. `ToolFinished` contains them.
     """
 
     content: Any
@@ -53,12 +53,12 @@ class CallingRun:
 
     emit: Callable[[RunEvent], None] = field(default=lambda _: None, kw_only=True)
 
-    def of_call(self, call_id: str) -> CallingRun:  # noqa: ARG002 - a run that records its agents needs it
-        """Return this run at one of its tool calls."""
+    def of_call(self, call_id: str) -> CallingRun:  # noqa: ARG002 - for recorded runs
+        """Return this run as the parent of one of its tool calls."""
         return self
 
     def surround_call(self, call_id: str, tool: str) -> AbstractContextManager[object]:  # noqa: ARG002 - as above
-        """Return the context in which a call is made, as observers of the run define it."""
+        """Return the context manager that observers of the run put around a call."""
         return nullcontext()
 
     def asker(self) -> Callable[..., Any] | None:
@@ -66,7 +66,7 @@ class CallingRun:
         return None
 
     async def before_call(self) -> str:
-        """Check right before a call that the run may still act; return '' if so, else the reason for the model."""
+        """Return '' if the run may still act, else the reason for the model. Called right before a call."""
         return ""
 
 
@@ -80,23 +80,24 @@ async def _refuse(_: Mapping[str, object]) -> bool | Mapping[str, object]:
 
 @dataclass(frozen=True, kw_only=True)  # with slots, Python 3.11 cannot make a `ToolContext[User](…)`
 class ToolContext(Generic[Deps]):
-    """The context of a call, besides its arguments. In `ToolContext[User]`, `deps` is a `User`.
+    """The context of a call. In `ToolContext[User]`, `deps` is a `User`.
 
     Attributes:
         run_id, call_id: The ids of the run and of the call; '' outside of a run.
         agent: The agent that makes the call.
         messages: The conversation so far.
-        files: The files of the conversation and of the agent, as paths or URLs, as trustworthy as their source.
+        files: The files of the conversation and of the agent, as paths or URLs. They are as trustworthy as their
+            source.
         lang: The language of the conversation.
         workspace: The folder where files may be written. Use it for names that come from a model.
-        resources: Resources opened here are closed when the run ends. `resources.editor` is the editor of the user, in
-            which files are read and written and commands are run; None if there is none.
-        report: Reports the progress of the call to people.
-        ask: Asks for approval of something that comes up during the call. The person sees the argument in place of the
-            call's arguments. It returns False if there is no way to ask. A question with a `form`, a JSON Schema, may
-            also be answered with the values of its fields, if `fills_forms`.
-        fills_forms: Questions may have a `form`.
-        deps: The `deps=` of the calling program, for its own tools; None if it passed nothing.
+        resources: Resources opened here are closed when the run ends. `resources.editor` is the user's editor, which
+            reads and writes files and runs commands; None if there is no editor.
+        report: A function that reports the progress of the call to people.
+        ask: A function that asks for approval during the call. The person sees its argument in place of the call's
+            arguments. It returns False if there is no way to ask. If `fills_forms`, a question may have a `form`, a
+            JSON Schema, and be answered with the values of its fields.
+        fills_forms: True if questions may have a `form`.
+        deps: The `deps` of the run, for the caller's own tools; None if the caller passed nothing.
         run: The run that makes the call; None outside of a run.
     """
 
@@ -126,36 +127,37 @@ class BaseTool(Configured, ABC):
     settings. The strictest wins; `safety` returns the result.
 
     Args:
-        cfg, settings: Its settings, see `Configured`. Settings that the core reads (the names above, and `approval`)
+        cfg, settings: Its settings; see `Configured`. Settings that the core reads (the names above, and `approval`)
             are neither in `self.cfg` nor in its `config_class`.
 
     Attributes:
         name: Its name for the model: at most 64 letters, digits, `_` and `-`.
-        description: Its purpose and when to use it, for the model; one text, or one for each language.
+        description: Its purpose and when to use it, for the model; a text, or a dict of texts by language.
         parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of
             `{"name", "type", "description", "required"}`, as in Qwen-Agent, works as well.
-        read_only: A call changes nothing.
-        concurrent: It may run at the same time as other calls of the turn.
-        timeout_s: The longest time of a call; None for the agent's default.
-        needs_approval: A person must approve each call. Any value other than False counts as True.
-        effects: Its effects, of `network`, `files`, `processes`.
-        file_access: It gets the files of the conversation in `ToolContext.files`.
-        idempotent: Repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect, so a call
-            that failed or was interrupted by a crash may be made again.
-        resumable: It records its own steps with the run. After an interruption, the same call continues there and
-            repeats no step. A call that failed is not repeated by `retried_calls`. A resumed run asks before it repeats
-            a call that is neither `idempotent`, `resumable` nor `read_only`.
-        cacheable: The result depends only on the arguments and the settings, not on the caller or on files, and may be
-            reused for a while.
-        params_as_text: True if `call` gets the arguments as JSON text, False for a dict; None for text only if its
-            `params` are annotated with `str` and nothing else.
-        raw_argument: The argument that receives plain text if a model writes that instead of JSON; '' to refuse it.
-        schema_is_checked: `parameters` were checked before, for tools that are kept between starts. Checking 200 tools
-            takes 130 ms.
-        matches_patterns: The tool's own `parse_arguments` matches the patterns in `parameters`, so they may be in the
-            syntax of any engine. Tools made of functions leave them to pydantic.
-        origin: The changing set that gave the tool, with the version of its `changes` then; None for other tools.
-        host: The host that looks other components up; None for the default one.
+        read_only: True if a call changes nothing.
+        concurrent: True if a call may run at the same time as other calls of the turn.
+        timeout_s: The time limit of a call; None for the agent's default.
+        needs_approval: True if a person must approve each call. Any value other than False counts as True.
+        effects: Its effects: any of `network`, `files`, `processes`.
+        file_access: True to get the files of the conversation in `ToolContext.files`.
+        idempotent: True if repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect, so
+            that a call that failed or was interrupted by a crash may be repeated.
+        resumable: True if the tool records its own steps with the run. After an interruption, the same call continues
+            there and repeats no step. `retried_calls` does not repeat a failed call. A resumed run asks before it
+            repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
+        cacheable: True if the result depends only on the arguments and the settings, not on the caller or on files, and
+            may be reused for a while.
+        params_as_text: True if `call` gets the arguments as JSON text, False for a dict; None for text if `params` is
+            annotated with plain `str`, else a dict.
+        raw_argument: The argument that receives the text if a model writes plain text instead of JSON; '' to refuse it.
+        schema_is_checked: True to skip the check of `parameters`, for cached tools whose parameters were checked
+            before. Checking 200 tools takes 130 ms.
+        matches_patterns: True if the tool's own `parse_arguments` matches the patterns in `parameters`, which may then
+            be in the syntax of any engine. Tools made from functions leave patterns to pydantic.
+        origin: The changing toolset that returned the tool, with its `changes.version` at that time; None for other
+            tools.
+        host: The host that looks other components up; None for the default host.
     """
 
     name: str = ""
@@ -210,10 +212,10 @@ class BaseTool(Configured, ABC):
             ToolServiceError: The call failed; the text is for the model.
         """
 
-    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:  # noqa: ARG002 - for tools that can
-        """Return the changes of a call to text files as a unified diff, for the person who approves it; '' if none.
+    def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:  # noqa: ARG002 - for overrides
+        """Return a call's changes to text files as a unified diff, for the person who approves it; '' if none.
 
-        It changes nothing, and may block. A tool need not offer this.
+        The method changes nothing, and may block. Overriding it is optional.
 
         Args:
             arguments: The checked arguments of the call.
@@ -222,7 +224,7 @@ class BaseTool(Configured, ABC):
         return ""
 
     def with_origin(self, toolset: Settable, version: int) -> Self:
-        """Return a copy that belongs to a changing set; other agents may have the tool without the set."""
+        """Return a copy that belongs to a changing toolset; other agents may use the tool without it."""
         tool = copy.copy(self)
         tool.origin = (toolset, version)
         return tool
@@ -244,11 +246,11 @@ class BaseTool(Configured, ABC):
         """Return the arguments as a dict that fits `parameters`.
 
         Raises:
-            ToolArgumentError: They are not a JSON object, or do not fit. The text names the argument.
+            ToolArgumentError: The arguments are not a JSON object, or do not fit. The text names the argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
-        # A class may skip `__init__`, and an instance may get new parameters.
+        # A subclass may skip `__init__`, and an instance may get new parameters.
         if self._checker is None or self._checker.schema is not schema:
             self._checker = ArgumentChecker(self.name, schema)
         self._checker.check(arguments)
@@ -286,7 +288,7 @@ class BaseTool(Configured, ABC):
 
 
 class StandIn(BaseTool):
-    """A tool in place of another one: of an installed tool that may not be loaded yet, or around any tool."""
+    """A tool in place of another tool: an installed tool that may not be loaded yet, or any wrapped tool."""
 
     @property
     @abstractmethod
@@ -295,11 +297,11 @@ class StandIn(BaseTool):
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """Load the tool and return the one to call, which may be this one."""
+        """Load the other tool, and return the tool to call, which may be this one."""
 
     @abstractmethod
     def claims(self) -> Safety:
-        """Return the known attributes of the other tool, without the settings of this one."""
+        """Return the known attributes of the other tool, without this tool's settings."""
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
         """Return the changes that the other tool would make."""
@@ -307,5 +309,5 @@ class StandIn(BaseTool):
         return "" if tool is self else tool.preview(arguments, workspace=workspace)
 
     def safety(self) -> Safety:
-        """Return the stricter of the known attributes of the other tool and the settings."""
+        """Return the stricter of the other tool's known attributes and this tool's settings."""
         return self._settings.apply(self.claims())

@@ -1,4 +1,4 @@
-"""A tool's result as the content of a message: within bounds, and with its files embedded."""
+"""Turn a tool's result into the content of a message, within bounds and with its files embedded."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
 
 
 def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
-    """Cut a content so that all its items together are within bounds. An item counts as at least one character.
+    """Cut content so that all its items together are within bounds. An item counts as at least one character.
 
-    A text that does not fit is cut, and a medium becomes a note. If there are too many items, the first are kept.
+    Texts that do not fit are cut, and media become notes. If there are too many items, the first are kept.
     """
     if isinstance(content, str):
         return cut_text(writable(content), max_chars)
@@ -57,20 +57,20 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
 
 
 def writable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode. They come from file names and broken escapes."""
+    """Replace lone surrogates, which UTF-8 cannot encode. File names and broken escapes contain them."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _write_json(value: object) -> str:
-    indent = None if isinstance(value, int | float | None) else 4  # with indentation, Python writes it, slowly
+    indent = None if isinstance(value, int | float | None) else 4  # indentation uses the slow encoder
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
-    if "NaN" in text or "Infinity" in text:  # JSON has no such numbers; perhaps they are only in a text
+    if "NaN" in text or "Infinity" in text:  # JSON has no such numbers, but the words may be part of a text
         text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
     return text
 
 
 def _plain(value: object) -> object:
-    """Return the fields of a pydantic model or dataclass, and the list of a set; of other values, the text."""
+    """Return the fields of a pydantic model or dataclass, a set as a list, and any other value as its text."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")

@@ -41,7 +41,7 @@ def call_tool(
     """Call a tool once, as an agent does, but without asking for approval.
 
     Args:
-        entry: A tool, the name of an installed one, a typed function, …, as for an agent.
+        entry: A tool, the name of an installed tool, a typed function, …, as for an agent.
         arguments: The arguments by name, or the JSON text that a model would write.
         context: The context of the call: files, `deps`, the workspace, resources. The default is an empty context;
             resources that the tool opens in it are closed after the call.
@@ -51,7 +51,7 @@ def call_tool(
         The tool's result, unchanged.
 
     Raises:
-        ToolArgumentError: The arguments do not fit.
+        ToolArgumentError: The arguments do not fit the tool.
         ToolServiceError: The tool failed.
         ConfigError, PluginError: See `as_tool`.
     """

@@ -23,7 +23,7 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 
 
 def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
-    """Return the tools that an entry of `function_list` means. A set that makes its tools for each run stays a set.
+    """Return the tools that an entry of `function_list` means. Toolsets that make tools for each run stay toolsets.
 
     Raises:
         ConfigError: It cannot be a tool.
@@ -63,7 +63,7 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
         return parts[0]
     names = list_names([one.name for one in parts if isinstance(one, BaseTool)])
     hint = f"; name one of its tools: {names}" if names else ""
-    raise ConfigError(f"expected one tool, got a set of tools{hint}")
+    raise ConfigError(f"expected one tool, got a toolset{hint}")
 
 
 def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[BaseTool | Toolset]:
@@ -74,9 +74,7 @@ def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[Ba
         PluginError, ToolServiceError: As `tools_of`.
     """
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
-        raise ConfigError(
-            f"the set of tools {toolset.name!r} must return a list of tools, not {type(entries).__name__}"
-        )
+        raise ConfigError(f"toolset {toolset.name!r} must return a list of tools, not {type(entries).__name__}")
     return [with_settings(part, toolset._settings) for entry in entries for part in tools_of(entry, host)]
 
 
@@ -89,7 +87,7 @@ def naming_toolset(toolset: Toolset) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
         cause = error.error if isinstance(error, EscapedError) else error
-        raise ToolServiceError(f"the set of tools {toolset.name!r} failed: {summarize(cause)}") from cause
+        raise ToolServiceError(f"toolset {toolset.name!r} failed: {summarize(cause)}") from cause
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:

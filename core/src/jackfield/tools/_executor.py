@@ -1,8 +1,9 @@
 """Plan and run the tool calls of one turn: concurrently if their tools allow it, each with a time-out.
 
 Every call ends with exactly one result that the model can read: an unknown tool, broken arguments, a refusal, any
-exception, a time-out and an oversized result are results as well. A call is made at most once: one that was abandoned
-before it began never begins. A call that was stopped after it began may have taken effect, and its result says so.
+exception, a time-out and an oversized result are results as well. A call is made at most once; a call that was
+abandoned before it began never begins. A call that was stopped after it began may have taken effect, and its result
+says so.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ NO_APPROVER_TEXT = "This call needs approval, and there is nobody to ask, so not
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
 CANCELLED = "Cancelled"
-"""The error of a call that never began, because its run was stopped."""
+"""The error of a call that never began because its run was stopped."""
 STOPPED = "Stopped"
-"""The error of a call that was stopped with its run after it had begun. It may have been done."""
+"""The error of a call that had begun when its run was stopped. It may have taken effect."""
 IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
 NOT_HELD = "NotHeld"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
@@ -85,10 +86,10 @@ class ToolExecutor:
     Attributes:
         tools: The tools by name.
         timeout_s: The time-out for tools that set none themselves.
-        max_result_chars: The limit for all texts of a result together. Longer texts are cut between lines, or between
-            elements of JSON, with a note.
+        max_result_chars: The limit for all texts of a result together. Longer texts are cut between lines or JSON
+            elements, with a note.
         max_media_chars: The limit for all `data:` URIs and addresses of a result together. The rest becomes notes.
-        approve: Asked before each call of a tool that needs approval. Without it, such a call is not made.
+        approve: The function that decides about each call that needs approval. Without it, these calls are not made.
         rules: The rules about calls that need approval or are never made.
     """
 
@@ -101,7 +102,7 @@ class ToolExecutor:
     rules: CallRules = NO_RULES
 
     def with_tools(self, more: Mapping[str, BaseTool], *, without: Container[str] = ()) -> ToolExecutor:
-        """Return a copy with more tools, and without some of its own."""
+        """Return a copy with the tools in `more` and without those in `without`."""
         kept = {name: tool for name, tool in self.tools.items() if name not in without}
         return replace(self, tools={**kept, **more})
 
@@ -120,17 +121,17 @@ class ToolExecutor:
         answers: Mapping[str, Decision] = NO_ANSWERS,
         in_doubt: frozenset[str] = frozenset(),
     ) -> CallPlan:
-        """Decide about the calls of one turn, and make none of them.
+        """Decide about the calls of one turn without making them.
 
-        Each call's arguments are checked once, and its safety is worked out once. Tools are loaded for that, because a
-        class may be stricter than its descriptor.
+        Each call's arguments are checked once, and its safety is determined once. This loads the tools, because a class
+        may be stricter than its descriptor.
 
         Args:
             calls: The calls.
             approve: Replaces the executor's own function.
-            answers: Decisions about these calls that were made before, by the calls' ids.
-            in_doubt: The ids of calls that may have been made before. Unless a person approves them, only calls of
-                tools that are `read_only`, `idempotent` or `resumable` are made again.
+            answers: Earlier decisions about these calls, by call id.
+            in_doubt: The ids of calls that may have been made before. They are repeated only if a person approves them,
+                or their tools are `read_only`, `idempotent` or `resumable`.
         """
         approve = approve or self.approve
         checked: list[CheckedCall] = []
@@ -152,9 +153,9 @@ class ToolExecutor:
         return CallPlan(tuple(checked), tuple(doubtful or pending), ids, approve, answers, in_doubt)
 
     async def _check(self, planned: PlannedCall) -> CheckedCall:
-        """Check the arguments of a call, and work out its safety.
+        """Check the arguments of a call, and determine its safety.
 
-        The tool is loaded for its safety, unless the arguments do not fit.
+        The safety requires loading the tool, which is skipped if the arguments do not fit.
         """
         started = time.perf_counter()
         name = planned.call.name
@@ -168,7 +169,7 @@ class ToolExecutor:
             if self._forbidden_effect(safety):
                 return self._refuse_effect(planned, safety)
             arguments = contain(tool.parse_arguments, planned.call.arguments)
-        except Exception as error:  # noqa: BLE001 - any failure of a plugin is a result
+        except Exception as error:  # noqa: BLE001 - any failure of a plugin becomes a result
             needs_approval = safety is not None and self.rules.need_approval(tool, safety)
             return FailedCall(planned, error, time.perf_counter() - started, safety, needs_approval)
         try:
@@ -186,7 +187,7 @@ class ToolExecutor:
         return ReadyCall(planned, tool, safety, arguments, needs_approval, decision)
 
     def _forbidden_effect(self, safety: Safety) -> str:
-        """Return the first effect that forbids a call; '' if there is none."""
+        """Return the first effect of a call that is forbidden; '' if there is none."""
         return min(safety.effects & self.rules.forbid, default="")
 
     def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
@@ -199,16 +200,16 @@ class ToolExecutor:
     async def run(
         self, plan: CallPlan, context: ToolContext, *, left: list[ToolFinished] | None = None
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
-        """Run the calls of a plan. Events come as things happen, with exactly one `ToolFinished` for each call.
+        """Run the calls of a plan, and yield events as they happen, with exactly one `ToolFinished` for each call.
 
-        Approvals are asked for first, one call after the other. A call that needs approval is refused if there is no
-        way to ask. Closing the generator cancels the calls that still run.
+        Approvals come first, one call after the other. A call that needs approval is refused if there is no way to ask.
+        Closing the generator cancels the calls that still run.
 
         Args:
             plan: The plan for the calls of one turn.
             context: The context of the run.
-            left: Receives a result for each call that has none when the generator is closed: its true result if it has
-                ended meanwhile, and otherwise one that says if it began.
+            left: Receives a result for each call that has none when the generator is closed: the true result if the
+                call has ended meanwhile, otherwise a result that says if it began.
         """
         turn = self._open_turn(plan, context)
         ended: set[int] = set()
@@ -250,7 +251,7 @@ class ToolExecutor:
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
-        """Run one call to its result. Only cancelling raises. Progress goes to `context.report`."""
+        """Run one call to its result. Only cancellation raises. Progress goes to `context.report`."""
         plan = await self.plan([planned], approve=approve)
         async with closing(self.run(plan, context)) as events:
             while not isinstance(event := await anext(events), ToolFinished):
@@ -272,7 +273,7 @@ class ToolExecutor:
     async def _make(
         self, context: ToolContext, asker: Ask | None, ready: ReadyCall, turn: Turn, started: float
     ) -> ToolFinished:
-        """Make a call that began at `started` of the performance counter; errors of the tool are raised."""
+        """Make a call that began at `started`, by the performance counter, and raise errors of the tool."""
         planned = ready.planned
 
         async def ask(arguments: Mapping[str, object]) -> bool | Mapping[str, object]:
@@ -296,7 +297,7 @@ class ToolExecutor:
             content, metadata = await content_of(output)
         if isinstance(content, str) and len(content) <= self.max_result_chars:
             message = self._message(planned, content)
-        else:  # cutting megabytes of JSON, or counting those of images, takes time
+        else:  # cutting megabytes of JSON or measuring images takes time
             message = await sync.in_worker(self._message, planned, content)
         return ToolFinished(planned.index, planned.call_id, message, time.perf_counter() - started, "", metadata)
 
@@ -318,16 +319,16 @@ class ToolExecutor:
 async def _decide_planned(
     call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
 ) -> ApprovalDecided | None:
-    """Decide about a planned call, and ask if it needs approval; return None if nothing was decided."""
+    """Decide about a planned call, and ask if it needs approval; return None if no decision was needed."""
     if isinstance(call, RefusedCall) or not call.needs_approval:
         return call.decision
     return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
 
 
 def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:
-    """Return results for calls of a closed turn: those that arrived meanwhile, and others for calls that were stopped.
+    """Return the results that arrived after a turn was closed, and results for the calls that were stopped.
 
-    A call in doubt that did not begin again may have been made before.
+    A call in doubt may have been made before, even if it did not begin again.
     """
     ended = turn.results()
     return [
@@ -353,7 +354,7 @@ def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
 
 
 def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
-    """Return the result of a call that was stopped with its run. Only one that never began is surely undone."""
+    """Return the result of a call that was stopped with its run. Only a call that never began surely had no effect."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
     text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT
@@ -361,13 +362,13 @@ def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -
 
 
 async def _refusal(context: ToolContext, planned: PlannedCall) -> ToolFinished | None:
-    """Return the result of a call that its run may no longer make; None if it may."""
+    """Return the result of a call that its run may no longer make; None if the run may make it."""
     reason = "" if context.run is None else await context.run.before_call()
     return not_run(planned, reason, NOT_HELD) if reason else None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
-    """Return a result without a call; `text` tells the model why."""
+    """Return the result of a call that was not made; `text` tells the model why."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, failed(message, error), 0.0, error)
 
@@ -384,7 +385,7 @@ async def _decide(
     approve: Approve | None,
     answer: Decision | None = None,
 ) -> ApprovalDecided:
-    """Ask for approval of a call, unless it was answered before. The arguments are shown as they will be used.
+    """Ask for approval of a call, unless there is an answer. The person sees the arguments that will be used.
 
     Raises:
         ConfigError: The function returned something other than a decision.

@@ -1,4 +1,4 @@
-"""Texts about failed calls: for the model without traceback and paths, and within bounds; for people with both."""
+"""Texts about failed calls: short and without traceback and paths for the model, complete for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_TRACEBACK_CHARS = 10_000
 
 
 def describe_failure(name: str, error: BaseException) -> str:
-    """Return the text for the model about an exception that was not written for it."""
+    """Return a text for the model about an exception whose own text was not written for models."""
     from jackfield.plugins._misfits import explain_error  # for errors only
 
     error = explain_error(error)
@@ -28,15 +28,15 @@ def summarize(error: BaseException) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an exception; '' if it fails to give one."""
+    """Return the text of an exception; '' if `str` fails."""
     try:
         return str(error.message if isinstance(error, ToolServiceError) and error.message else error)
-    except BaseException:  # noqa: BLE001 - methods of a foreign exception may end no run either
+    except BaseException:  # noqa: BLE001 - methods of a foreign exception must not end a run either
         return ""
 
 
 def error_traceback(error: BaseException) -> str:
-    """Return an exception as Python prints it, or the end of a very long one; '' if it fails to give one."""
+    """Return an exception as Python prints it, or the end of a very long text; '' if printing fails."""
     try:
         return "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
     except BaseException:  # noqa: BLE001 - as above

@@ -1,4 +1,4 @@
-"""Run foreign code so that it can end only itself: not the run, not the event loop, and within its time."""
+"""Run foreign code within a time limit, so that its errors end neither the run nor the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
-END_PATIENCE_S = 5.0  # the time that a cancelled tool has to clean up; after that, it is abandoned
+END_PATIENCE_S = 5.0  # a cancelled tool has this time to clean up, and is then abandoned
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ async def run_tool(
     *,
     on_begin: Callable[[], object] | None = None,
 ) -> Any:
-    """Call a tool and return its output. A plain `call` runs in a worker thread, so that it blocks nothing.
+    """Call a tool, and return its output. A plain `call` runs in a worker thread, so that it does not block.
 
     Args:
         tool: The tool.
@@ -70,7 +70,7 @@ async def run_tool(
             result = sync.result_of_cancelled(error)
             if not result or on_begin is None:  # other callers are cancelled
                 raise
-            output = result[0]  # it has returned, only the event loop does not know yet
+            output = result[0]  # the call has returned, but the event loop has not noticed yet
     if inspect.isawaitable(output):
         output = await output
     if inspect.isgenerator(output) or inspect.isasyncgen(output):
@@ -81,7 +81,7 @@ async def run_tool(
 
 
 def is_unloaded(tool: BaseTool) -> TypeGuard[StandIn]:
-    """Return True if a tool represents another one that is not loaded."""
+    """Return True if a tool is a stand-in for a tool that is not loaded."""
     return isinstance(tool, StandIn) and not contain(lambda: tool.is_loaded)
 
 
@@ -114,7 +114,7 @@ def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _is_ctrl_c(error: BaseException) -> bool:
-    """Return True if a user may have pressed Ctrl-C. Only the main thread notices that."""
+    """Return True if a user may have pressed Ctrl-C, which only the main thread receives."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
@@ -127,19 +127,19 @@ async def run_isolated(
 ) -> T:
     """Run foreign code in a task of its own, and return its value.
 
-    Code that is cancelled or takes too long has some seconds to end. After that, it is abandoned.
+    Code that is cancelled or takes too long has `END_PATIENCE_S` seconds to end. It is then abandoned.
 
     Args:
         work: The code.
         name: The name of the tool.
-        timeout_s: The longest time; None for no limit.
-        on_late: Receives the value of code that ends within these seconds after it was cancelled.
+        timeout_s: The time limit; None for no limit.
+        on_late: Receives the value of code that ends in these seconds after it was cancelled.
 
     Raises:
         ToolTimeoutError: The code took too long.
-        Exception: An error of the code. One that is not an `Exception` becomes an `EscapedError`.
+        Exception: An error of the code. An error that is not an `Exception` becomes an `EscapedError`.
     """
-    # The worker thread of a plain function has the name of this task.
+    # The worker thread of a plain function takes the name of this task.
     task = asyncio.create_task(_run_to_outcome(work), name=name)
     try:
         in_time = await _wait_for(task, timeout_s)
@@ -161,7 +161,7 @@ async def run_isolated(
 
 
 async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
-    """Return the value or the error of code, so that no error leaves the task and ends the event loop."""
+    """Return the value or the error of code. An error that left the task could end the event loop."""
     try:
         return await work(), None
     except BaseException as error:
@@ -171,7 +171,7 @@ async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
 
 
 async def _wait_for(task: asyncio.Task[Any], timeout_s: float | None) -> bool:
-    """Wait for one task; return True if it ended in time. `asyncio.wait` takes 8 µs more, in every call."""
+    """Wait for one task, and return True if it ended in time. `asyncio.wait` would add 8 µs to every call."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
@@ -196,7 +196,7 @@ def _outcome_of(task: asyncio.Task[_Outcome[T]]) -> _Outcome[T]:
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
-    """Cancel a task, and wait for some seconds until it has ended."""
+    """Cancel a task, and wait up to `END_PATIENCE_S` seconds for its end."""
     task.cancel()
     if not await _wait_for(task, END_PATIENCE_S):
         _log.warning("tool %s still runs although it was cancelled; its result will be ignored", task.get_name())

@@ -1,4 +1,4 @@
-"""Make a tool from a typed function."""
+"""Make tools from typed functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R", default=Any)
 
 _FIELD = "argument_"
 _SECTION = re.compile(r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):")
-_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # with all lines below it that are indented
+_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # and all indented lines below it
 _ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
 
 
@@ -46,11 +46,11 @@ class ToolOptions(TypedDict, total=False):
 
 
 class FunctionTool(BaseTool, Generic[P, R]):
-    """A tool whose work is a function; made by `tool`. Type checkers see the function's signature in calls of it.
+    """A tool made from a function by `tool`. Type checkers see the function's signature.
 
-    The schema comes from the signature, the texts from the docstring: the part before `Args:` is the description, the
-    lines below describe the arguments. A parameter annotated with `ToolContext` gets the run and is not in the schema;
-    without one, the function cannot see the files of a conversation.
+    The schema comes from the signature, and its texts from the docstring: the part before `Args:` is the description,
+    and the lines below describe the arguments. A parameter annotated with `ToolContext` gets the context of the call
+    and is not in the schema. Without it, the function cannot see the files of a conversation.
     """
 
     params_as_text = False
@@ -84,7 +84,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         return function(**arguments)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Return arguments that fit the function's types, which are stricter than the schema made from them."""
+        """Return arguments that fit the function's types, which are stricter than their schema."""
         self._validate(params)
         return self._as_object(params)
 
@@ -112,9 +112,9 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 
 
 class _Decorator(Protocol):
-    """`@tool(…)`, which makes a tool of a function and keeps a class."""
+    """`@tool(…)`, which makes a tool from a function and returns a class unchanged."""
 
-    @overload  # a class is a callable as well; the first fit wins
+    @overload  # a class is also a callable, and the first match wins
     def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
@@ -136,16 +136,16 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
     On a subclass of `BaseTool`, it sets the options as attributes of the class and returns the class.
 
     Args:
-        function: The function or class; or the tool's name, as in `@tool("name")`.
-        name: The tool's name for the model; by default the function's name.
-        description: The tool's description for the model, perhaps in several languages; by default the docstring.
+        function: The function or class, or the tool's name, as in `@tool("name")`.
+        name: The tool's name for the model. Default: the function's name.
+        description: The tool's description for the model, or a dict of texts by language. Default: the docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: As in
             `BaseTool`.
         file_access: True to pass the files of the conversation in its `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type or one that cannot be read, or the function has no docstring. It is neither
-            a function nor a subclass of `BaseTool`.
+        ConfigError: A parameter has no type or a type that cannot be read, the function has no docstring, or `function`
+            is neither a function nor a subclass of `BaseTool`.
     """
     if isinstance(function, str):
         check_tool_name(function)
@@ -181,7 +181,7 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
         for name, value in options.items():
             setattr(function, name, value)
         return function
-    # A partial and an object with `__call__` have no name, no types and another docstring.
+    # Partials and callable objects have no name, no types, and the docstring of their class.
     if isinstance(function, type) or not callable(function) or not hasattr(function, "__name__"):
         got = function.__name__ if isinstance(function, type) else type(function).__name__
         advice = ": write a function that calls it" if callable(function) else ""
@@ -190,7 +190,7 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the description of a function, and those of its arguments."""
+    """Return the descriptions of a function and of its arguments."""
     section = _ARGUMENTS.search(text)
     _, *parts = _ARGUMENT.split(section[1]) if section else [""]
     arguments = {name: " ".join(lines.split()) for name, lines in zip(parts[::2], parts[1::2], strict=True)}
@@ -203,7 +203,7 @@ def _arguments_model(
     """Return the name of the parameter for the context ('' if there is none), and a model of all others."""
     try:
         hints = get_type_hints(function, include_extras=True)
-    except Exception as error:  # an annotation may be any expression
+    except Exception as error:  # evaluating an annotation may raise anything
         raise ConfigError(
             f"tool {name!r}: its types cannot be read ({type(error).__name__}: {error}): define or import each of them "
             "at the top of the module, outside of TYPE_CHECKING"
@@ -220,7 +220,7 @@ def _arguments_model(
         if parameter.name in descriptions:
             options["description"] = descriptions[parameter.name]
         default: Any = ... if parameter.default is parameter.empty else parameter.default
-        # The field has a name of ours: a parameter may be named like a method or a setting of the model class.
+        # Fields get names of ours, because a parameter may be named like a method or a setting of the model class.
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **options))
     try:
         model = _make_model(name, fields)
@@ -230,7 +230,7 @@ def _arguments_model(
             f"tool {name!r}: parameter {parameter_name!r} has a type that cannot be read from JSON, such as str, a "
             f"dataclass or a pydantic model: {str(error).splitlines()[0]}"
         ) from error
-    except Exception as error:  # pydantic has no public class for a pattern that it cannot compile
+    except Exception as error:  # pydantic has no public error class for a bad pattern
         reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
         raise ConfigError(
             f"tool {name!r}: pydantic cannot use the type of parameter {_culprit(fields)!r}: {reason}"
@@ -245,7 +245,7 @@ def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def _culprit(fields: Mapping[str, Any]) -> str:
-    """Return the first parameter for which pydantic cannot create a field; '' if each one alone works."""
+    """Return the first parameter for which pydantic cannot create a field; '' if each works alone."""
     for name, (hint, field) in fields.items():
         try:
             _make_model(name, {name: (hint, field)})

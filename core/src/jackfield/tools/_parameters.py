@@ -1,4 +1,4 @@
-"""Parameters of a tool as a list, as in Qwen-Agent, converted to JSON Schema."""
+"""Convert a tool's list of parameters, as in Qwen-Agent, to JSON Schema."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _TYPES |= {"dict": "object"}
 def schema_of_list(tool_name: str, parameters: Sequence[object]) -> dict[str, Any]:
     """Return the JSON Schema of an object with these parameters: dicts with `name`, `type`, `description`, `required`.
 
-    `required` is true or false, by default false. All other keys are JSON Schema of the argument. A type that JSON
-    Schema does not know is ignored.
+    `required` is true or false (the default). All other keys are JSON Schema of the argument. Types that JSON Schema
+    does not have are ignored.
 
     Args:
         tool_name: The name of the tool, for errors.
         parameters: The list.
 
     Raises:
-        ConfigError: An entry is something else.
+        ConfigError: An entry is not such a dict.
     """
     properties: dict[str, Any] = {}
     required: list[str] = []

@@ -1,4 +1,4 @@
-"""The calls of one turn, and what was decided about them before any is made."""
+"""The calls of one turn, and the decisions about them before any call is made."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ReadyCall:
     Attributes:
         planned: The call.
         tool: The agent's tool.
-        safety: The rules that hold for the call.
-        arguments: The checked arguments: those that are approved are those that are used.
+        safety: The rules for the call.
+        arguments: The checked arguments. The approved arguments are the ones used.
         needs_approval: True if a person must approve the call.
         decision: The approval by a rule of the agent, for the record; None if no rule is involved.
     """
@@ -52,7 +52,7 @@ class RefusedCall:
 
     Attributes:
         planned: The call.
-        safety: The rules that would hold for it; None if they are unknown.
+        safety: The rules for the call; None if they are unknown.
         reason: The reason for the refusal, written for the model.
         decision: The refusal by a rule of the agent, for the record; None if no rule is involved.
         needs_approval: False.
@@ -72,9 +72,8 @@ class FailedCall:
     Attributes:
         planned: The call.
         error: The reason why it cannot be made.
-        seconds: The time until that was known.
-        safety: The rules that would apply to it, as far as they are known without loading the tool; None if they are
-            unknown.
+        seconds: The time until the failure was known.
+        safety: The rules for the call that are known without loading the tool; None if they are unknown.
         needs_approval: True if a run without an approval function pauses at the call.
     """
 
@@ -94,10 +93,10 @@ class CallPlan:
 
     Attributes:
         calls: All calls, in order.
-        waiting: The calls that need a person's answer before the turn can continue. If some are in doubt, only those.
-        doubtful: The ids of waiting calls that may have been made before, and that no rule allows to be repeated.
+        waiting: The calls that need a person's answer before the turn can continue; if any are in doubt, only those.
+        doubtful: The ids of waiting calls that may have been made before and that no rule allows to repeat.
         approve: The function that decides about calls that need approval; None if there is none.
-        answers: Decisions that were made before, by the ids of calls.
+        answers: Earlier decisions, by call id.
         in_doubt: The ids of all calls that were running when the run was interrupted.
     """
 

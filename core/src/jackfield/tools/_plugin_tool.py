@@ -1,6 +1,6 @@
-"""Lazy proxy for a plugin's tool: the model sees its descriptor, and its module is imported before its first call.
+"""Lazy proxy for a plugin's tool: the model sees the descriptor, and the module is imported before the first call.
 
-The attributes of its class are known only after that, so the tool is loaded before `safety` decides about a call.
+The attributes of the class are unknown until then, so the tool is loaded before `safety` decides about a call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PluginTool(StandIn):
         self._tool: BaseTool | None = None
 
     def load(self) -> BaseTool:
-        """Return the tool itself, made at first use."""
+        """Return the tool, which is loaded at the first call."""
         with self._lock:
             if self._tool is None:
                 made = self._make(self._host.load_row(self.row))
@@ -60,16 +60,16 @@ class PluginTool(StandIn):
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """Return the stricter of its descriptor and, once it is loaded, its class."""
+        """Return the stricter attributes of the descriptor and, once loaded, the class."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Check the arguments by the descriptor's schema. The function behind the tool decides about patterns."""
+        """Check the arguments against the descriptor's schema, except patterns, which the tool's function checks."""
         try:
             return super().parse_arguments(params)
         except ToolServiceError:
-            # The schema of a function contains pydantic's patterns, in which `\\w` knows every alphabet.
+            # The schema of a function contains pydantic's patterns, in which `\\w` matches every alphabet.
             if "pattern" not in repr(self.parameters) or not isinstance(tool := self.load(), FunctionTool):
                 raise
             return tool.parse_arguments(params)
@@ -77,7 +77,7 @@ class PluginTool(StandIn):
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
-        """Call the tool; loading it counts as part of the first call."""
+        """Call the tool. Loading is part of the first call."""
         return self.load().call(params, context=context)
 
 
@@ -87,14 +87,14 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     Raises:
         PluginError: The tool, or a component that its settings name, is not installed, or its descriptor cannot be
             loaded.
-        ConfigError: Its settings do not fit. They are only checked here if they may name other components.
+        ConfigError: Its settings are not valid. They are checked here only if they may name other components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))
     spec = host.spec_of(row, ToolSpec)
     tool = PluginTool(row, spec, cfg, host)
     if spec.required_by and tool.cfg:
-        # A missing component is reported now, and not when the tool is first called.
+        # Report a missing component now, not when the tool is first called.
         host.load_target(row, spec.config).parse(tool.cfg, what=f"settings of tool {row.address!r}")
         for component in required_by(spec.required_by, tool.cfg):
             host.find(*component.split(".", 1))

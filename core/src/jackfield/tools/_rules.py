@@ -1,4 +1,4 @@
-"""The rules of an agent about calls of its tools: which need approval, and which are never made."""
+"""An agent's rules about the calls of its tools: which need approval, and which are never made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield.tools._safety import Safety
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A decision against a call, with a reason that the model reads. It is false, as False is."""
+    """A decision against a call, with a reason that the model reads. It is falsy, like False."""
 
     reason: str
 
@@ -31,10 +31,10 @@ Approve: TypeAlias = Callable[[FunctionCall, ToolContext], Decision | Awaitable[
 
 Answer: TypeAlias = Decision | Mapping[str, object]
 Ask: TypeAlias = Callable[[FunctionCall, ToolContext], Answer | Awaitable[Answer]]
-"""Answers a question that comes up during a call: as `Approve` does, or with the values of its form."""
+"""Answers a question that comes up during a call, with a decision or with the values of its form."""
 
 Approval: TypeAlias = Approve | Literal["marked", "ask", "read_only"] | Mapping[str, Any]
-"""A function that approves calls, a rule about the calls that need approval, or both: see `Agent`."""
+"""A function that decides about calls, a rule for which calls need approval, or both; see `Agent`."""
 
 _Rule = Literal["marked", "ask", "read_only", "allow_listed"]
 EFFECTS = ("files", "network", "processes")
@@ -45,12 +45,12 @@ class CallRules:
     """The calls that an agent allows.
 
     Attributes:
-        ask: The calls that need approval: those of tools that ask for it (`marked`), all (`ask`), all except those of
-            tools that only read and do not ask for it (`read_only`), or all except those of tools in `allow`
+        ask: The calls that need approval: those of tools with `needs_approval` (`marked`), all (`ask`), all except
+            those of read-only tools without `needs_approval` (`read_only`), or all except those of tools in `allow`
             (`allow_listed`).
         allow: Patterns of tool names.
         forbid: Effects. Calls of tools that have one of them are never made.
-        outer: The rules of the parent agent, which hold as well.
+        outer: The rules of the parent agent, which apply as well.
     """
 
     ask: _Rule = "marked"
@@ -59,7 +59,7 @@ class CallRules:
     outer: CallRules | None = None
 
     def within(self, outer: CallRules) -> CallRules:
-        """Return these rules within those of a parent agent: the stricter wins."""
+        """Return these rules combined with a parent agent's. The stricter wins."""
         return replace(self, forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
 
     @property
@@ -68,7 +68,7 @@ class CallRules:
         return self.outer.name if self.ask == "marked" and self.outer else self.ask
 
     def need_approval(self, tool: BaseTool, safety: Safety) -> bool:
-        """Return True if a person must approve calls of a tool. A setting of the tool itself overrides the rule."""
+        """Return True if a person must approve calls of a tool. The tool's own setting overrides the rule."""
         outer = self.outer
         return self._need_approval(tool, safety) or (outer is not None and outer.need_approval(tool, safety))
 
@@ -85,7 +85,7 @@ NO_RULES = CallRules()
 
 
 def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[CallRules, Approve | None]:
-    """Return the rules, and the function that approves calls.
+    """Return the rules, and the function that decides about calls.
 
     Raises:
         ConfigError: A rule or an effect is unknown.

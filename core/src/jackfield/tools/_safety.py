@@ -1,4 +1,4 @@
-"""The safety-relevant attributes of a tool: in its descriptor, class, instance or settings. The strictest wins."""
+"""The safety-relevant attributes of a tool, from its descriptor, class, instance and settings. The strictest wins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Claims(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """The rules that hold for the calls of a tool: the safety-relevant attributes of `BaseTool`.
+    """The rules for the calls of a tool: the safety-relevant attributes of `BaseTool`.
 
     The default is the most lenient.
     """
@@ -49,7 +49,7 @@ class Safety:
 
     @property
     def is_repeatable(self) -> bool:
-        """True if a call that may have been made can be made again without asking."""
+        """True if a call that may have been made can be repeated without asking."""
         return self.read_only or self.idempotent or self.resumable
 
     def stricter(self, other: Safety) -> Safety:
@@ -69,10 +69,10 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """Read the attributes of a descriptor or a tool. A value that is not a bool counts as the stricter of the two.
+    """Read the attributes of a descriptor or a tool. Where a bool is expected, other values count as the stricter bool.
 
-    The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class hold even if its instance states
-    something more lenient. The other attributes are False unless stated, so an instance may grant them.
+    The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class apply even if an instance is more
+    lenient. The other attributes are False by default, so an instance may grant them.
 
     Raises:
         BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
@@ -93,7 +93,7 @@ def claims_of(source: Claims, *, name: str) -> Safety:
 
 
 def _class_value(cls: type, attribute: str, default: object = None) -> object:
-    """Return the value in the class itself. A property or a slot has none without an instance."""
+    """Return the value in the class itself; `default` for a property or a slot, which need an instance."""
     value = getattr(cls, attribute, default)
     if value is default:
         return value
@@ -117,18 +117,18 @@ def _read_effects(value: object, name: str) -> frozenset[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
-"""The settings of a tool that the core reads itself. They are not passed to the tool."""
+"""The settings of a tool that the core reads itself and does not pass to the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class SafetySettings:
-    """The user's settings of a tool: only `approval="never"` makes anything more lenient."""
+    """The user's settings of a tool. Only `approval="never"` makes anything more lenient."""
 
     claims: Safety = Safety()
     approval: Approval | None = None
 
     def apply(self, safety: Safety) -> Safety:
-        """Return the rules that hold with these settings."""
+        """Return the rules with these settings applied."""
         if self is NO_SETTINGS:
             return safety
         result = safety.stricter(self.claims)
@@ -139,7 +139,7 @@ NO_SETTINGS = SafetySettings()
 
 
 class Settable(Protocol):
-    """A tool or a set of tools, which import this module."""
+    """A tool or a toolset. The classes import this module, so they cannot be named here."""
 
     _settings: SafetySettings
     origin: tuple[Settable, int] | None
@@ -149,23 +149,23 @@ Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:
-    """Return a copy of a tool or a set with more settings; other agents may use it without them."""
+    """Return a copy of a tool or toolset with more settings; other agents may use the original."""
     if settings is NO_SETTINGS:
         return part
     own = part._settings
     changed = copy.copy(part)
     changed._settings = SafetySettings(own.claims.stricter(settings.claims), settings.approval or own.approval)
-    if changed.origin is not None:  # tools that the set adds later get the same settings
+    if changed.origin is not None:  # tools that the toolset adds later get the same settings
         toolset, version = changed.origin
         changed.origin = (with_settings(toolset, settings), version)
     return changed
 
 
 def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:
-    """Split settings into those that the core reads, and the tool's own.
+    """Split settings into those that the core reads and the tool's own.
 
     Raises:
-        ConfigError: One of the core's does not fit.
+        ConfigError: A setting that the core reads is not valid.
     """
     own = dict(cfg)
     core = {key: own.pop(key) for key in cfg if key in CORE_SETTINGS}

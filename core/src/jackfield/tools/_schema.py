@@ -1,4 +1,4 @@
-"""JSON Schema (draft 2020-12) for tools: check schemas, and arguments against them."""
+"""JSON Schema (draft 2020-12) for tools: check schemas, and check arguments against them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def check_tool_name(name: str) -> None:
 
 
 def tool_name_for(label: str, *, prefix: str = "") -> str:
-    """Return a valid name for a tool that follows from the name of an agent, the same one each time.
+    """Return a valid tool name for an agent's name, always the same for the same name.
 
-    A name that is valid with its prefix stays. Other characters become `_`, and a hash keeps different labels apart.
+    A label that is valid with the prefix is kept. Otherwise invalid characters become `_`, and a hash keeps different
+    labels apart.
     """
     name = f"{prefix}{label}"
     if _TOOL_NAME.match(name):
@@ -35,10 +36,10 @@ def tool_name_for(label: str, *, prefix: str = "") -> str:
 
 
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
-    """Return parameters as the JSON Schema of an object. A list, as tools for Qwen-Agent have, is converted.
+    """Return parameters as the JSON Schema of an object. A list, as in Qwen-Agent, is converted.
 
     Raises:
-        ConfigError: They are neither a schema nor such a list.
+        ConfigError: The parameters are neither a schema nor such a list.
     """
     if isinstance(parameters, Mapping):
         return parameters
@@ -50,7 +51,7 @@ def object_schema(name: str, parameters: object) -> Mapping[str, object]:
 
 
 def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: bool = False) -> None:
-    """Raise ConfigError unless this is a JSON Schema of an object.
+    """Raise ConfigError unless `schema` is a JSON Schema of an object.
 
     Args:
         name: The tool's name, for the error.
@@ -67,7 +68,7 @@ def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: 
 
 
 class ArgumentChecker:
-    """Checks arguments against one schema. Making one costs as much as forty checks: keep it."""
+    """Checks arguments against one schema. Creating a checker costs as much as forty checks, so keep it."""
 
     def __init__(self, name: str, schema: Mapping[str, object]) -> None:
         self.schema = schema

@@ -1,4 +1,4 @@
-"""The tools of an agent that depend on the run: made when it starts, and again after they change."""
+"""Tools that depend on the run: made when the run starts, and again after they change."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from jackfield.tools._toolset import Toolset
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A set whose tools may change, with the names of the tools it gave last.
+    """A toolset whose tools may change, with the names of its latest tools.
 
     Attributes:
-        toolset: The set.
-        version: Its `changes.version` when it gave them.
+        toolset: The toolset.
+        version: Its `changes.version` when it returned these tools.
         names: The names of its tools.
     """
 
@@ -34,13 +34,13 @@ class Source:
     names: frozenset[str]
 
     def has_changed(self) -> bool:
-        """Return True if the set has reported a change since it gave its tools."""
+        """Return True if the toolset has reported a change since it returned its tools."""
         changes = self.toolset.changes
         return changes is not None and changes.version != self.version
 
 
 def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
-    """List the sets that gave fixed tools and may change."""
+    """List the toolsets of fixed tools that may change."""
     sources: dict[int, Source] = {}
     for tool in tools:
         toolset, version = tool.origin or (None, 0)
@@ -52,15 +52,15 @@ def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
 
 @dataclass(slots=True, eq=False)
 class Toolbox:
-    """The tools of one run from sets that make them for each run, and from sets that change.
+    """The tools of one run from toolsets that make tools for each run, and from toolsets that change.
 
     Attributes:
-        sets: The sets that make tools for each run.
+        sets: The toolsets that make tools for each run.
         taken: The names of the tools that the agent has in every run.
         context: The context of the run.
         host: The host that looks names up.
-        timeout_s: The time-out for each set; all are asked at the same time.
-        sources: The sets that have fixed tools and may change. Those of `sets` that may change are added.
+        timeout_s: The time-out for each toolset; all run at the same time.
+        sources: The toolsets with fixed tools that may change. Members of `sets` that may change are added.
     """
 
     sets: Sequence[Toolset]
@@ -72,15 +72,15 @@ class Toolbox:
     _tools: dict[str, BaseTool] | None = field(default=None, init=False)
 
     async def tools(self, report: Callable[[PreparationProgress], None] | None = None) -> dict[str, BaseTool]:
-        """Return the tools by name. The sets are asked once.
+        """Return the tools by name. Each toolset is asked once.
 
         Args:
-            report: Takes the progress that sets report with `context.report`.
+            report: Receives the progress that toolsets report with `context.report`.
 
         Raises:
             ConfigError: A name is taken, or an entry is not a tool.
-            PluginError: A set names a tool that is not installed.
-            ToolServiceError: A set failed, or took too long.
+            PluginError: A toolset names a tool that is not installed.
+            ToolServiceError: A toolset failed, or took too long.
         """
         if self._tools is None:
             versions = [one.changes.version if one.changes is not None else 0 for one in self.sets]
@@ -96,19 +96,19 @@ class Toolbox:
                 if one.changes is not None:
                     self.sources.append(Source(one, version, frozenset(tool.name for tool in outcome)))
                 for tool in outcome:
-                    add_tool(tool, tools, self.taken, f", one of them in the set {one.name!r}")
+                    add_tool(tool, tools, self.taken, f", one of them in toolset {one.name!r}")
             self._tools = tools
         return self._tools
 
     def has_changed(self) -> bool:
-        """Return True if a set has reported a change since it gave its tools."""
+        """Return True if a toolset has reported a change since it returned its tools."""
         return any(source.has_changed() for source in self.sources)
 
     async def ask_again(self) -> tuple[frozenset[str], dict[str, BaseTool]]:
-        """Ask the changed sets again.
+        """Ask the changed toolsets for their tools again.
 
         Returns:
-            The names of their former tools, and their present tools by name.
+            The names of their previous tools, and their current tools by name.
 
         Raises:
             ConfigError, PluginError, ToolServiceError: As `tools`.
@@ -119,15 +119,15 @@ class Toolbox:
         for source in self.sources:
             if not source.has_changed():
                 continue
-            assert source.toolset.changes is not None  # noqa: S101 - it has reported a change
+            assert source.toolset.changes is not None  # noqa: S101 - the toolset has reported a change
             source.version = (
                 source.toolset.changes.version
-            )  # read first: a change while it answers counts as another one
+            )  # read first, so that a change during the answer counts as another change
             tools = await self._tools_of(source.toolset, self.context)
             others = (set(self.taken) | known.keys() | replacements.keys()) - source.names
             for other in self.sources:
                 others |= other.names if other is not source else set()
-            where = f", one of them in the set {source.toolset.name!r}"
+            where = f", one of them in toolset {source.toolset.name!r}"
             own: dict[str, BaseTool] = {}
             for tool in tools:
                 add_tool(tool, own, others, where)
@@ -137,7 +137,7 @@ class Toolbox:
         return former, replacements
 
     def processors(self, reported: Sequence[PluginEvent]) -> list[Processor]:
-        """Return the processors of the sets, see `Toolset.processor_of_run`."""
+        """Return the processors of the toolsets; see `Toolset.processor_of_run`."""
         processors = (one.processor_of_run(self.context, reported) for one in self.sets)
         return [processor for processor in processors if processor is not None]
 
@@ -148,7 +148,7 @@ class Toolbox:
                     partial(one.tools_of_run, context), name=one.name, timeout_s=self.timeout_s
                 )
         except ToolTimeoutError as error:
-            raise ToolServiceError(f"the set of tools {one.name!r} was not ready in {self.timeout_s:g} s") from error
+            raise ToolServiceError(f"toolset {one.name!r} was not ready in {self.timeout_s:g} s") from error
         tools: list[BaseTool] = []
         for part in resolve_entries(one, entries, self.host):
             tools += [part] if isinstance(part, BaseTool) else await self._tools_of(part, context)
@@ -159,7 +159,7 @@ def add_tool(tool: BaseTool, tools: dict[str, BaseTool], taken: Container[str] =
     """Add a tool under its name.
 
     Raises:
-        ConfigError: Its name is not valid, or another tool has it.
+        ConfigError: The tool's name is not valid, or already taken.
     """
     check_tool_name(tool.name)
     if tool.name in taken or tool.name in tools:

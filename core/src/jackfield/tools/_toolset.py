@@ -1,7 +1,7 @@
-"""Sets of tools: one entry of an agent's `function_list` that contains several tools.
+"""Toolsets: single entries of an agent's `function_list` that contain several tools.
 
-The tools of a set may be the same for every run; then the agent has them from the start. Others depend on the run (its
-user, its files, its language), and are made when it starts.
+Fixed tools are the same for every run, so the agent has them from the start. Other tools depend on the run (its user,
+its files, its language), and are made when it starts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from jackfield.tools._safety import NO_SETTINGS, SafetySettings, Settable
 ToolEntry: TypeAlias = Union[
     str, Mapping[str, Any], BaseTool, type[BaseTool], "Toolset", type["Toolset"], Callable[..., Any]
 ]
-"""A tool: the name or address of an installed one, a dict with `name` and settings, a tool or its class, or a typed
-function. A set of tools is given in the same ways; `toolset` makes one from a function."""
+"""A tool: the name or address of an installed tool, a dict with `name` and settings, a tool or its class, or a typed
+function. Toolsets are passed in the same ways; `toolset` makes a toolset from a function."""
 
 
 class ToolChanges:
-    """Counts the changes of a set's tools, from any thread.
+    """Counts the changes of a toolset's tools, from any thread.
 
-    An agent copies a set that gets settings. The copies share this object, and must also share the object that holds
-    the changing list.
+    An agent copies a toolset that gets settings. The copies share this object, and must also share the object that
+    holds the changing list.
     """
 
     def __init__(self) -> None:
@@ -45,26 +45,26 @@ class ToolChanges:
         return self._version
 
     def report(self) -> None:
-        """Report a change. Runs that have the set ask for its tools again before their next turn."""
+        """Report a change. Before their next turn, runs with this toolset ask for its tools again."""
         with self._lock:
             self._version += 1
 
 
 class Toolset(Configured, ABC):
-    """The base class of sets of tools.
+    """The base class of toolsets.
 
-    Making one must be cheap and open nothing, because it happens when an agent is made. A set opens the resources of a
-    run with `context.resources.get`; they are closed with the run.
+    Creating a toolset must be cheap and open nothing, because it happens when an agent is created. A toolset opens the
+    resources of a run with `context.resources.get`; they are closed with the run.
 
     Args:
-        cfg, settings: Its settings, see `Configured`.
+        cfg, settings: Its settings; see `Configured`.
 
     Attributes:
         name: Its name in errors.
-        host: The host that looks other components up; None for the default one.
-        effects: The effects of the tools that it makes for a run, of `network`, `files`, `processes`; None for any.
+        host: The host that looks other components up; None for the default host.
+        effects: The effects of the tools that it makes for a run: any of `network`, `files`, `processes`. None for all.
         origin: See `BaseTool`.
-        changes: The counter of a set whose tools may change, made in `__init__`; None for other sets.
+        changes: The counter of a toolset whose tools may change, created in `__init__`; None for other toolsets.
     """
 
     name: str = ""
@@ -75,39 +75,39 @@ class Toolset(Configured, ABC):
     origin: tuple[Settable, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """Return the tools that every run has; None if they depend on the run. An agent asks once.
+        """Return the tools that every run has; None if they depend on the run. An agent calls this once.
 
-        They may be sets themselves, fixed or made for each run. If `changes` has counted a change since, runs ask
-        `tools_of_run`, and its tools replace these.
+        Entries may be toolsets themselves, fixed or made for each run. If `changes` has counted a change since, runs
+        call `tools_of_run`, whose tools replace these.
         """
         return None
 
     @abstractmethod
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """Return the tools of one run, when it starts, and again before a turn if `changes` has counted a change.
+        """Return the tools of one run. Called when the run starts, and before a turn if `changes` has counted a change.
 
         Later tools replace earlier ones.
 
         Args:
-            context: The context, as a tool gets it: `deps`, `files`, `lang`, `messages`, the workspace, resources.
+            context: The context of a call: `deps`, `files`, `lang`, `messages`, the workspace, resources.
 
         Raises:
-            JackfieldError: There are no tools for this run; the run ends with this error.
+            JackfieldError: The tools are not available. The run ends with this error.
         """
 
     def processor_of_run(
         self,
-        context: ToolContext[Any],  # noqa: ARG002 - for those that need it
+        context: ToolContext[Any],  # noqa: ARG002 - for overrides
         reported: Sequence[PluginEvent],  # noqa: ARG002
     ) -> Processor | None:
-        """Return the processor around the model's requests in one run, for sets that change what the model sees.
+        """Return the processor of the model's requests in one run, for toolsets that change what the model sees.
 
-        Sets that have no fixed tools are asked once, after `tools_of_run`.
+        Called once, after `tools_of_run`, for toolsets without fixed tools.
 
         Args:
             context: As for `tools_of_run`.
-            reported: The reports of plugins before the run was interrupted, if it is resumed; otherwise those of the
-                last run of its session.
+            reported: If the run is resumed, the reports of plugins before the interruption; otherwise the reports of
+                the last run in the session.
         """
         return None
 
@@ -118,9 +118,9 @@ class Toolset(Configured, ABC):
 def toolset(
     function: Callable[[ToolContext[Any]], Sequence[ToolEntry] | Awaitable[Sequence[ToolEntry]]],
 ) -> Toolset:
-    """Make a set of tools from a function that gets the context of a run, and returns a list of tools for it.
+    """Make a toolset from a function that gets the context of a run and returns a list of tools for it.
 
-    It registers nothing: pass the set to an agent.
+    It registers nothing: pass the toolset to an agent.
     """
     if not callable(function):
         raise ConfigError(f"@toolset belongs on a function that returns tools, not on {type(function).__name__}")
@@ -128,7 +128,7 @@ def toolset(
 
 
 class _FunctionToolset(Toolset):
-    """A set whose function makes the tools of each run."""
+    """A toolset whose function makes the tools of each run."""
 
     def __init__(self, function: Callable[[ToolContext[Any]], Any]) -> None:
         super().__init__()

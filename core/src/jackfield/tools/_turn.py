@@ -19,15 +19,15 @@ _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress
 
 
 class Turn:
-    """Runs calls.
+    """Runs the calls of one turn.
 
-    A call begins right after its `ToolStarted` was passed on, so none of its events overtakes it.
+    A call begins right after its `ToolStarted` was passed on, so `ToolStarted` is its first event.
 
     Args:
         make: Makes a call. Its last argument is the time of the start, by the performance counter.
-        failed: Returns the result of a call that raised an error after so many seconds.
-        refusal: A function that returns the result of a call that may no longer begin; None to make the call. It is
-            called right before each call, outside of the time-out of the tool.
+        failed: Returns the result of a call that raised an error, given the call, the error and the seconds until then.
+        refusal: Returns the result of a call that may no longer begin, or None to make the call. Called right before
+            each call, outside the tool's time-out.
         timeout_s: The time-out of tools that set none.
 
     Attributes:
@@ -54,7 +54,7 @@ class Turn:
         self._tasks: list[asyncio.Task[None]] = []
 
     def reporter(self, planned: PlannedCall) -> Callable[[str], None]:
-        """Return the function by which a tool reports its progress, from any thread."""
+        """Return the function with which a tool reports its progress, from any thread."""
 
         def report(text: str) -> None:
             progress = ToolProgress(planned.index, planned.call_id, text)
@@ -66,7 +66,7 @@ class Turn:
         return report
 
     def start(self, calls: list[ReadyCall]) -> None:
-        """Start all calls that may run at the same time; the others follow one after the other."""
+        """Start all calls that may run at the same time; the others follow one by one."""
         queues: dict[ReadyCall | None, list[ReadyCall]] = {}
         for call in calls:
             queues.setdefault(call if call.safety.concurrent else None, []).append(call)
@@ -74,7 +74,7 @@ class Turn:
             self._announce(queue)
 
     def _announce(self, queue: list[ReadyCall]) -> None:
-        # From now on it counts as a call, in all runs that share a limit.
+        # From now on, the call counts in all runs that share a limit.
         planned = queue[0].planned
         self._announced[planned.index] = queue
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
@@ -100,10 +100,10 @@ class Turn:
             if sync.is_abandoned(error):
                 self.still_running.add(planned.index)
             raise
-        except Exception as error:  # noqa: BLE001 - any error of a tool is a result
+        except Exception as error:  # noqa: BLE001 - any error of a tool becomes a result
             problem = error
             if isinstance(error, ToolTimeoutError) and planned.index not in self.begun:
-                # It waited for a worker thread, or to be loaded.
+                # The call waited for a worker thread, or for the tool to load.
                 problem = ToolTimeoutError(
                     f"Tool {planned.call.name} did not begin in {timeout_s:g} s; nothing was done"
                 )
@@ -118,7 +118,7 @@ class Turn:
         return not (self.events.empty() and not self._announced and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel the calls that still run, and wait for some seconds until they have ended. No other call begins."""
+        """Cancel the calls that still run, and wait a few seconds for their end. No other call begins."""
         self._announced.clear()
         running = [task for task in self._tasks if not task.done()]
         for task in running:
@@ -127,7 +127,7 @@ class Turn:
             await asyncio.wait(running)
 
     def results(self) -> dict[int, ToolFinished]:
-        """Return the results that were not read, by position, once the turn is closed."""
+        """Return the unread results by position, once the turn is closed."""
         results: dict[int, ToolFinished] = {}
         while not self.events.empty():
             event = self.events.get_nowait()

@@ -1,4 +1,4 @@
-"""A folder that paths cannot leave, for every file whose name comes from outside."""
+"""A folder that paths cannot leave, for files whose names come from outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKSPACE_VARIABLE = "JACKFIELD_WORKSPACE"
 
 
 class Workspace:
-    """A folder for the files of tools, made at first use.
+    """A folder for the files of tools, created at first use.
 
     Args:
         root: The folder; None for `$JACKFIELD_WORKSPACE`, or `workspace` in the working directory.
@@ -28,14 +28,15 @@ class Workspace:
         """Return the path of a file below the root. The file need not exist.
 
         Raises:
-            ToolArgumentError: The name leads outside: absolute, `..`, percent-encoded, through a symbolic link.
+            ToolArgumentError: The name leads outside: it is absolute, contains `..` (perhaps percent-encoded), or
+                passes a link.
         """
         _check_name(name)
         try:
             root = self.root.resolve()
             path = (root / name).resolve()
             is_loop = _is_link(path)
-        except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name that is too long
+        except (OSError, RuntimeError, ValueError) as error:  # a link to itself, or a name that is too long
             raise ToolArgumentError(f"{name!r} is not a valid file name: {type(error).__name__}") from error
         if is_loop:
             raise ToolArgumentError(f"{name!r} is not a valid file name: it is a link to itself")
@@ -45,7 +46,7 @@ class Workspace:
 
 
 def _check_name(name: str) -> None:
-    """Refuse names that are invalid in every folder."""
+    """Raise ToolArgumentError for names that are invalid in every folder."""
     decoded = unquote(name)
     if "\0" in decoded or not decoded.strip():
         raise ToolArgumentError(f"{name!r} is not a valid file name")
@@ -59,10 +60,10 @@ def _leads_outside(name: str) -> bool:
 
 
 def _is_link(path: Path) -> bool:
-    """Return True if a path is a link after all links were followed. Newer Pythons return a link to itself like this.
+    """Return True if a resolved path is still a link, as newer Pythons return for a link to itself.
 
     Raises:
-        OSError: No file can have this path, because it is too long, or leads through such a link.
+        OSError: No file can have this path, because it is too long or leads through such a link.
     """
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
