@@ -375,11 +375,11 @@ def test_a_stop_kills_the_processes_that_parse_and_lets_no_other_begin() -> None
 
     signal = parsing.StopSignal()
     done, busy, later = map(Process, ("done", "busy", "later"))
-    with signal.kills(done):  # type: ignore[arg-type]
+    with signal.covers(done):  # type: ignore[arg-type]
         pass
-    with signal.kills(busy):  # type: ignore[arg-type]
+    with signal.covers(busy):  # type: ignore[arg-type]
         signal.set()
-        with pytest.raises(DocParserError, match="reading was cancelled"), signal.kills(later):  # type: ignore[arg-type]
+        with pytest.raises(DocParserError, match="reading was cancelled"), signal.covers(later):  # type: ignore[arg-type]
             pass
     signal.set()
     assert killed == ["busy"]

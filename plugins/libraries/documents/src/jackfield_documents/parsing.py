@@ -31,9 +31,11 @@ _FILES_PER_PROCESS = 200  # bounds memory leaks of parsers
 _START_S = 60.0
 _END_S = 5.0  # for a process to exit after closing its output
 _PNG = b"\x89PNG\r\n\x1a\n"
-_MOST_PIXELS = 16_000_000
+_MAX_PIXELS = 16_000_000
 _SIGXCPU = 24  # missing from `signal` on Windows
 _KINDS = get_args(BlockKind)
+# Wider than `environment_secrets`, which looks for values to hide: a parser can do without AUTHOR, and must not see
+# PGPASSWORD.
 _LOOKS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 # `sys.path` goes through the pipe: other users can see arguments. `-P` keeps the current directory off `sys.path`.
 _START = (
@@ -107,8 +109,8 @@ class StopSignal:
                 process.kill()
 
     @contextmanager
-    def kills(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Let the signal kill a process inside the block.
+    def covers(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Let the signal kill this process if it is set inside the block.
 
         Raises:
             DocParserError: The signal was set before.
@@ -181,8 +183,8 @@ class _Pool:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._processes = processes_at_once()
-        self._slots = threading.BoundedSemaphore(self._processes)
+        self._size = processes_at_once()
+        self._slots = threading.BoundedSemaphore(self._size)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._all: set[_Process] = set()
@@ -190,7 +192,7 @@ class _Pool:
 
     def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document | PageImage:
         with self._slots:
-            for _ in range(self._processes + 1):  # every idle process may have ended
+            for _ in range(self._size + 1):  # every idle process may have ended
                 with contextlib.suppress(_IdleExitError), self._process() as process:
                     return process.parse(job, data, limits, stop)
         raise DocParserError(f"{job.source} cannot be read: its parser exited unexpectedly")
@@ -253,20 +255,20 @@ class _Process:
             raise _start_error(error.strerror or "") from error
         try:
             with self._kill_after(_START_S):
-                self._jobs.write(path)
-                self._jobs.flush()
-                read_frame(self._answers, most=0)
+                self._stdin.write(path)
+                self._stdin.flush()
+                read_frame(self._stdout, most=0)
         except (OSError, EOFError, OverflowError) as error:
             self.end()
             raise _start_error(f"it ended with {self._popen.returncode}") from error
 
     @property
-    def _jobs(self) -> BinaryIO:
+    def _stdin(self) -> BinaryIO:
         assert self._popen.stdin is not None  # noqa: S101 - always a pipe
         return cast(BinaryIO, self._popen.stdin)
 
     @property
-    def _answers(self) -> BinaryIO:
+    def _stdout(self) -> BinaryIO:
         assert self._popen.stdout is not None  # noqa: S101 - always a pipe
         return cast(BinaryIO, self._popen.stdout)
 
@@ -279,10 +281,9 @@ class _Process:
         """Kill the process and close its pipes."""
         self._popen.kill()
         self._popen.wait()
-        for stream in (self._popen.stdin, self._popen.stdout):
+        for stream in (self._stdin, self._stdout):
             with contextlib.suppress(OSError):  # closing flushes, and the reader has ended
-                if stream:
-                    stream.close()
+                stream.close()
 
     def parse(self, job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal) -> Document | PageImage:
         self._files += 1
@@ -290,9 +291,9 @@ class _Process:
         header = _encode_header(job, limits)
         self._is_spent = True  # until a valid answer arrives
         try:
-            with stop.kills(self._popen), self._kill_after(limits.wall_s):
-                write_frame(self._jobs, header)
-                write_frame(self._jobs, data)
+            with stop.covers(self._popen), self._kill_after(limits.wall_s):
+                write_frame(self._stdin, header)
+                write_frame(self._stdin, data)
                 answer = self._read_answer(job, limits)
         except (OSError, EOFError) as error:
             raise self._explain_exit(job.source, limits) from error
@@ -312,13 +313,13 @@ class _Process:
         parts: list[Part] = []
         remaining = limits.answer_bytes
         while True:
-            frame = read_frame(self._answers, most=remaining)
+            frame = read_frame(self._stdout, most=remaining)
             remaining -= len(frame)
             match json.loads(frame):
                 case {"blocks": list(rows)}:
                     blocks += [_parse_block(*row) for row in rows]
                 case {"part": str(name), "page": int() | None as page}:
-                    parts.append(Part(name, read_frame(self._answers, most=remaining), page))
+                    parts.append(Part(name, read_frame(self._stdout, most=remaining), page))
                     remaining -= len(parts[-1].data)
                 case {
                     "page": int(page),
@@ -326,7 +327,7 @@ class _Process:
                     "boxes": list(boxes),
                     "has_text": bool(has_text),
                 } if job.draw:
-                    png = read_frame(self._answers, most=remaining)
+                    png = read_frame(self._stdout, most=remaining)
                     return _check_image(PageImage(page, png, width, height, tuple(map(_parse_box, boxes)), has_text))
                 case {"title": str(title), "metadata": dict(metadata)} if not job.draw:
                     return Document(job.source, tuple(blocks), "", title, metadata, tuple(parts))
@@ -411,7 +412,7 @@ def _check_image(image: PageImage) -> PageImage:
     """Return an image whose size is that of its PNG. A browser decodes the PNG, so its size is limited here as well."""
     head = image.png[:24]
     size = (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"))
-    if not head.startswith(_PNG) or size != (image.width, image.height) or not 0 < size[0] * size[1] <= _MOST_PIXELS:
+    if not head.startswith(_PNG) or size != (image.width, image.height) or not 0 < size[0] * size[1] <= _MAX_PIXELS:
         raise ValueError(size)
     return image
 
