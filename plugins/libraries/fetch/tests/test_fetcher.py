@@ -149,7 +149,7 @@ def test_each_kind_of_redirect_is_followed(server: Server, status: int) -> None:
 
 
 def test_a_packed_body_has_a_limited_number_of_members(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetcher, "_MOST_MEMBERS", 3)
+    monkeypatch.setattr(fetcher, "_MAX_MEMBERS", 3)
     server.answer = lambda asked: written(gzip.compress(b"x") * int(asked[5]), content_encoding="gzip")
     assert fetch(f"{server.url}/3").content == b"xxx"
     with pytest.raises(FetchError, match="is damaged"):

@@ -335,7 +335,7 @@ def test_a_run_that_takes_the_id_of_a_deleted_one_has_its_own_sources(listing: C
 def test_sources_that_are_kept_are_those_of_their_owner_and_have_a_limit(
     listing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jackfield_mcp_server.resources._MOST_KEPT", 2)
+    monkeypatch.setattr("jackfield_mcp_server.resources._MAX_KEPT", 2)
 
     async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
         for owner in ("ada", "bob"):

@@ -757,7 +757,7 @@ def test_a_sample_is_from_all_of_a_corpus() -> None:
 
 
 def test_of_very_many_chunks_no_overview_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retriever, "_MOST_OVERVIEWED", 3)
+    monkeypatch.setattr(retriever, "_MAX_OVERVIEWED", 3)
     assert retriever._all_chunks([Corpus(TEXTS)], None) == [*TEXTS]
     assert retriever._all_chunks([Corpus(TEXTS[:2]), Corpus(TEXTS[1:2])], None) == [*TEXTS[:2]]
     assert retriever._all_chunks([Corpus(PAGES[:4])], None) == []

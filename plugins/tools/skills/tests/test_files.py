@@ -70,12 +70,12 @@ def test_files_are_listed_in_order_and_up_to_a_number(tmp_path: Path) -> None:
 
 
 def test_an_endless_folder_is_not_walked_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 2)
+    monkeypatch.setattr(files, "_MAX_ENTRIES", 2)
     for path in ("a/1", "a/2", "b/1", "c/1"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).touch()
     assert files_below(tmp_path, most=100) == ([], False)
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 4)
+    monkeypatch.setattr(files, "_MAX_ENTRIES", 4)
     assert files_below(tmp_path, most=100) == (["a/1", "a/2"], False)
 
 

@@ -306,7 +306,7 @@ def test_a_page_that_is_kept_is_given_only_as_long_as_its_server_allows_it(web: 
 
 
 def test_the_rules_of_so_many_servers_are_known(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "_MOST_SERVERS", 1)
+    monkeypatch.setattr(tool, "_MAX_SERVERS", 1)
     one = WebExtractor({"fetch_cfg": {"allow": ["127.0.0.1", "localhost"]}})
     first, second = f"{web.url}/", f"http://LOCALHOST:{web.server_port}/"
     for url in (first, first, second, second.lower(), first):

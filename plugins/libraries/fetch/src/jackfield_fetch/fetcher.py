@@ -21,9 +21,9 @@ from jackfield_fetch.rules import MAX_URL_CHARS, FetchConfig, address_of, reques
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KNOWN_AS = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the header of gzip
-_MOST_MEMBERS = 10_000
-_MOST_HEAD_BYTES = 256 * 1024
-_MOST_LINES = 128  # of what a server has sent that are read before others have their turn
+_MAX_MEMBERS = 10_000
+_MAX_HEAD_BYTES = 256 * 1024
+_MAX_LINES = 128  # of what a server has sent that are read before others have their turn
 UNPACKED_AT_ONCE = 2**20
 
 CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
@@ -224,8 +224,8 @@ class _Gzip:
         while piece:
             if self._member.eof:
                 self._members += 1
-                if self._members > _MOST_MEMBERS:
-                    raise zlib.error(f"it has more than {_MOST_MEMBERS:,} members")
+                if self._members > _MAX_MEMBERS:
+                    raise zlib.error(f"it has more than {_MAX_MEMBERS:,} members")
                 self._member = zlib.decompressobj(_GZIP)
             yield self._member.decompress(piece, UNPACKED_AT_ONCE)
             piece = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
@@ -273,7 +273,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         """
         if not self._has_head:
             self._head_bytes += size_bytes
-            if self._head_bytes > _MOST_HEAD_BYTES:
+            if self._head_bytes > _MAX_HEAD_BYTES:
                 raise httpcore2.RemoteProtocolError("the headers never end")
 
     async def connect_tcp(
@@ -326,7 +326,7 @@ class _Paced(httpcore2.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library's
         await asyncio.sleep(0)  # a read behind TLS does not wait for what has come already
         data = self._rest or await self._stream.read(max_bytes, timeout)
-        end = _end_of_lines(data, _MOST_LINES)
+        end = _end_of_lines(data, _MAX_LINES)
         self._rest = data[end:]
         self._network.count(end)
         return data[:end]

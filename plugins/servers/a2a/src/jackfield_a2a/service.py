@@ -31,7 +31,7 @@ from jackfield_serving import RunInfo, Serving
 _MAX_ID = 200
 _NO_PUSH = "no_push_notifications"
 _PAGE, _MAX_PAGE = 50, 100
-_MOST_LISTED = 10_000
+_MAX_LISTED = 10_000
 _OUTPUTS = frozenset({"text/plain", "text/*", "*/*", "text", "text/markdown"})
 
 
@@ -86,7 +86,7 @@ class Tasks:
         if not 1 <= size <= _MAX_PAGE:
             raise invalid_params(f"pageSize must be between 1 and {_MAX_PAGE}")
         context = _check_id(params.context_id, "contextId") if params.context_id else None
-        runs = await self._serving.runs(owner=caller.owner, session=context, agent=caller.agent, limit=_MOST_LISTED)
+        runs = await self._serving.runs(owner=caller.owner, session=context, agent=caller.agent, limit=_MAX_LISTED)
         if params.status != TaskState.TASK_STATE_UNSPECIFIED:
             runs = [run for run in runs if state_of(run) == TaskState.Name(params.status)]
         if params.HasField("status_timestamp_after"):

@@ -43,8 +43,8 @@ _Context = ServerRequestContext[Any, Any]
 _TEXT = "text/plain"
 _PAGE = 100
 _LATEST_RUNS = 20
-_MOST_KEPT = 50 * _LATEST_RUNS
-_MOST_DOCUMENTS = 1000
+_MAX_KEPT = 50 * _LATEST_RUNS
+_MAX_DOCUMENTS = 1000
 _MAX_DOCUMENT_BYTES = 10_000_000
 _MAX_PASSAGE_CHARS = 200_000
 _MAX_URI_CHARS = 2000
@@ -194,7 +194,7 @@ class AgentResources:
         resources = passages.resources(run.run_id)
         if passages.number >= run.number:
             self._sources[key] = resources
-            if len(self._sources) > _MOST_KEPT:
+            if len(self._sources) > _MAX_KEPT:
                 self._sources.popitem(last=False)
         return resources
 
@@ -230,7 +230,7 @@ def _documents_of(agent: str, names: tuple[str, ...]) -> Iterator[_Document]:
     except ImportError:
         return
     try:
-        files = expand(names, most=_MOST_DOCUMENTS).files
+        files = expand(names, most=_MAX_DOCUMENTS).files
     except ConfigError:  # too many
         return
     counts: dict[str, int] = {}

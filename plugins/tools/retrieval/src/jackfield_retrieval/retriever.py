@@ -56,7 +56,7 @@ from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, Knowledge
 _KEPT_CORPORA = 8
 _MAX_PREPARED = 32  # pairs of a searcher and a corpus; to prepare one again is cheap
 _TRIES = 5
-_MOST_OVERVIEWED = 20_000  # chunks; of more, no overview is made
+_MAX_OVERVIEWED = 20_000  # chunks; of more, no overview is made
 _OUTLINE_SHARE = 4  # headings take at most one part in so many of the tokens
 _SAMPLED = 20  # chunks whose scripts are looked at
 _SAMPLED_CHARS = 500
@@ -441,7 +441,7 @@ class Retriever:
 def _all_chunks(corpora: Sequence[Corpus], where: Where | None) -> list[Chunk]:
     """Return all chunks that a filter selects, each once; [] if there are too many to read."""
     numbers = [corpus.select(where).numbers if where else range(len(corpus.chunks)) for corpus in corpora]
-    if sum(map(len, numbers)) > _MOST_OVERVIEWED:
+    if sum(map(len, numbers)) > _MAX_OVERVIEWED:
         return []
     chunks = [corpus.chunks[number] for corpus, own in zip(corpora, numbers, strict=True) for number in own]
     return list({chunk.id: chunk for chunk in chunks}.values())

@@ -11,7 +11,7 @@ from jackfield.errors import ToolArgumentError
 from jackfield.tools import Workspace
 
 MAX_BYTES = 1 << 20
-_MOST_ENTRIES = 5000
+_MAX_ENTRIES = 5000
 
 
 def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
@@ -55,7 +55,7 @@ def _walk(folder: Path) -> Iterator[str]:
         entries += len(folders) + len(names)
         for name in sorted(names):
             yield (Path(place) / name).relative_to(folder).as_posix()
-        if entries > _MOST_ENTRIES:
+        if entries > _MAX_ENTRIES:
             return
 
 

@@ -22,8 +22,8 @@ from jackfield_web_extractor.plugin import tools
 
 _LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
 _KNOWN_S = 3600.0  # after which a server's rules are asked for again
-_MOST_SERVERS = 256
-_MOST_RULES = 500 * 1024  # bytes, as RFC 9309 has it
+_MAX_SERVERS = 256
+_MAX_RULES = 500 * 1024  # bytes, as RFC 9309 has it
 _PORTS = {"http": 80, "https": 443}
 _REFUSED = 500  # from here on a server has failed, and what it would say is not known
 
@@ -104,7 +104,7 @@ class WebExtractor(BaseTool):
         rules = self._rules.get(server)
         if rules is None or time.monotonic() - rules[0] > _KNOWN_S:
             rules = self._rules[server] = (time.monotonic(), await self._robots(server))
-            while len(self._rules) > _MOST_SERVERS:
+            while len(self._rules) > _MAX_SERVERS:
                 del self._rules[next(iter(self._rules))]
         if not rules[1].can_fetch(url, self._fetching.user_agent):
             raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
@@ -115,7 +115,7 @@ class WebExtractor(BaseTool):
         Raises:
             FetchError: The server failed, so its rules are unknown.
         """
-        fetcher = Fetcher(self._fetching, max_bytes=_MOST_RULES)
+        fetcher = Fetcher(self._fetching, max_bytes=_MAX_RULES)
         try:
             found = await fetcher.fetch(f"{server}/robots.txt", check=self._check_host)
         except FetchError as error:
