@@ -1,13 +1,13 @@
 """The events of a model's answer and of an agent's run, in the order in which they happen.
 
-Everything a person sees (a growing text, a list of messages, a web page) is a fold over these. They are frozen; read
+Everything a person sees (a growing text, a list of messages, a web page) is a fold over events. Events are frozen; read
 them with `match` on their class.
 
-Each class states how its events are treated, so that no other module needs a list of classes:
+Each class declares how to treat its events, so that no other module needs a list of classes:
 
-- `is_delta`: it is a piece of the model's answer. If the attempt fails, `StreamReset` withdraws it.
-- `is_note`: it only informs people, and does not change the run. A record may write it with the next step.
-- `is_recorded`: a record of the run keeps it.
+- `is_delta`: the event is a piece of the model's answer. If the attempt fails, `StreamReset` withdraws it.
+- `is_note`: the event only informs people, and does not change the run. It may be recorded with the next step.
+- `is_recorded`: the record of the run keeps the event.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class MediaDelta:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """The usage of the answer; the last one counts."""
+    """The usage of the answer so far. The last such event counts."""
 
     is_delta = False
     is_note = False
@@ -91,13 +91,13 @@ class ModelFinished:
     """The answer is complete. A model sends exactly one, as its last event.
 
     Attributes:
-        reason: The reason why it ended, in a term that is the same for all providers.
+        reason: The reason why the answer ended, in the same terms for all providers.
         model: The model that answered, as the provider names it.
         response_id: The provider's id of the answer.
-        created: When it was made, in seconds since 1970, UTC.
-        data: Data that the backend needs back with this answer in a later request; opaque to all other code.
-        provider_reason: The provider's own term for the reason; '' if it has none. It is for people and logs; programs
-            should compare `reason`.
+        created: The time of the answer, in seconds since 1970, UTC.
+        data: Data that the backend needs back with this answer in later requests. It is opaque to all other code.
+        provider_reason: The provider's own term for the reason, or ''. It is for people and logs; programs should
+            compare `reason`.
     """
 
     is_delta = False
@@ -132,7 +132,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """Discard everything received of this answer; it starts again."""
+    """Discard everything received of this answer, which starts again."""
 
     is_delta = False
     is_note = False
@@ -143,7 +143,7 @@ class StreamReset:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTrimmed:
-    """Old messages were dropped and shortened to fit the model's context."""
+    """Old messages were dropped or shortened to fit the model's context."""
 
     is_delta = False
     is_note = True
@@ -160,7 +160,7 @@ class PreparationProgress:
     """Work before an answer has advanced: documents are being read and indexed, or servers are starting.
 
     Attributes:
-        step: The work, as people read it: `reading files`.
+        step: The work, in words for people: `reading files`.
         done: The number of finished parts.
         total: The number of all parts; 0 if it is unknown.
         item: The current part, such as the name of a file; '' if it has no name.
@@ -185,9 +185,9 @@ class PreparationProgress:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """A report of a plugin that has no event of its own.
+    """A report of a plugin for which there is no event class.
 
-    `name` begins with the plugin's distribution. Displays show a text in `data["note"]` unchanged.
+    `name` begins with the name of the plugin's distribution. Displays show the text in `data["note"]` unchanged.
     """
 
     is_delta = False
@@ -230,11 +230,11 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins, with these messages."""
+    """A run begins with these messages."""
 
     is_delta = False
     is_note = False
-    is_recorded = False  # as an event; a record begins with these messages
+    is_recorded = False  # not as an event, because a record begins with these messages
 
     messages: tuple[Message, ...]
 
@@ -283,10 +283,10 @@ class ToolFinished:
     Attributes:
         message: The `function` message for the model.
         seconds: The duration of the call.
-        error: The kind of failure, '' for a success. The text of the message explains it to the model.
-        metadata: Reports of the tool to people but not to the model, such as the sandbox that ran the code.
-            `still_running` is True for a call that timed out and could not be stopped. `traceback` is the full text of
-            an error that was not written for the model. `notes` are the notes of an error (`error.add_note`).
+        error: The kind of failure; '' for success. The text of the message explains it to the model.
+        metadata: Facts for people but not for the model, such as the sandbox that ran the code. `still_running` is True
+            for a call that timed out and could not be stopped. `traceback` is the full text of an error that was not
+            written for the model. `notes` are the notes of an error (`error.add_note`).
     """
 
     is_delta = False
@@ -308,9 +308,9 @@ class ApprovalNeeded:
     Attributes:
         calls: The calls as the model wrote them.
         call_ids: Their ids, in the same order. `resume={call id: True}` approves a call.
-        in_doubt: The ids of calls that were running when the program ended, and may have been made.
-        agents: The agents that make the calls, in the same order, if some belong to subagents: `helper`, or
-            `helper/clerk` for an agent that `helper` asked; '' for the agent itself.
+        in_doubt: The ids of calls that were running when the program ended, so they may have taken effect.
+        agents: The agents that make the calls, in the same order, if some are subagents: `helper`, or `helper/clerk`
+            for an agent that `helper` asked; '' for the agent itself.
     """
 
     is_delta = False
@@ -328,7 +328,7 @@ class ApprovalDecided:
     """A call was approved or refused, for the record. Calls that need no approval produce no such event.
 
     Attributes:
-        call: The call as it will be made; as the model wrote it if a rule decided.
+        call: The call as it will be made; if a rule decided, the call as the model wrote it.
         allowed: True if the call will be made.
         by: The origin of the decision: `approve` (the approval function), `resume` (an answer to a paused run),
             `read_only` or `allow_listed` (the agent's rule), `forbid` (the effects that the agent forbids), or `nobody`
@@ -374,8 +374,8 @@ class ResponseReplaced:
 class TurnFinished:
     """The model has answered completely.
 
-    `seconds` is the time from the request to the end of the answer, with all retries. Two answers that differ only in
-    it are equal.
+    `seconds` is the time from the request to the end of the answer, including all retries. It is ignored in
+    comparisons.
     """
 
     is_delta = False
@@ -434,13 +434,13 @@ AgentEvent: TypeAlias = (
 
 
 class RunEvent(NamedTuple):
-    """An event with its position: the run, its number in the run (1, 2, 3 …), the agent and the depth.
+    """An event with its place: the run, its number in the run (1, 2, 3 …), the agent and the depth.
 
-    `depth` is 0 for the agent that the caller asked, 1 for an agent that it asked, and so on. Each subagent has a run
-    of its own, with its own id and numbers. Its events appear among those of the run that waits for it.
+    `depth` is 0 for the agent that the caller asked, 1 for its subagents, and so on. Each subagent has its own run,
+    with its own id and numbers. Its events appear among those of the run that waits for it.
     """
 
-    # A named tuple, because one is made for each delta: a frozen dataclass takes three times as long to make.
+    # A named tuple, because each delta needs one, and a frozen dataclass takes three times as long to create.
     run_id: str
     number: int
     agent: str

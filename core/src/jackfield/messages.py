@@ -1,7 +1,7 @@
 """Messages, their parts, and the usage of answers.
 
-These are values: Jackfield never changes a message, and a changed message is a new one. Many callers keep histories as
-JSON, so plain dicts are accepted wherever messages are, and messages can be dumped to dicts.
+Messages are values: Jackfield never changes one, but creates a new one. Many callers keep histories as JSON, so plain
+dicts are accepted wherever messages are, and messages can be dumped to dicts.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ ItemKind = Literal["text", "image", "file", "audio", "video"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "other"]
 """The reason why an answer ended, in the same terms for all providers.
 
-`stop`: the model ended by itself, or at a stop text. `tool_calls`: it ended by itself, and waits for tools. `length`:
-the answer reached its maximum length. `content_filter`: the provider withheld the rest, or the model refused. `other`:
-something else, which `provider_reason` names; the answer may be incomplete.
+`stop`: the model finished, or reached a stop text. `tool_calls`: the model finished, and waits for tools. `length`: the
+answer reached its maximum length. `content_filter`: the provider withheld the rest, or the model refused. `other`:
+another reason, which `provider_reason` names; the answer may be incomplete.
 """
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # with a drive, or a share
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # with a drive or a share
 
 PART_SEPARATOR = " › "
-"""Separates the name of a file from that of a file inside it."""
+"""Separates the name of a file from the name of a file inside it."""
 
 _ROLES = get_args(Role)
-_LISTS = (list, tuple)  # a union would be made for each check
-_SHORT_CHARS = 100  # a shorter text says more than its size
+_LISTS = (list, tuple)  # a union would be created for each check
+_SHORT_CHARS = 100  # shorter texts are shown instead of their size
 
 
-# The default of required arguments: a call without one becomes a ValidationError, not a TypeError.
+# The default of required arguments, so that a missing one raises ValidationError, not TypeError.
 _MISSING: Any = object()
 
 
 class DictCompatibleModel(BaseModel):
-    """A pydantic model that also reads like a dict: `m["role"]`, `m.get("name")`, `"content" in m`."""
+    """A pydantic model that can also be read like a dict: `m["role"]`, `m.get("name")`, `"content" in m`."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
@@ -70,7 +70,7 @@ class DictCompatibleModel(BaseModel):
         try:
             super().__setattr__(name, value)
         except (ValueError, TypeError) as error:
-            # Rules over several fields run after the value is set; a refused value must not stay.
+            # Validators of several fields run after the value is set, and a refused value must not stay.
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
                 raise _explain(self, error) from None
@@ -103,13 +103,13 @@ class DictCompatibleModel(BaseModel):
 
 
 def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
-    """Name the first problem and the path of its field, but not the value, which may be long or secret."""
+    """Name the innermost problem and the path of its field, but not the value, which may be long or secret."""
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost; the others name alternatives
+    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost problem; the others concern alternatives
     same = [one["msg"] for one in problems if len(one["loc"]) == len(problem["loc"]) > 1]
-    # Where a value may be of several types, pydantic names each as if it were a field.
+    # If a value may have several types, pydantic names each type as if it were a field.
     fields = [str(part) for part in problem["loc"] if part != "str" and "[" not in str(part)]
     where = f"{'.'.join(fields)!r} of " if fields else ""
     reason = " or ".join(same[:2] or [problem["msg"]]).removeprefix("Value error, ")
@@ -118,7 +118,7 @@ def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMes
 
 
 def _shorten(value: Any) -> Any:
-    """Replace data URIs, and the data of media, by their size."""
+    """Replace data URIs and the data of media with their size."""
     match value:
         case str() if value.startswith("data:"):
             return _shorten_data(value, value.partition(",")[0])
@@ -140,7 +140,7 @@ def _shorten_data(data: str, prefix: str) -> str:
 class FunctionCall(DictCompatibleModel):
     """A tool call: the tool's name, and the arguments as the JSON text that the model wrote.
 
-    The text may be incomplete (in a stream) or malformed; `get_parsed_arguments` raises an error then.
+    The text may be incomplete (in a stream) or malformed; `get_parsed_arguments` then raises an error.
     """
 
     name: str = Field(min_length=1)
@@ -157,7 +157,7 @@ class FunctionCall(DictCompatibleModel):
             raise _explain(self, error) from None
 
     def get_parsed_arguments(self) -> dict[str, Any]:
-        """Return the arguments as a dict; an empty text is an empty dict.
+        """Return the arguments as a dict; empty text gives an empty dict.
 
         Raises:
             ToolArgumentError: The text is not a JSON object.
@@ -174,10 +174,10 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
 
     Args:
         name: The tool's name, for errors.
-        arguments: A dict, or JSON text; an empty text is an empty dict.
+        arguments: A dict, or JSON text; empty text gives an empty dict.
 
     Raises:
-        ToolArgumentError: The arguments are not a JSON object. It has a cause if the text is not JSON at all.
+        ToolArgumentError: The arguments are not a JSON object. The error has a cause if the text is not JSON at all.
     """
     try:
         value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
@@ -191,7 +191,7 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
 class ContentItem(DictCompatibleModel):
     """One part of a message: exactly one of text, image, file, audio and video is set.
 
-    Media are a URL, a path or a `data:` URI; audio may also be OpenAI's dict, and video a list of frames.
+    Media are URLs, paths or `data:` URIs. Audio may also be OpenAI's dict, and video a list of frames.
     """
 
     text: str | None = None
@@ -215,12 +215,12 @@ class ContentItem(DictCompatibleModel):
 
     @property
     def type(self) -> ItemKind:
-        """The kind of this item."""
+        """The kind of this item: the field that is set."""
         return self.get_type_and_value()[0]
 
     @property
     def value(self) -> Any:
-        """The value that is set."""
+        """The value of the field that is set."""
         return self.get_type_and_value()[1]
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
@@ -254,7 +254,7 @@ def basename_of(location: str) -> str:
 
 
 def name_in_file(name: str, part: str) -> str:
-    """Return the name of a file inside another one: `mail.eml › scans.zip › a.pdf`; for no part, the name itself."""
+    """Return the name of a file inside another: `mail.eml › scans.zip › a.pdf`; for an empty part, the name itself."""
     return f"{name}{PART_SEPARATOR}{part}" if part else name
 
 
@@ -262,7 +262,7 @@ def _path_and_host(location: str) -> tuple[str, str]:
     """Return the path of a URL and its host; for anything else, the whole text with slashes, and ''."""
     try:
         parts = urlsplit(location)
-    except ValueError:  # it begins like a URL and is none
+    except ValueError:  # it begins like a URL but is not valid
         return _with_slashes(location), ""
     if parts.scheme in ("http", "https", "file"):
         return parts.path, parts.netloc.rpartition("@")[2]  # without a user and a password
@@ -270,12 +270,12 @@ def _path_and_host(location: str) -> tuple[str, str]:
 
 
 def _with_slashes(path: str) -> str:
-    # Elsewhere, a backslash is part of a name, or of an escape in a name that is shown.
+    # Elsewhere, a backslash is part of a name, or of an escape in a displayed name.
     return path.replace("\\", "/") if os.sep == "\\" or _WINDOWS_PATH.match(path) else path
 
 
 class Origin(BaseModel):
-    """The origin of a message: data that its own backend needs back, and every other backend ignores.
+    """The origin of a message: data that its backend needs back and all other backends ignore.
 
     `data` is opaque, for example a signature over a model's reasoning.
     """
@@ -347,13 +347,13 @@ class Message(DictCompatibleModel):
 
     @property
     def function_id(self) -> str | None:
-        """The id that connects a call and its result; None if there is none."""
+        """The id that connects a call and its result, if any."""
         value = (self.extra or {}).get("function_id")
         return None if value is None else str(value)
 
     @property
     def error(self) -> str:
-        """The kind of failure, for the result of a failed call; '' if the call succeeded, or its kind is unknown."""
+        """For the result of a failed call, the kind of failure; '' if the call succeeded, or the kind is unknown."""
         value = (self.extra or {}).get("error")
         return "" if value is None else str(value)
 
@@ -368,7 +368,7 @@ class Message(DictCompatibleModel):
         return "\n".join(item.text for item in self.content if item.text is not None)
 
     def replace(self, **changes: Any) -> Message:
-        """Return a new message with some fields changed; all others stay, ids included."""
+        """Return a new message with some fields changed. All others are kept, including ids."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Message(**{**fields, **changes})
 
@@ -387,12 +387,12 @@ MessageLike: TypeAlias = Message | Mapping[str, Any]
 Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
 """A question to a model: a text, a message, or a whole conversation, oldest first."""
 _KEYS = frozenset(Message.model_fields)
-# `dict` first: `isinstance(…, Mapping)` runs in Python, and a history is long.
+# `dict` first, because `isinstance(…, Mapping)` is slow and a history is long.
 _MAPPINGS = (dict, Mapping)
 
 
 def as_message(value: MessageLike) -> Message:
-    """Turn a dict into a message; a message is returned as it is.
+    """Turn a dict into a message; messages are returned unchanged.
 
     Raises:
         InvalidMessageError: The dict is not a valid message; the error names the key.
@@ -427,12 +427,12 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
     message a system message, and each entry of `tool_calls` a message of its own. Their ids are kept.
 
     Raises:
-        InvalidMessageError: `values` is none of these, or a message is not valid; the error names the message, if there
-            are several, and its key.
+        InvalidMessageError: `values` is none of these, or a message is not valid. The error names the key and, if there
+            are several messages, the message.
     """
     if isinstance(values, str):
         return (_read_question(values),)
-    if not isinstance(values, _LISTS):  # checks against `Message` and `Mapping` run in Python
+    if not isinstance(values, _LISTS):  # checks against `Message` and `Mapping` are slow
         if isinstance(values, Message | Mapping):
             values = (values,)
         elif not isinstance(cast("Any", values), Iterable) or isinstance(values, bytes | bytearray):
@@ -475,7 +475,7 @@ def _read_question(text: str) -> Message:
 
 
 def want_dicts(values: Messages) -> bool:
-    """Return True if `values` is a dict or a non-empty list of dicts: the caller gets dicts back."""
+    """Return True if `values` is a dict or a non-empty list of dicts, so that the caller gets dicts back."""
     if not isinstance(values, _LISTS):
         if isinstance(values, str | Message | Mapping):
             return isinstance(values, Mapping)
@@ -496,7 +496,7 @@ def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> t
 
 
 def without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Undo `with_system_text(…, text, first=True)`; a history without that text stays as it is."""
+    """Undo `with_system_text(…, text, first=True)`. A history without that text is returned unchanged."""
     index = _index_of_system(history)
     if index is None or not text:
         return tuple(history)
@@ -550,14 +550,14 @@ class Usage(DictCompatibleModel):
     @model_validator(mode="after")
     def _fill_total(self) -> Self:
         if not self.total_tokens and (self.prompt_tokens or self.completion_tokens):
-            # Not by an assignment, whose validation would run this function again.
+            # Not by assignment, whose validation would run this function again.
             self.__dict__["total_tokens"] = self.prompt_tokens + self.completion_tokens
         return self
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum. Its cost is unknown if one cost is unknown, or the currencies differ.
+        """Return the sum. The cost is unknown if one of the costs is, or if the currencies differ.
 
-        An empty usage adds nothing, so a sum can start with one.
+        An empty usage adds nothing, so a sum can start with it.
         """
         if other._is_empty:
             return self
@@ -585,7 +585,7 @@ class ModelResponse(DictCompatibleModel):
     """One whole answer of a model, as one object.
 
     `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own name for `finish_reason`.
-    `warnings` has a line for each attached file whose name alone was sent.
+    `warnings` has a line for each attached file of which only the name was sent.
     """
 
     messages: list[Message] = Field(default_factory=list)

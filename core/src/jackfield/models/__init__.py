@@ -1,4 +1,4 @@
-"""Models: the base class of backends, and how a model is made and asked."""
+"""Models: the base class of backends, and functions that make and ask models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to ask a model and get one result, all of them built on `acomplete`."""
+"""Methods that ask a model and return one result, all built on `acomplete`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_CONCURRENCY = 16
 
 
 class AskOptions(TypedDict, total=False):
-    """The options of `ask`, besides the form of the answer."""
+    """The options of `ask`, except `output`."""
 
     history: History
     attempts: int
@@ -104,7 +104,7 @@ class Asking(ABC):
             messages: A question, a message, or a whole conversation, oldest first.
             output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
             history: The conversation so far: the result of the last question, or its `history`.
-            attempts: The largest number of requests for data that fits.
+            attempts: The maximum number of requests until an answer fits `output`.
             config: Options for this answer; they override the model's.
 
         Raises:
@@ -133,9 +133,9 @@ class Asking(ABC):
 
         Args:
             messages: The history, or one question.
-            wanted: A pydantic model or any type pydantic can validate; or a JSON Schema, for plain values.
-            way: The way to make the model follow it; if None, the best one that the model's facts allow.
-            attempts: The largest number of requests; an answer that does not fit is sent back with the reasons.
+            wanted: A pydantic model or any type that pydantic can validate, or a JSON Schema, for plain values.
+            way: The way to make the model follow `wanted`; None for the strictest way that the model supports.
+            attempts: The maximum number of requests. Answers that do not fit are sent back with the reasons.
             config: Options for this answer; they override the model's.
 
         Raises:
@@ -164,10 +164,10 @@ class Asking(ABC):
     async def abatch(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> list[BatchAnswer]:
-        """Return the answers to independent requests, in the order of the requests; for one that failed, its error.
+        """Return the answers to independent requests, in order. A request that failed has its error as the answer.
 
         Args:
-            requests: Each a question, a history, or a `BatchRequest`.
+            requests: Questions, histories, or `BatchRequest`s.
             concurrency: The number of requests sent at the same time.
         """
         answers = self.abatch_as_completed(requests, concurrency=concurrency)
@@ -185,8 +185,8 @@ class Asking(ABC):
     ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
         """Answer a batch as `abatch` does, but yield each answer when it arrives, with its request's number from 0.
 
-        Requests are taken from the iterable only as they are sent, so it may be long, or be produced on the fly.
-        Closing the generator cancels running requests.
+        Requests are taken from the iterable only as they are sent, so it may be long or a generator. Closing the
+        generator cancels running requests.
 
         Raises:
             ConfigError: `concurrency` is less than 1.

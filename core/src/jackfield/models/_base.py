@@ -1,4 +1,4 @@
-"""The base class of models: a backend defines `stream`, and every other way to ask is built on it."""
+"""The base class of models. A backend defines `stream`; all other methods that ask are built on it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
     first call. One instance serves many calls at once, from any thread and any event loop.
 
     Args:
-        config: The model, its server, and how to ask it.
-        processors: The whole chain except for the call format, instead of the configured processors and `Retry`.
-        host: The plugins that processors and call formats are looked up in; the installed ones if None.
+        config: The model, its server, and options for its answers.
+        processors: The whole chain except the call format, in place of the configured processors and `Retry`.
+        host: The plugins in which processors and call formats are looked up; None for the installed plugins.
     """
 
     backend: ClassVar[str]
@@ -76,32 +76,32 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def facts(self) -> ModelFacts:
-        """The model's abilities: text only, unless a backend states more. Tools are then described in the text."""
+        """The model's abilities. The default is text only, with tools described in the prompt."""
         return _TEXT_ONLY
 
     @property
     def server_name(self) -> str:
         """The server's name for limits, prices and caches: the backend, and the host of its server if one is set.
 
-        A backend that also takes an address from the environment overrides this.
+        Override this in a backend that also takes an address from the environment.
         """
         return name_of_server(self.backend, self.config.server_url)
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Answer one request: an async generator of events that ends with `ModelFinished`.
+        """Answer one request. Implement it as an async generator of events that ends with `ModelFinished`.
 
-        Closing the generator early gives the connection back. Errors are `ModelServiceError`s.
+        Closing the generator early must release the connection. Raise `ModelServiceError` for errors.
         """
 
     async def aclose(self) -> None:
-        """Close everything that calls opened. The model may be used again. An override must call this method."""
+        """Close everything that calls opened. The model can be used again. Overrides must call this method."""
         for processor in self._processors or ():
             await processor.aclose()
 
     @property
     def address(self) -> str:
-        """The model's backend and its name there, `openai:gpt-x`."""
+        """The backend and the model's name, such as `openai:gpt-x`."""
         return f"{self.backend}:{self.config.model}"
 
     # --- asking ---
@@ -121,15 +121,16 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
         Args:
             messages: A question, or a whole conversation, oldest first.
-            functions: The tools the model may call.
+            functions: The tools that the model may call.
             config: Options for this answer; they override the model's.
             metadata: Notes for processors; see `ChatRequest`.
-            lang: The language of texts that Jackfield adds, unless the options set one; None to detect it.
-            around: Processors for this answer alone, around all others.
+            lang: The language of texts that Jackfield adds, unless the options set it; None to detect it.
+            around: Processors for this answer only, outside all others.
             files: The way in which attached files reach the model.
 
         Raises:
-            ValueError: The request is contradictory: two system messages, a chosen function that does not exist.
+            ValueError: The request is contradictory, such as two system messages, or a chosen function that does not
+                exist.
             UnsupportedInputError: An attached file cannot be read.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang, files=files)
@@ -137,7 +138,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             return self._chain(request)(request)
 
         def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
-            return self._chain(request)(request)  # these processors may have added the first tool
+            return self._chain(request)(request)  # `around` may have added the first tool
 
         call_next: CallNext = ask
         for processor in reversed(around):
@@ -151,7 +152,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         *,
         config: GenerateOptions = None,
     ) -> ModelResponse:
-        """Return one whole answer. An error carries the text that had arrived as `partial_text`."""
+        """Return one whole answer. Errors have the text that had arrived as `partial_text`."""
         answer = Fold(self.backend)
         with answer.reading_from(self.address):
             async with closing(self.astream(messages, functions, config=config)) as events:
@@ -169,7 +170,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         lang: Lang | None = None,
         files: FileUse = "read",
     ) -> ChatRequest:
-        """Build the request that a call with these arguments sends into the chain."""
+        """Return the request that a call with these arguments sends into the chain."""
         history = without_foreign_paths(as_messages(messages))
         if not history:
             raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
@@ -212,7 +213,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return in_order(processors, self.host.settings.order)
 
     def _own_processors(self) -> Sequence[Processor]:
-        """Return the processors of this model, made once, so that all call formats share their state."""
+        """Return this model's processors, which are created once, so that all call formats share their state."""
         with self._chains_lock:
             if self._processors is None:
                 if self._replacing_processors is not None:
@@ -237,7 +238,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
                 self._replacing_processors = tuple(processors)
 
     def _chain(self, request: ChatRequest) -> CallNext:
-        # A request without tools needs no call format, so none has to be installed.
+        # A request without tools needs no call format, so none needs to be installed.
         format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
         chain = self._chains.get(format_name)
         if chain is None:
@@ -246,7 +247,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
                 chain, are_files_read = self._send, False
                 for processor in reversed(processors):
                     if not are_files_read and processor.phase in ("output", "input"):
-                        # After the processor that has parsers, and before those that count and hide text.
+                        # After the processor with the parsers, and before those that count and hide text.
                         chain, are_files_read = read_files_before(chain, refuse_file), True
                     chain = processor.wrap(chain)
                 if not are_files_read:
@@ -279,15 +280,15 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return until_stop(stops, events)
 
     def _without_unsupported(self, message: Message) -> Message:
-        """Replace media that this model does not take by notes, in the result of a tool.
+        """Replace media that this model does not take with notes, in the result of a tool.
 
         Raises:
-            UnsupportedInputError: The message of a user has such media.
+            UnsupportedInputError: A user's message has such media.
         """
         message = with_media_noted(message, self.facts)
         for item in message.items:
             if not self.facts.takes(item.type):
-                # A backend for many models cannot know the abilities of each.
+                # A backend for many models cannot know each model's abilities.
                 settable = item.type in type(self.config).model_fields
                 hint = f"; if this one does, its configuration needs {item.type}: true" if settable else ""
                 raise UnsupportedInputError(
@@ -298,7 +299,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def host(self) -> Plugins:
-        """The plugins that processors, call formats and settings are looked up in."""
+        """The plugins in which processors, call formats and settings are looked up."""
         return self._host or default_host()
 
     def __repr__(self) -> str:
@@ -306,11 +307,11 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
 
 def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Return the processors that a caller passes or names, and no others.
+    """Return the processors that a caller passes or names, without any defaults.
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
-        PluginError: One is not installed, or cannot be loaded.
+        PluginError: A processor is not installed or cannot be loaded.
     """
     return [
         _check_name(entry) if isinstance(entry, Processor) else host.make(*_find_processor(entry, host), Processor)
@@ -325,11 +326,12 @@ def _check_name(processor: Processor) -> Processor:
 
 
 def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Return the processors that a configuration names, those that the settings enable, and the default chain.
+    """Return the processors of a configuration, those enabled in the settings, and the default chain.
 
     Raises:
         ConfigError: An entry has no name, or settings that do not fit.
-        PluginError: One is not installed, or cannot be loaded. None is skipped: it may protect the user.
+        PluginError: A processor is not installed or cannot be loaded. It is never skipped, because it may protect the
+            user.
     """
     settings = dict(_find_processor(entry, host) for entry in entries)
     for row in acting(host, "processor", named=settings):
@@ -338,7 +340,7 @@ def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins
 
 
 def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
-    """Find the processor that an entry of a configuration names; return it with its settings."""
+    """Return the processor that a configuration entry names, with its settings."""
     if not isinstance(entry, str | Mapping):
         raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or an object of Processor")
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -349,7 +351,7 @@ def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[R
 
 
 def name_of_server(backend: str, url: str | None) -> str:
-    """Return a server's backend and host, without the parts that may hold API keys: `openai@127.0.0.1:8000`.
+    """Return a server's backend and host without parts that may contain API keys: `openai@127.0.0.1:8000`.
 
     Raises:
         ConfigError: The address is not a valid URL.
@@ -369,7 +371,7 @@ def _has_tools(request: ChatRequest) -> bool:
 
 
 def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
-    """Take a function's schema out of OpenAI's `{"type": "function", "function": …}`."""
+    """Return the schema inside OpenAI's `{"type": "function", "function": …}`."""
     if not isinstance(function, Mapping):
         got = type(function).__name__
         raise ConfigError(f"functions must be a list of schemas, such as [tool.function], not of {got}")

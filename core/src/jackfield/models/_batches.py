@@ -1,4 +1,4 @@
-"""Send many requests, some at a time; an error affects only its own request."""
+"""Send many requests, a few at a time. An error affects only its own request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Model(Protocol):
 async def answers_as_completed(
     model: Model, requests: Iterable[Messages | BatchRequest], *, concurrency: int
 ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
-    """Yield each answer with its request's number, as soon as it arrives: see `BaseChatModel.abatch_as_completed`."""
+    """Yield each answer with its request's number as it arrives; see `BaseChatModel.abatch_as_completed`."""
     check_count("concurrency", concurrency)
     pending = iter(enumerate(checked_list(requests, "requests", "questions")))
     running: dict[asyncio.Task[BatchAnswer], int] = {}

@@ -1,4 +1,4 @@
-"""Make a model from an address or a configuration, through whatever plugin offers its backend."""
+"""Make a model from an address or a configuration, through the plugin that offers its backend."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ def get_chat_model(
     """Make a model.
 
     Args:
-        cfg: `"backend:model"`; or a dict or `LLMConfig` with `model` and `model_type` (the backend); or a model, which
-            is returned. It is not changed. Without a backend, the backend follows from a setting that only one known
+        cfg: `"backend:model"`, a dict or `LLMConfig` with `model` and `model_type` (the backend), or a model, which is
+            returned. It is never changed. Without `model_type`, the backend follows from a setting that only one known
             backend has (`azure_endpoint`), else from a server's address (Chat Completions), else from the model's name
             (`qwen-plus`).
         processors: The processors around the model, each a processor, a name, or a dict with `name` and settings. They
-            replace all others, including retries; with `add`, they are added to them.
-        add: See `processors`.
-        host: The plugins to look in; the installed ones if None.
+            replace all others, including retries, unless `add` is True.
+        add: True to use `processors` in addition to the others.
+        host: The plugins to look in; None for the installed plugins.
 
     Raises:
-        ConfigError: The backend is not named, or a setting does not fit. Values are not shown: one may be a secret.
+        ConfigError: The backend is unknown, or a setting is not valid. Values are not shown, because they may be
+            secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
     host = checked_host(host)
@@ -71,11 +72,11 @@ def _make_model(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> B
 
 
 def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]) -> str:
-    """Return the backend that a configuration asks for.
+    """Return the backend of a configuration.
 
     Args:
         cfg: The configuration, as for `get_chat_model`.
-        names: The backends that a text without a colon may mean.
+        names: The backends that text without a colon may mean.
 
     Raises:
         ConfigError: The configuration names no backend, and none follows from its settings.
@@ -95,7 +96,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _names_elsewhere() -> dict[str, str]:
-    """Return what to type here for each name that backends and servers have elsewhere."""
+    """Map names that other libraries use for backends and servers to ours."""
     import json
     import pkgutil  # both for errors only
 
@@ -127,7 +128,7 @@ def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
-    """Infer the backend in Qwen-Agent's order: a setting that only one has, the server's address, the model's name."""
+    """Infer the backend in Qwen-Agent's order: a setting of one backend, the server's address, the model's name."""
     if backend := known_with_key("llm", (key for key, value in values.items() if value)):
         return backend
     if any(_is_url(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
@@ -144,7 +145,7 @@ def _no_backend_text(model: str, prefix: str, server: str, names: Sequence[str])
     if prefix:
         return f"in a dict, name the backend separately: model_type={prefix!r}. {installed}"
     if server in _names_elsewhere():
-        return f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r}, too"
+        return f"model_server={server!r} names a server: set model_type={COMPATIBLE_SERVER!r} as well"
     return f"which backend has the model {model!r}? Write backend:model, or set model_type. {installed}"
 
 

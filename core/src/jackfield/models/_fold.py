@@ -23,7 +23,7 @@ from jackfield.results import warnings_in
 
 
 class _Call:
-    """A call whose arguments still arrive."""
+    """A call whose arguments are still arriving."""
 
     __slots__ = ("arguments", "id", "name")
 
@@ -34,7 +34,7 @@ class _Call:
 
 
 class Fold:
-    """Gathers the events of an answer. `messages()` may be called at any time; its result never changes afterwards.
+    """Collects the events of an answer. `messages()` may be called at any time, and its results never change.
 
     The messages of an answer are, in this order: its reasoning (in a message of its own, without content), its text and
     media, and one message for each call. A call appears once its name is known; a call without an id gets its number in
@@ -60,7 +60,7 @@ class Fold:
         self.finished: ModelFinished | None = None
 
     def feed(self, event: ModelEvent) -> None:
-        """Take one event."""
+        """Add one event."""
         match event:
             case TextDelta():
                 self._text.append(event.text)
@@ -79,7 +79,7 @@ class Fold:
                 self._clear()
             case PluginEvent():
                 self._warnings += warnings_in(event.data)
-            case _:  # notes for people, which are no part of the answer
+            case _:  # notes for people, which are not part of the answer
                 pass
 
     def _feed_call(self, delta: FunctionCallDelta) -> None:
@@ -93,7 +93,7 @@ class Fold:
 
     @property
     def usage(self) -> Usage:
-        """The usage that the server has reported; empty if it has not."""
+        """The usage that the server has reported; empty if it reported none."""
         return Usage() if self._usage is None else self._usage
 
     @property
@@ -139,11 +139,11 @@ class Fold:
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
 
     def reading_from(self, model: str) -> AbstractContextManager[None]:
-        """Read an answer inside this context: errors get the text that had arrived; at the end, `check_complete`."""
+        """Return a context to read an answer in. Errors get the partial text; `check_complete` runs at the end."""
         return _Reading(self, model)
 
     def check_complete(self, model: str) -> None:
-        """Check that the answer has arrived completely.
+        """Check that the whole answer has arrived.
 
         Args:
             model: The model that answers, for the error.
@@ -174,7 +174,7 @@ class Fold:
 
 
 class _Reading(AbstractContextManager[None]):
-    """See `Fold.reading_from`. A class, because a generator for each answer costs several times as much."""
+    """See `Fold.reading_from`. It is a class, because a generator per answer costs several times as much."""
 
     __slots__ = ("_fold", "_model")
 
@@ -192,12 +192,12 @@ class _Reading(AbstractContextManager[None]):
 
 
 def _without_surrogates(name: str) -> str:
-    """Replace lone surrogates, which a message cannot hold."""
+    """Replace lone surrogates, which messages cannot contain."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def fold(events: Iterable[ModelEvent], backend: str = "") -> ModelResponse:
-    """Return the answer that these events make."""
+    """Return the answer that these events form."""
     answer = Fold(backend)
     for event in events:
         answer.feed(event)

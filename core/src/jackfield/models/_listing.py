@@ -1,4 +1,4 @@
-"""The optional ability of a backend to name the models of its server."""
+"""An optional protocol for backends that can list their server's models."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class ListsModels(Protocol):
-    """A backend that can ask its server which models it has."""
+    """A backend that can list its server's models."""
 
     async def alist_models(self) -> list[str]:
-        """Return the names of the server's models, in the order of the server.
+        """Return the names of the server's models, in the server's order.
 
         Raises:
-            ModelServiceError: The server did not answer, or has no list.
+            ModelServiceError: The server did not answer, or does not list its models.
             ConfigError: The address or the key is missing.
         """
         ...

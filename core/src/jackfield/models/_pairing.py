@@ -1,4 +1,4 @@
-"""Match results of tools with their calls."""
+"""Match tool results with their calls."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple
     """Find the result of each call: first by id and name, then by id, then by name.
 
     Returns:
-        For each call its result, or None; and the results that belong to no call.
+        The result of each call, or None; and the results that match no call.
     """
-    if _are_in_order(calls, results):  # mostly; the search below costs ten times as much
+    if _are_in_order(calls, results):  # the usual case; the search below costs ten times as much
         return [*results], []
     paired: list[Message | None] = [None] * len(calls)
     unpaired = dict(enumerate(results))
@@ -49,6 +49,6 @@ def _are_in_order(calls: Sequence[OpenCall], results: Sequence[Message]) -> bool
 
 
 def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:
-    """Return the keys that a call and its result share, the most exact first. Missing ids are never equal."""
+    """Return the keys that match a call with its result, the most exact first. Missing ids never match."""
     unique = object()
     return (unique, unique, name) if call_id is None else ((call_id, name), call_id, name)

@@ -1,4 +1,4 @@
-"""The methods in which Qwen-Agent asks a model: lists in, lists out, growing while they stream."""
+"""Qwen-Agent's methods that ask a model: lists in, lists out, which grow while they stream."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jackfield.request import FunctionSchema, GenerateOptions
 
 
 class QwenAgentMethods(ABC):
-    """The methods of Qwen-Agent's models; a base of `BaseChatModel`."""
+    """The methods of Qwen-Agent's models. A base of `BaseChatModel`."""
 
     backend: ClassVar[str]
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """The model's backend and its name there."""
+        """The backend and the model's name."""
 
     @abstractmethod
     def astream(
@@ -70,14 +70,15 @@ class QwenAgentMethods(ABC):
         delta_stream: bool = False,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Ask the model. The answer has the type of the question: dicts for dicts, messages for messages.
+        """Ask the model. Dicts are answered with dicts, messages with messages.
 
         Args:
             messages: The history; not empty.
-            functions: The tools the model may call.
-            stream: False for the whole answer as one list; True for an iterator, which asks at its first `next`.
-            delta_stream: Stream only new pieces instead of the whole answer so far; the request is never retried after
-                the first piece.
+            functions: The tools that the model may call.
+            stream: False for the whole answer as one list; True for an iterator, which sends the request at its first
+                `next`.
+            delta_stream: True to stream only new pieces instead of the whole answer so far. The request is then never
+                retried after the first piece.
             extra_generate_cfg: Options for this call; they override the model's.
 
         Raises:
@@ -102,7 +103,7 @@ class QwenAgentMethods(ABC):
         stream: bool = True,
         generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Answer as `chat` does, with the provider's own tool calls in place of a configured call format."""
+        """Ask as `chat` does, with the provider's native tool calls in place of a configured call format."""
         raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
         if stream:
             return self.chat(messages, functions, extra_generate_cfg=raw)
@@ -111,7 +112,7 @@ class QwenAgentMethods(ABC):
     def quick_chat_oai(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Ask in the form of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
+        """Ask in the format of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
         history = as_messages(messages)
         functions = tuple(checked_list(() if tools is None else tools, "tools", "schemas"))
         answer = Fold(self.backend)
@@ -127,7 +128,7 @@ class QwenAgentMethods(ABC):
         def snapshots(batches: Iterator[list[ModelEvent]]) -> Iterator[list[Any]]:
             answer = Fold(self.backend)
             last: list[Message] = []
-            # One snapshot for all that has arrived meanwhile: a consumer that keeps up sees every chunk.
+            # One snapshot covers everything that has arrived meanwhile. A consumer that keeps up sees every chunk.
             for batch in batches:
                 for event in batch:
                     answer.feed(event)
@@ -192,7 +193,7 @@ def _as_caller_wants(messages: Sequence[Message], as_dicts: bool) -> list[Any]:
 
 
 def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
-    """Return the contribution of an event to the answer, as a message; None if it has none."""
+    """Return an event's contribution to the answer as a message; None if there is none."""
     match event:
         case TextDelta(text):
             return Message(ASSISTANT, text)
@@ -207,12 +208,12 @@ def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message |
 
 
 class _DeltaCall:
-    """A call whose deltas are passed on with the call's id and name, as soon as its name is known."""
+    """A call whose deltas are passed on with its id and name, as soon as its name is known."""
 
     def __init__(self, call_id: str) -> None:
         self._id = call_id
         self._name = ""
-        self._held = ""  # arguments that came before the name
+        self._held = ""  # arguments that arrived before the name
 
     def message_of(self, delta: FunctionCallDelta) -> Message | None:
         self._id = delta.id or self._id

@@ -1,4 +1,4 @@
-"""End an answer at the first stop word in its text, which comes in pieces."""
+"""End a streamed answer at the first stop word in its text."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from jackfield.streams import closing
 from jackfield.tags import StopSearch
 
 STOPPED = "jackfield.stopped"
-"""The name of the event that reports a stop word at which Jackfield, rather than the server, ended an answer."""
+"""The name of the event for an answer that Jackfield, not the server, ended at a stop word."""
 
 
 async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
     """Yield the events of an answer up to the first stop word in its text, even if the server ignores stop words.
 
-    Text that was shown is never withdrawn: text that may be the beginning of a stop word is held back until that is
-    decided. At a stop word, the stream from the server is closed, so that it stops generating. The answer then ends
-    with `STOPPED`, which has the word as `stop`, and `ModelFinished("stop")`. Such an answer has no usage, because
-    servers report it at the end.
+    Text that was shown is never withdrawn. Text that may begin a stop word is held back until the next characters
+    decide. At a stop word, the server's stream is closed, so that the server stops generating. The answer then ends
+    with `STOPPED`, whose `stop` is the word, and `ModelFinished("stop")`. It has no usage, because servers report usage
+    at the end.
 
-    Reasoning and the arguments of native calls are not searched. A call that begins after the stop word is dropped. A
-    call that began before it is read to its end, because half of its arguments would be a different call.
+    Reasoning and the arguments of native calls are not searched. Calls that begin after the stop word are dropped. A
+    call that began before the stop word is read to its end, because partial arguments would be a different call.
 
     Args:
         words: The stop words; at least one, and none of them empty.
@@ -65,11 +65,11 @@ class _Answer:
 
     @property
     def is_complete(self) -> bool:
-        """True once a stop word came, unless a call has begun: its other arguments are still needed."""
+        """True once a stop word has arrived, unless a call has begun, whose remaining arguments are still needed."""
         return bool(self._search.found) and not self._calls
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield what to pass on for an event."""
+        """Yield the events to pass on for an event."""
         if isinstance(event, StreamReset):
             self._begin()
         return self._after_stop(event) if self.stop else self._before_stop(event)
@@ -83,7 +83,7 @@ class _Answer:
             case FunctionCallDelta(index):
                 self._calls.add(index)
             case ModelFinished():
-                # Half a stop word at the end is the model's own text.
+                # Part of a stop word at the end is the model's own text.
                 if rest := self._search.rest():
                     yield TextDelta(rest)
         yield event

@@ -1,4 +1,4 @@
-"""Answers of a model that are data, in one of three ways.
+"""Get data as an answer from a model, in one of three ways.
 
 The way follows from the model's facts unless the caller chooses one: the server enforces a schema (`native`), the model
 calls a tool whose arguments are the answer (`tool`), or the prompt contains the schema (`prompt`).
@@ -57,7 +57,7 @@ async def ask_for_data(
     attempts: int,
     config: GenerateOptions,
 ) -> Structured[T]:
-    """Ask until an answer fits: see `BaseChatModel.aparse`."""
+    """Ask until an answer fits; see `BaseChatModel.aparse`."""
     check_count("attempts", attempts)
     if way not in (None, *get_args(Way)):
         raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
@@ -101,7 +101,7 @@ def best_way(facts: ModelFacts) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A schema, and the way in which a model is made to follow it."""
+    """A schema, and the way to make a model follow it."""
 
     schema: dict[str, Any]
     way: Way
@@ -142,7 +142,7 @@ def _shortened_answer(response: ModelResponse) -> list[Message]:
 
 
 def _correction_request(response: ModelResponse, problem: str, lang: Lang) -> Message:
-    """Ask for a corrected answer: as the result of the call, if the model made one."""
+    """Return a request for a corrected answer. If the model made a call, the request is the call's result."""
     text = sent_back_text(problem, lang)
     for message in response.messages:
         if message.function_call:

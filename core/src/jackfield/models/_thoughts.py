@@ -1,4 +1,4 @@
-"""Separate the thoughts at the beginning of an answer, `<think>…</think>`, from the answer, however it is cut."""
+"""Separate thoughts at the beginning of an answer, `<think>…</think>`, from the rest, for chunks of any size."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from jackfield.events import (
 
 BEGIN = "<think>"
 END = "</think>"
-_MAX_SPACE = 200  # blank characters before a thought: holding back more would take quadratic time
+_MAX_SPACE = 200  # blank characters before a thought; holding back more would take quadratic time
 
 State = Literal["before", "opening", "thought", "gap", "answer"]
 
 
 class ThoughtSeparator(AsyncIterator[ModelEvent]):
-    """Iterates over the events of an answer, with the thoughts at the beginning of its text as reasoning.
+    """Iterates over the events of an answer, and turns thoughts at the beginning of its text into reasoning.
 
-    An answer that should start inside a thought, opens none and ends without closing one is text. It was passed on as
-    reasoning by then, so it is withdrawn by a `StreamReset` and repeated as text.
+    If an answer should start inside a thought but contains neither tag, it is text after all. It has been passed on as
+    reasoning by then, so a `StreamReset` withdraws it, and it is repeated as text.
 
-    Once it is clear that there are no thoughts, or that they have ended, it only passes events on, at the cost of one
-    function call each. All events but texts pass unchanged. Calls, media and the end never overtake a text that is held
-    back.
+    Once there can be no more thoughts, events are only passed on, at the cost of one function call each. All events
+    except texts are passed on unchanged. Calls, media and the end never overtake text that is held back.
 
     Args:
         events: The events of a backend.
@@ -44,10 +43,10 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
         self._inside = inside
         self._has_other_parts = False
         self._splitter = ThoughtSplitter(inside=inside)
-        self._out: list[ModelEvent] = []  # a few; a deque would be larger than the whole rest of this object
+        self._out: list[ModelEvent] = []  # a few events; a deque would be larger than the rest of this object
         self._next: Callable[[], Awaitable[ModelEvent]] = self._next_while_undecided
 
-    def __anext__(self) -> Awaitable[ModelEvent]:  # no coroutine for each event, which would cost more
+    def __anext__(self) -> Awaitable[ModelEvent]:  # not async: a coroutine for each event would cost more
         return self._next()
 
     async def aclose(self) -> None:
@@ -61,7 +60,7 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
             try:
                 event = await anext(self._events)
             except StopAsyncIteration:
-                self._out.extend(self._splitter.finish())  # the stream broke off; the next call ends this one
+                self._out.extend(self._splitter.finish())  # the stream broke off; the next call ends this iterator
                 if not self._out:
                     raise
                 break
@@ -106,10 +105,10 @@ class ThoughtSplitter:
 
     Args:
         inside: True if the prompt has already opened the thought, as some chat templates do. If the model opens it
-            again, it is still the same thought.
+            again, the same thought continues.
 
     Attributes:
-        state: The part of the answer that the next character belongs to.
+        state: The part of the answer to which the next character belongs.
     """
 
     __slots__ = ("_blank", "_has_begun", "_held", "_pieces", "state")
@@ -118,7 +117,7 @@ class ThoughtSplitter:
         self.state: State = "opening" if inside else "before"
         self._pieces: list[str] | None = [] if inside else None  # None once the model has written a tag
         self._held = ""
-        self._blank: list[str] = []  # blank lines of a thought, which are dropped if they turn out to be its end
+        self._blank: list[str] = []  # blank lines of a thought, dropped if they are its end
         self._has_begun = False  # true once a part of the thought was passed on
 
     def is_answer_from(self, piece: str) -> bool:
@@ -126,7 +125,7 @@ class ThoughtSplitter:
         return self.state == "before" and not self._held and piece[:1].strip() not in ("", BEGIN[0])
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """Take a piece; yield the parts of the answer that are certain now."""
+        """Add a piece of text, and yield the parts of the answer that are now certain."""
         self._held += piece
         if self._pieces is not None:
             self._pieces.append(piece)
@@ -146,7 +145,7 @@ class ThoughtSplitter:
 
     @property
     def unmarked_text(self) -> str:
-        """The whole answer if the prompt alone has opened the thought and nothing has closed it; otherwise ''."""
+        """The whole answer if only the prompt opened the thought and nothing closed it; otherwise ''."""
         return "".join(self._pieces or ())
 
     @property
@@ -155,7 +154,7 @@ class ThoughtSplitter:
         return self._has_begun
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield the text that was held back; nothing that follows is a thought."""
+        """Yield the text that was held back. Everything after it is text of the answer."""
         (held, self._held), (state, self.state) = (self._held, ""), (self.state, "answer")
         self._pieces = None
         is_thought = state in ("opening", "thought")
@@ -165,7 +164,7 @@ class ThoughtSplitter:
             yield ReasoningDelta(held) if is_thought else TextDelta(held)
 
     def finish_unless_begun(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield the text that was held back unless a thought has begun; then nothing that follows is a thought."""
+        """Unless a thought has begun, yield the text that was held back. Everything after it is text of the answer."""
         if self.state == "before" or not (self._has_begun or self._held):
             yield from self.finish()
 
@@ -195,12 +194,12 @@ class ThoughtSplitter:
         if has_ended:
             self.state, self._pieces = "gap", None
         if thought or (has_ended and not self._has_begun):
-            # An empty thought is reported as well, so that readers know it was taken out.
+            # An empty thought is reported as well, so that readers know that it was removed.
             self._has_begun = True
             yield ReasoningDelta(thought)
 
     def _without_blank_ends(self, text: str) -> str:
-        """Return a part of a thought, after the blank lines that preceded it unless they open the thought."""
+        """Return part of a thought with the preceding blank lines, unless they open the thought."""
         words = text.rstrip("\r\n")
         if not words:
             self._blank.append(text)
@@ -211,6 +210,6 @@ class ThoughtSplitter:
 
 
 def _start_of_partial_end(text: str) -> int:
-    """Return the start of an end tag that may continue in the next piece; the end of the text without one."""
+    """Return the position of an end tag that may continue in the next piece; the text's length if there is none."""
     start = text.rfind(END[0], -len(END) + 1)
     return start if start >= 0 and END.startswith(text[start:]) else len(text)
