@@ -29,7 +29,7 @@ SWITCHED_EVENT = "jackfield-fallback.switched"
 Model: TypeAlias = str | Mapping[str, Any] | LLMConfig | BaseChatModel
 Models: TypeAlias = Model | Sequence[Model]
 
-_FIRST = ""  # the name of the model whose chain this is, among those of the others
+_FIRST = ""  # the key under which the first model rests; the others have their names
 _NOTES = {
     "en": "{failed} could not answer ({cause}); {asked} is asked instead",
     "zh": "{failed} 无法回答（{cause}），改为询问 {asked}",
@@ -93,9 +93,9 @@ class Fallback(Processor):
         return self._answer(_Call(request, call_next, self._clock()))
 
     async def _answer(self, call: _Call) -> AsyncIterator[ModelEvent]:
-        waiting = self._whom_to_begin_with(call)
+        to_ask = self._whom_to_begin_with(call)
         while True:
-            model = waiting.pop(0)
+            model = to_ask.pop(0)
             for note in call.announced(model):
                 yield note
             try:
@@ -103,24 +103,24 @@ class Fallback(Processor):
                     async for event in events:
                         yield event
             except (ModelServiceError, ConfigError, PluginError) as error:
-                self._note(call, model, error)
+                self._record_or_raise(call, model, error)
                 if model is None and len(call.failures) == 1:
-                    waiting = self._instead(cause_of(error))
+                    to_ask = self._instead(cause_of(error))
             else:
                 return
-            if not waiting or not call.may_go_on(self._clock()):
+            if not to_ask or not call.may_go_on(self._clock()):
                 break
         try:
             raise call.error()
         finally:
             call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
 
-    def _note(self, call: _Call, model: Candidate | None, error: Exception) -> None:
-        """Record that a model failed; raise the error if no other model could mend it."""
+    def _record_or_raise(self, call: _Call, model: Candidate | None, error: Exception) -> None:
+        """Record that a model failed; raise the error if no other model could do better."""
         if model is None and not isinstance(error, ModelServiceError):
             raise error  # it is about the request, or about the first model's own configuration
         call.failures[model] = error
-        self._rests.note(_name_of(model), error)
+        self._rests.note(_rest_key(model), error)
 
     async def _attempt(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
         async with closing(await self._asked(call, model)) as events:
@@ -128,7 +128,7 @@ class Fallback(Processor):
                 for out in call.attempts.seen(event):
                     yield out
         if not call.attempts.complete:
-            raise ModelResponseError(f"{call.name_of(model)} ended its answer in the middle")
+            raise ModelResponseError(f"{call.shown_name(model)} ended its answer in the middle")
 
     async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
         """Return the events of a model: of the rest of this chain, or of another one."""
@@ -193,14 +193,14 @@ class _Call:
             return
         failed = next(reversed(self.failures), None)
         cause = cause_of(self.failures[failed]) if self.failures else self.cause
-        told = {"failed": self.name_of(failed), "asked": self.name_of(model), "cause": cause}
-        note = _NOTES[self.request.lang].format_map(told)
-        yield PluginEvent(SWITCHED_EVENT, {**told, "note": note})
+        switch = {"failed": self.shown_name(failed), "asked": self.shown_name(model), "cause": cause}
+        note = _NOTES[self.request.lang].format_map(switch)
+        yield PluginEvent(SWITCHED_EVENT, {**switch, "note": note})
         if self.attempts.is_out:
             yield StreamReset(note)
         self.attempts.begin_another()
 
-    def name_of(self, model: Candidate | None) -> str:
+    def shown_name(self, model: Candidate | None) -> str:
         """Return the name of a model for people."""
         return self.request.model if model is None else model.name
 
@@ -218,14 +218,14 @@ class _Call:
 
     def error(self) -> Exception:
         """Return the error to raise: that of the first model, with those of the others in its notes."""
-        told = None if None in self.failures else next(iter(self.failures))
+        blamed = None if None in self.failures else next(iter(self.failures))
         for model, error in self.failures.items():
-            if model is not told:
-                self.failures[told].add_note(f"{self.name_of(model)}: {type(error).__name__}: {error}")
-        return self.failures[told]
+            if model is not blamed:
+                self.failures[blamed].add_note(f"{self.shown_name(model)}: {type(error).__name__}: {error}")
+        return self.failures[blamed]
 
 
-def _name_of(model: Candidate | None) -> str:
+def _rest_key(model: Candidate | None) -> str:
     return _FIRST if model is None else model.name
 
 
