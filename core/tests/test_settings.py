@@ -470,8 +470,8 @@ def test_only_what_acts_or_is_picked_or_asked_can_be_enabled(name: str, form: st
         ("tool.x", None),
         # They can be enabled, and still take no settings from files.
         ("tool.acme/*", None),
-        ("parser.acme/x", None),
         ("sandbox.acme/x", None),
+        ("parser.acme/x", "parser.acme/x"),
     ],
 )
 def test_a_table_of_settings_is_for_what_files_may_configure(files: Files, name: str, form: str | None) -> None:
@@ -479,8 +479,8 @@ def test_a_table_of_settings_is_for_what_files_may_configure(files: Files, name:
         with pytest.raises(ConfigError) as caught:
             files.load(user=f'[settings."{name}"]\na = 1')
         assert str(caught.value) == (
-            f"{name!r} has no settings in files: write processor.NAME, observer.NAME, server.NAME, store.NAME or "
-            f"embedder.NAME; configure other kinds where code or an agent file names them"
+            f"{name!r} has no settings in files: write processor.NAME, observer.NAME, server.NAME, store.NAME, "
+            f"embedder.NAME or parser.NAME; configure other kinds where code or an agent file names them"
         )
     else:
         assert files.load(user=f'[settings."{name}"]\na = 1').options == {form: {"a": 1}}

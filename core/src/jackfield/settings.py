@@ -36,8 +36,8 @@ _Value = TypeVar("_Value")
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
 """The kinds of which the best component is picked. Components of foreign packages must be enabled for that."""
-_CONFIGURED_KINDS = (*ENABLED_KINDS, "server", "store", "embedder")
-"""Kinds whose settings may be in a file: no code and no agent file need to name their components."""
+_CONFIGURED_KINDS = (*ENABLED_KINDS, "server", "store", "embedder", "parser")
+"""Kinds whose settings may be in a file, since their components act without being named in code or in an agent file."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -72,7 +72,7 @@ class Settings:
         trace: Print every plugin that is loaded, with its time, to stderr.
         record: Record runs and chats of the command line, if a store is installed; a table also has the settings of
             the store, and its name if it is not the default one.
-        options: The settings of processors, observers, servers, stores and embedders, by `kind.name` or
+        options: The settings of processors, observers, servers, stores, embedders and parsers, by `kind.name` or
             `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, whether or not it applies; None if there is none.
@@ -370,7 +370,7 @@ def enabled_form(name: str) -> str:
 
 
 def settings_form(name: str) -> str:
-    """Normalise the name of a table of settings: a processor or an observer, or a server, store or embedder.
+    """Normalise the name of a table of settings: a processor, observer, server, store, embedder or parser.
 
     Raises:
         ConfigError: Components of the kind have no settings in files.

@@ -230,6 +230,26 @@ def test_settings_reach_the_parser_they_are_for(site: Site, write: Write) -> Non
     assert read(reader, write("a.ln", b"x")).metadata == {"depth": 3}
 
 
+@pytest.mark.parametrize(
+    ("table", "own", "depth"),
+    [("parser.lines", {}, 3), ("parser.lines/lines", {}, 3), ("parser.lines", {"depth": 5}, 5)],
+    ids=["by name", "by address", "overridden"],
+)
+def test_settings_of_the_users_file_reach_each_parser(
+    site: Site, write: Write, table: str, own: dict[str, int], depth: int
+) -> None:
+    site.install("lines", parser="lines", facts="extensions=('ln',)", apart=True)
+    settings = Settings(enabled=tuple(site.enabled), options={table: {"depth": 3, "color": "red"}})
+    reader = DocumentReader(PluginHost(settings, paths=[str(site.folder)]), parser_cfg={"lines": own})
+    path = write("a.ln", b"x")
+    assert read(reader, path).metadata == {"depth": depth, "color": "red"}
+    without = DocumentReader(
+        PluginHost(Settings(enabled=tuple(site.enabled)), paths=[str(site.folder)]), parser_cfg={"lines": own}
+    )
+    assert reader.parsers() != without.parsers()
+    assert asyncio.run(reader.fingerprint(path)) != asyncio.run(without.fingerprint(path))
+
+
 def test_a_file_type_can_be_given_to_another_parser(site: Site, write: Write) -> None:
     site.install("lines", parser="lines", facts="extensions=('ln',)")
     site.install("other", parser="lines", facts="extensions=('ot',)")

@@ -99,7 +99,8 @@ class DocumentReader:
     Args:
         host: The plugin host that provides the parsers; the default host if None.
         max_bytes: The size of the largest file to read.
-        parser_cfg: Settings of parsers, by name or by `distribution/name`.
+        parser_cfg: Settings of parsers, by name or by `distribution/name`. They override those in the user's
+                `config.toml` (`[settings."parser.NAME"]`).
         parser_for: Parser names by file extension without the dot; overrides the automatic choice.
         kept_chars: Size of the cache in characters of text; 50 million if None.
         limits: Limits for parsing one file.
@@ -269,8 +270,9 @@ class DocumentReader:
         """
         specs = self._plugins.specs("parser", ParserSpec)
         rows = sorted((row.address, row.version, self._environment_of(row, spec)) for row, spec in specs)
+        cfgs = {row.address: self._cfg_of(row) for row, _ in specs}
         prefer = sorted(self._plugins.settings.prefer.items())
-        text = json.dumps((rows, prefer, self._parser_cfg, self._parser_for), sort_keys=True, default=_encode_setting)
+        text = json.dumps((rows, prefer, cfgs, self._parser_for), sort_keys=True, default=_encode_setting)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _parsers_of(self, extensions: tuple[str, ...]) -> str:
@@ -444,7 +446,9 @@ class DocumentReader:
         return parser
 
     def _cfg_of(self, row: Row) -> Mapping[str, Any] | None:
-        return self._parser_cfg.get(row.address, self._parser_cfg.get(row.name))
+        """Return the settings of a parser: those of this reader, over those of the user's `config.toml`."""
+        own = self._parser_cfg.get(row.address, self._parser_cfg.get(row.name)) or {}
+        return {**self._plugins.settings.options_of("parser", row.address), **own} or None
 
     @property
     def _plugins(self) -> Plugins:

@@ -155,14 +155,15 @@ def open_document(data: bytes, source: str, password: str | None) -> Iterator[An
             document.close()
 
 
+_SETTING = 'the setting `password` of the parser pdf, for example under [settings."parser.pdf"] in config.toml'
+
+
 def _why_not(error: Exception, source: str, password: str | None) -> str:
     code = getattr(error, "err_code", None)
     if code == _PASSWORD_ERROR and password is None:
-        return f"{source} is encrypted: a password is needed (the setting `password` of the parser pdf)"
+        return f"{source} is encrypted: a password is needed ({_SETTING})"
     if code == _PASSWORD_ERROR:
-        return (
-            f"{source} is encrypted with another password than the one given (the setting `password` of the parser pdf)"
-        )
+        return f"{source} is encrypted with another password than the one given ({_SETTING})"
     if code == _SECURITY_ERROR:
         return f"{source} is encrypted in a way that cannot be read: save it without protection"
     return f"{source} is damaged and cannot be opened as a PDF: copy or download it again"
