@@ -87,11 +87,11 @@ class DictCompatibleModel(BaseModel):
         return getattr(self, key, default) or default
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Dump as pydantic does, without the fields that are None unless `exclude_none=False` is passed."""
+        """Dump as pydantic does, but omit fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump(**{"exclude_none": True, **options})
 
     def model_dump_json(self, **options: Any) -> str:
-        """Dump as pydantic does, without the fields that are None unless `exclude_none=False` is passed."""
+        """Dump as pydantic does, but omit fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump_json(**{"exclude_none": True, **options})
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """The API for plugin authors, and the host that finds and loads plugins.
 
-A light module, which an entry point names, imports only the standard library and this package. Importing the package
-loads none of its modules; each name comes from its module at first use.
+The light module that an entry point names imports only the standard library and this package. Importing this package
+loads none of its modules; each name is loaded at first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The processors and observers that act in every run without being named in code.
 
-Runs and reports about them use the same functions, so they cannot disagree.
+Runs and reports use the same functions, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row]:
-    """List the components that act in addition to those named in code, enabled ones first.
+    """List the components that act in addition to those named in code, enabled components first.
 
     Args:
         host: The plugins and settings.
@@ -26,14 +26,14 @@ def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row
         named: The components that code names. They replace defaults of the same name.
 
     Raises:
-        PluginError: An enabled component cannot act. It may protect the user, so nothing runs without it.
+        PluginError: An enabled component cannot be used. It may protect the user, so nothing runs without it.
     """
     enabled = [row for row in host.enabled(kind) if row not in named]
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]
 
 
 def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list[Row]:
-    """List the components of the default chain that act besides others.
+    """List the components of the default chain that act in addition to `besides`.
 
     A component of the same name replaces a default. Components that are not proven to be ours never act by default.
     """
@@ -46,7 +46,7 @@ def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
-    """Map the components that the settings enable to their first entries there. Those that cannot act are left out."""
+    """Map the components that the settings enable to their first entries there, without unusable components."""
     names: dict[Row, str] = {}
     for name in host.settings.enabled:
         if name.partition(".")[0] != kind:

@@ -1,8 +1,8 @@
-"""List the installed components from metadata alone. No plugin is imported, and a broken neighbour does no harm.
+"""List the installed components from metadata alone. No plugin is imported, and a broken one affects no other.
 
-The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that name our group. That takes about
-7 µs per distribution. The standard library's `entry_points()` takes several times as long and fails as a whole on one
-malformed file. `importlib_metadata` reads archives and eggs.
+The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that name our group. It takes about 7 µs
+per distribution. The standard library's `entry_points()` takes several times as long, and fails entirely if one file is
+malformed. `importlib_metadata` reads archives and eggs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jackfield.plugins._metadata import read_some
 
 API = 1
 ANY = "*"
-"""The name of a row that offers components when it is asked; of a local file, the kind as well."""
+"""The name of a row that offers components when it is asked; also the kind of a local file's row."""
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
 _OUR_GROUP = re.compile(r"\[\s*jackfield\.v(\d+)\s*\]$")
@@ -38,12 +38,12 @@ class Row(NamedTuple):
     Attributes:
         kind, name: The two parts of the entry point's name.
         module: The light module that describes it.
-        distribution, version: The normalised name and the version of the distribution. A plugin without one has
-            `NAME@code`, `NAME@project` or `NAME@user`, and no version.
-        api: The major version of the plugin API that it is made for.
+        distribution, version: The normalised name and the version of the distribution. A plugin without a distribution
+            has `NAME@code`, `NAME@project` or `NAME@user`, and no version.
+        api: The major version of its plugin API.
         location: The folder of the distribution's metadata, or a text about the plugin.
 
-    A row with the name `*` is a source: it stands for all components that a plugin offers when it is asked.
+    A row with the name `*` is a source: it represents all components that a plugin offers when it is asked.
     """
 
     kind: str
@@ -61,12 +61,12 @@ class Row(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """True if it belongs to a distribution, and not to code or a local file."""
+        """True if it belongs to a distribution, not to code or a local file."""
         return "@" not in self.distribution
 
     @property
     def is_source(self) -> bool:
-        """True if its components are only known once it is asked."""
+        """True if its components are unknown until it is asked."""
         return self.name == ANY
 
     @property
@@ -76,7 +76,7 @@ class Row(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fault of one distribution, which affects no other.
+    """A fault of one distribution, which affects no other distribution.
 
     If a distribution is installed twice, `used` is the location of the one in use.
     """
@@ -95,7 +95,7 @@ class Catalog:
     problems: tuple[Problem, ...]
 
     def named(self, kind: str, name: str) -> Sequence[Row]:
-        """Return the rows of one name, spelt exactly so; `*` for sources."""
+        """Return the rows with exactly this name; `*` for sources."""
         return self._by_name.get((kind, name), ())
 
     def of(self, distribution: str) -> Sequence[Row]:
@@ -135,7 +135,7 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
         for location in _locations(folder, results.problems):
             path = f"{location}/entry_points.txt"
             raw = read_some(path, _MAX_FILE_BYTES)
-            if raw and _MENTIONS_A_GROUP.search(raw):  # 1 of 100 distributions
+            if raw and _MENTIONS_A_GROUP.search(raw):  # about 1 of 100 distributions
                 results.add(raw, location)
             elif raw is None and os.path.lexists(path):
                 results.report("entry_points.txt cannot be read, so its components are not found", location)
@@ -155,7 +155,7 @@ def _folders(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         try:
             folder = os.path.realpath(path or os.getcwd())  # noqa: PTH109 - pathlib costs more than the scan
-        except (OSError, ValueError):  # ValueError: an entry with a NUL in it
+        except (OSError, ValueError):  # ValueError: an entry with a NUL
             continue
         if folder not in seen:
             seen.add(folder)
@@ -169,13 +169,13 @@ def _locations(folder: str, problems: list[Problem]) -> list[str]:
             return _locations_in_archive(folder, problems)
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-    except (OSError, ValueError, TypeError):  # TypeError: it is bytes
+    except (OSError, ValueError, TypeError):  # TypeError: the entry is bytes
         return []
     return [f"{folder}/{name}" for name in sorted(names)]
 
 
 def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
-    """List those of an archive or an egg with `importlib_metadata`, which knows all forms but is slow."""
+    """List the metadata folders in an archive or an egg with `importlib_metadata`, which is complete but slow."""
     import zipfile
 
     import importlib_metadata
@@ -185,7 +185,7 @@ def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
             zipfile.ZipFile(path).close()  # raises for a broken archive, which `importlib_metadata` skips
         # There is no public name for the metadata folder.
         folders = [getattr(distribution, "_path") for distribution in importlib_metadata.distributions(path=[path])]  # noqa: B009
-    except Exception as error:  # noqa: BLE001 - a broken archive on the path costs its own names only
+    except Exception as error:  # noqa: BLE001 - a broken archive on the path affects only its own names
         problems.append(Problem(os.path.basename(path), f"cannot be read: {error}", path))  # noqa: PTH119
         return []
     return [str(folder).rstrip("/") for folder in folders]
@@ -200,7 +200,7 @@ class _Scan:
         self._used: dict[str, str] = {}
 
     def add(self, raw: bytes, location: str) -> None:
-        """Add the rows of one `entry_points.txt`; the name of its folder names the distribution."""
+        """Add the rows of one `entry_points.txt`. Its folder's name contains the distribution's name."""
         stem = _stem(location)
         distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
@@ -215,7 +215,7 @@ class _Scan:
             self._parse(raw.decode(), distribution, version.partition("-")[0], location)
 
     def report(self, fault: str, location: str) -> None:
-        """Add the problem of a distribution that is left out altogether."""
+        """Add the problem of a distribution that is left out entirely."""
         stem = _stem(location)
         distribution, _ = _name_and_version(stem)
         name = distribution if _DISTRIBUTION.match(distribution) else repr(stem.partition("-")[0])[1:-1][:80]
@@ -238,7 +238,7 @@ class _Scan:
 
 
 def _stem(location: str) -> str:
-    """Return the part of a folder's name with the name and version of the distribution."""
+    """Return the part of a folder's name that contains the distribution's name and version."""
     folder, _, name = location.rpartition("/")
     return (folder.rpartition("/")[2] if name == "EGG-INFO" else name).rpartition(".")[0]
 
@@ -246,7 +246,7 @@ def _stem(location: str) -> str:
 def _name_and_version(stem: str) -> tuple[str, str]:
     name, _, version = stem.partition("-")
     plain = name.lower().replace("_", "-")
-    if "." in plain or "--" in plain:  # few names have them, and the pattern costs as much as reading the file
+    if "." in plain or "--" in plain:  # rare in names, and the pattern costs as much as reading the file
         plain = _NAME_SEPARATORS.sub("-", plain)
     return plain, version
 
@@ -254,7 +254,7 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 def _fault_of_garbage(raw: bytes) -> str:
     """Return the reason why an unreadable file may contain our group after all, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
-        # A file begins with a group or a comment. Metadata of other packages may be empty.
+        # A valid file begins with a group or a comment. Metadata of other packages may be empty.
         return (
             ""
             if raw.lstrip()[:1] in b"[#;"

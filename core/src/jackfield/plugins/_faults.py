@@ -1,4 +1,4 @@
-"""Check descriptors. They come from strangers, and end up in terminals, files and models."""
+"""Check descriptors, which come from strangers and end up in terminals, files and models."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _faults_of_names(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _faults_of_targets(spec: ComponentSpec) -> Iterator[str]:
-    needs_target = not getattr(spec, "tools", ())  # a set may name its tools instead
+    needs_target = not getattr(spec, "tools", ())  # a toolset may name its tools instead
     for name in ("target", "config", "check"):
         value = getattr(spec, name)
         if (value or (name == "target" and needs_target)) and not _TARGET.fullmatch(value):
@@ -88,7 +88,7 @@ def _faults_of_schema(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _faults_of_schema_types(parameters: Mapping[str, object]) -> Iterator[str]:
-    """Check what can be checked without `jsonschema`, which takes long to import; `doctor --deep` checks the rest."""
+    """Check types without `jsonschema`, which takes long to import; `doctor --deep` checks the rest."""
     from jackfield.jsonschemas import schemas_in
 
     if parameters.get("type") != "object":

@@ -1,7 +1,7 @@
-"""The host: finds plugins by name, loads them, and keeps a fault in one from affecting others.
+"""The host: finds plugins by name, loads them, and keeps their faults from affecting other plugins.
 
-A component has four levels, each reached only when it is needed: the name (metadata), the descriptor (the light module
-is imported), the class (its SDK is imported) and the instance (its constructor is called).
+A component has four levels, each loaded only when needed: the name (from metadata), the descriptor (imports the light
+module), the class (imports its SDK) and the instance (calls its constructor).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class PluginHost:
     """The plugins of one application.
 
     Readers see an immutable catalog. Plugins are imported outside of any lock, each at most once. A plugin that fails
-    to load fails again with the same error, and only for those who ask for it. A host can be pickled: in another
-    process it has the same policy, and finds the plugins that are installed there.
+    to load fails again with the same error, and only for code that asks for it. A host can be pickled. In another
+    process, it has the same policy and finds the plugins that are installed there.
 
     Args:
-        settings: Which plugins may load; read from the environment and the configuration files if None.
+        settings: The rules for which plugins may load; None to read the environment and the configuration files.
         paths: The folders searched for distributions, instead of `sys.path`.
 
-    Both are read-only.
+    Both are read-only attributes.
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
@@ -62,7 +62,7 @@ class PluginHost:
         for path in self.paths or ():
             check_argument("each of paths", path, str | os.PathLike, "a folder")
         self._lock = threading.RLock()
-        self._installed: Policy | None = None  # without plugins that belong to no distribution
+        self._installed: Policy | None = None  # without plugins from code and local files
         self._resolver: Resolver | None = None
         self._code_plugins = CodePlugins()
         self._loader = Loader(self._code_plugins, lambda: self.policy)
@@ -75,12 +75,12 @@ class PluginHost:
 
     @property
     def catalog(self) -> Catalog:
-        """All components, whether they may load or not."""
+        """All components, including those that may not load."""
         return self.policy.catalog
 
     @property
     def policy(self) -> Policy:
-        """The rules in force: which components may load, and why the others may not."""
+        """The current rules: which components may load, and why others may not."""
         return self._current_resolver().policy
 
     def _current_resolver(self) -> Resolver:
@@ -101,14 +101,14 @@ class PluginHost:
         return resolver
 
     def names(self, kind: str) -> list[str]:
-        """List the usable names of a kind, each once. Local files are asked."""
+        """List the usable names of a kind, each once, including those of local files."""
         return self._current_resolver().names(kind)
 
     def considered(self, kind: str) -> list[Row]:
-        """List the components of a kind that may be picked although no code names them.
+        """List the components of a kind that may be picked without being named in code.
 
-        These are our own packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
-        name, modules that code registers, and local files. `policy.left_out` has the others.
+        They belong to packages that are proven to be ours, packages named in the user's `allow`, `enabled` or `prefer`,
+        modules that code registers, and local files. `policy.left_out` lists the others.
 
         Raises:
             PluginError: A local file cannot be asked, and the settings are strict.
@@ -116,13 +116,13 @@ class PluginHost:
         return self._current_resolver().considered(kind)
 
     def find(self, kind: str, address: str) -> Row:
-        """Return the one component that a name or `distribution/name` means. Nothing that is installed is imported.
+        """Return the one component that a name or `distribution/name` means, without importing installed plugins.
 
-        Local files in the settings are asked. So is a distribution that offers `kind.*`, if the address names it or the
-        settings enable it, and nothing else offers the name.
+        Local files in the settings are asked. A distribution that offers `kind.*` is asked if the address names it or
+        the settings enable it, and nothing else offers the name.
 
-        A bare name that we publish, as each default of our own code is, means our package. Another package that offers
-        it, or one of ours that is not proven to be ours, has to be named: by its full address or by the user's rules.
+        A bare name that we publish means our package; all defaults in our code are such names. To use another package
+        that offers the name, or a package that is not proven to be ours, name its full address or add a rule.
 
         Raises:
             PluginNotFoundError: No plugin offers it.
@@ -134,18 +134,18 @@ class PluginHost:
     def enabled(self, kind: str) -> list[Row]:
         """List the components of a kind that act without being named in code, in the order of the settings.
 
-        Components that the user blocks are left out, and all of them in the user's own safe mode. Any other reason why
-        an enabled component cannot act stops the run, because the component may protect the user.
+        Components that the user blocks are left out; in the user's own safe mode, all are. Any other reason why an
+        enabled component cannot be used stops the run, because the component may protect the user.
 
         Raises:
-            PluginNotFoundError: One is enabled and not installed.
-            PluginBlockedError: The project's file or an allow-list keeps one from loading.
-            AmbiguousPluginError: Several distributions offer one.
+            PluginNotFoundError: An enabled component is not installed.
+            PluginBlockedError: The project's file or an allow-list keeps an enabled component from loading.
+            AmbiguousPluginError: Several distributions offer an enabled component.
         """
         return self._current_resolver().enabled(kind)
 
     def find_enabled(self, name: str) -> Row | None:
-        """Return the component that one entry of `enabled` means; None if the user's own rules leave it out.
+        """Return the component that an entry of `enabled` means; None if the user's own rules exclude it.
 
         Raises:
             PluginError: As `enabled`.
@@ -153,20 +153,20 @@ class PluginHost:
         return self._current_resolver().find_enabled(name)
 
     def _explain(self, kind: str, address: str) -> str:
-        """Have the manager explain why nothing offers a name, if it is installed and may load."""
+        """Return the manager's explanation why nothing offers a name; '' if the manager is missing or may not load."""
         policy = self.policy
         rows = policy.usable(row for row in policy.catalog.rows if row.distribution == MANAGER)
         if not rows or policy.unproven(rows[0]):
             return ""
         try:
             return str(self.load_target(rows[0], EXPLAINED_BY)(self, kind, address))
-        except PluginError:  # the manager is of another version; the error is about something else
+        except PluginError:  # the manager has another version, which is not what this error is about
             return ""
 
     # --- descriptors and classes ---
 
     def spec(self, kind: str, address: str, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a component; imports its light module.
+        """Return the descriptor of a component, and import its light module.
 
         Raises:
             PluginError: As `find`, and BrokenPluginError if the module cannot be imported or does not offer the name.
@@ -178,7 +178,7 @@ class PluginHost:
         return self._loader.spec(row, spec_class)
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """Describe the components of a kind that may be picked without a name (`considered`).
+        """Describe the components of a kind that may be picked without being named (`considered`).
 
         A component that cannot be described is left out, unless the settings are strict.
         """
@@ -192,15 +192,15 @@ class PluginHost:
         return described
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Return the components that a source offers, of one kind or all; it is loaded and asked.
+        """Load and ask a source, and return the components that it offers, of one kind or all.
 
         Raises:
-            PluginError: It cannot be loaded, or its hook fails.
+            PluginError: The source cannot be loaded, or its hook fails.
         """
         return self._loader.offers(source, kind)
 
     def load(self, kind: str, address: str) -> Any:
-        """Return the class or function of a component; imports what it needs.
+        """Return the class or function of a component, and import its module.
 
         Raises:
             PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
@@ -212,7 +212,7 @@ class PluginHost:
         return self._loader.load(row)
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that the descriptor of a row names as `module:name`, such as the class of its settings.
+        """Return an object that a row's descriptor names as `module:name`, such as the class of its settings.
 
         Raises:
             PluginError: The object cannot be imported, or belongs to a package that may not load.
@@ -222,13 +222,13 @@ class PluginHost:
     # --- instances ---
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
-        """Make a component, with settings as keywords, and with a host if its class takes a `host`.
+        """Make a component with settings as keywords, and with a host if its class takes `host`.
 
-        A `base` with a class method `factory_of(target, spec)` says with it how to make one; otherwise, the target of
-        the descriptor is the class.
+        If `base` has a class method `factory_of(target, spec)`, it returns the factory; otherwise the factory is the
+        target of the descriptor.
 
         Raises:
-            ConfigError: The settings do not fit the class that the descriptor names for them, or it names none.
+            ConfigError: The settings do not fit the descriptor's class of settings, or there is no such class.
             PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
         """
         from jackfield._frames import ForgetLocals
@@ -248,10 +248,10 @@ class PluginHost:
         return component
 
     def narrowed_to(self, row: Row) -> PluginHost:
-        """Return the host that a component gets: this one, or one that gives it only the secrets it declares.
+        """Return the host for a component: this host, or a host with only the secrets that the component declares.
 
-        The latter is for components with the name of one of ours from another distribution, because users who read the
-        name think of ours.
+        Components of other distributions that use one of our names get the latter, because users expect ours by that
+        name.
         """
         if known_distribution(row.kind, row.name) in (None, row.distribution):
             return self
@@ -262,20 +262,20 @@ class PluginHost:
     # --- changes ---
 
     def register(self, plugin: object, *, name: str = "") -> str:
-        """Register a module or an object as a plugin, as if it were installed. Its hooks are called now.
+        """Register a module or an object as a plugin, as if it were installed. Its hooks are called immediately.
 
-        The policy applies to it as to others. A name that another plugin also offers is ambiguous.
+        The policy applies as for other plugins. A name that another plugin also offers is ambiguous.
 
         Args:
             plugin: A module or object with functions or methods that are decorated with `hook.tools` or another hook.
-            name: The plugin's name; by default that of the module or the class.
+            name: The plugin's name; '' for the name of the module or the class.
 
         Returns:
-            The name that it has instead of a distribution's: `NAME@code`.
+            Its name in place of a distribution's: `NAME@code`.
 
         Raises:
-            ConfigError: The plugin, or another one of the same name, is already registered; or it has no hooks.
-            BrokenPluginError: Its hooks return something that cannot be used.
+            ConfigError: The plugin or its name is already registered, or it has no hooks.
+            BrokenPluginError: Its hooks fail, or return unusable values.
         """
         with self._lock:
             source = self._code_plugins.add(plugin, name)
@@ -311,7 +311,7 @@ class PluginHost:
         self._loader.forget_plugin(name)
 
     def refresh(self, settings: Settings | None = None) -> None:
-        """Look again at what is installed, under new settings if any are passed. Loaded components stay loaded."""
+        """Scan for installed plugins again, with new settings if passed. Loaded components stay loaded."""
         _forget_folders()
         with self._lock:
             self.settings = settings or self.settings
@@ -320,7 +320,7 @@ class PluginHost:
 
 
 def _forget_folders() -> None:
-    """Have the import system look at folders again. It may stumble over imports of other threads, so it is retried."""
+    """Make the import system read folders again, with retries, because imports in other threads may interfere."""
     for attempt in range(1, _TRIES + 1):
         try:
             importlib.invalidate_caches()
@@ -344,7 +344,7 @@ _hosts: weakref.WeakSet[PluginHost] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """Replace all locks in the child of a fork: a lock that another thread held stays locked there."""
+    """Replace all locks in the child of a fork, where a lock that another thread held would stay locked."""
     global _default_lock  # noqa: PLW0603 - see above
     _default_lock = threading.Lock()
     for host in _hosts:
@@ -360,10 +360,10 @@ _default_lock = threading.Lock()
 
 
 def checked_host(host: Plugins | None) -> Plugins:
-    """Return the host that a caller passed, or the default one.
+    """Return the host that a caller passed, or the default host.
 
     Raises:
-        ConfigError: It is not a host.
+        ConfigError: `host` is not a host.
     """
     if host is None:
         return default_host()
@@ -373,7 +373,7 @@ def checked_host(host: Plugins | None) -> Plugins:
 
 
 def default_host() -> PluginHost:
-    """Return the host of the plugins that are installed with the core. It is made at the first call."""
+    """Return the host of the plugins installed with the core. It is created at the first call."""
     global _default  # noqa: PLW0603 - never needed by code that passes its own host
     if _default is None:
         with _default_lock:

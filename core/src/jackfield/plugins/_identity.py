@@ -1,9 +1,9 @@
 """Prove by RECORD files that a plugin belongs to the distribution that it names.
 
-Any wheel can write a metadata folder, and may carry a second one under the name of an allowed distribution. A plugin is
-proven if the RECORD of its distribution lists the entry points and the files that Python would import, each with its
-present hash; if no other RECORD lists this metadata; and if the RECORD of no other plugin lists these files. For an
-editable distribution, the folder that it was installed from counts as its own, whatever it contains.
+Any wheel can write a metadata folder, and may carry a second folder under the name of an allowed distribution. A plugin
+is proven if the RECORD of its distribution lists the entry points and the files that Python would import, each with its
+current hash; if no other RECORD lists this metadata; and if no other plugin's RECORD lists these files. The folder from
+which an editable distribution was installed counts as its own, with all contents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Origin(NamedTuple):
 
 
 class Identities:
-    """Proofs for the plugins of one catalog. Each RECORD is read once, when it is needed."""
+    """Proofs for the plugins of one catalog. Each RECORD is read at most once."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._locations = {row.distribution: row.location for row in rows}
@@ -54,7 +54,8 @@ class Identities:
 
         Args:
             row: The component.
-            is_denied: Returns True if a distribution may not load. Its files may not load through another one either.
+            is_denied: Returns True if a distribution may not load. Its files may not load through another distribution
+                either.
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):
@@ -123,7 +124,7 @@ class Identities:
         return self._records[location]
 
     def _claims_in(self, site: str) -> Mapping[str, str]:
-        """Map each metadata folder that the RECORD of another one lists to that other folder."""
+        """Map each metadata folder that another folder's RECORD lists to that other folder."""
         claims = self._claims.get(site)
         if claims is None:
             claims = self._claims[site] = dict(_claims(site))
@@ -144,11 +145,11 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
 
 
 def _metadata_in(raw: bytes, *, own: bytes) -> Iterable[str]:
-    """Yield the metadata folders of other distributions in a RECORD. It searches, because parsing takes longer."""
+    """Yield the metadata folders of other distributions in a RECORD, by searching, which is faster than parsing."""
     at = raw.find(_MARK)
     while at >= 0:
         end = at + len(_MARK)
-        # After a line break only: the name of another folder may end with this one.
+        # Only after a line break, because another folder's name may end with this one.
         if not raw.endswith(b"\n" + own + b"/", 0, end):
             line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
             yield os.fsdecode(raw[line : end - 1]).lstrip('"')
@@ -160,7 +161,7 @@ def _name_of(metadata: str) -> str:
 
 
 def _origins(module: str) -> list[_Origin]:
-    """Return the files that importing a module would run, those of its packages first."""
+    """Return the files that importing a module would run, its packages' files first."""
     origins = []
     for depth, spec in enumerate(specs_of_import(module), start=1):
         if spec.origin is not None:
@@ -177,7 +178,7 @@ def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: s
 
 
 def _editable_folder(location: str) -> str:
-    """Return the folder that an editable distribution links to (PEP 660), '' for others."""
+    """Return the folder to which an editable distribution links (PEP 660); '' for other distributions."""
     raw = read_file(f"{location}/direct_url.json")
     if raw is None or b'"editable"' not in raw:
         return ""
@@ -190,12 +191,12 @@ def _editable_folder(location: str) -> str:
         url = urlsplit(table["url"])
         is_folder = editable and url.scheme == "file" and len(url.path) > 1
         return os.path.realpath(unquote(url.path)) if is_folder else ""
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a number as the address, a NUL in it
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # e.g. a NUL in the address
         return ""
 
 
 def _parse_record(raw: bytes) -> dict[str, str]:
-    """Map the files of a RECORD to their hashes. A line has path, hash and size; only the path may be quoted."""
+    """Map the files of a RECORD to their hashes. A line contains path, hash and size; only the path may be quoted."""
     files = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         path, _, rest = line.rpartition(",")[0].rpartition(",")

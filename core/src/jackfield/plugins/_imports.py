@@ -20,7 +20,7 @@ def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[Mod
         specs.append(spec)
         try:
             where = list(spec.submodule_search_locations or ())
-        except KeyError:  # a namespace package inside of one that is not imported
+        except KeyError:  # a namespace package inside a package that is not imported
             return []
     return specs
 
@@ -28,7 +28,7 @@ def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[Mod
 def _spec(name: str, where: list[str] | None) -> ModuleSpec | None:
     loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
-        return loaded  # as an import does
+        return loaded  # as an import would
     for finder in sys.meta_path if where is None else (PathFinder,):
         with suppress(ImportError, ValueError, OSError, AttributeError, KeyError):
             if spec := finder.find_spec(name, where):

@@ -1,4 +1,4 @@
-"""The components that we publish, and the package of each.
+"""The components that we publish, and their packages.
 
 The core ships the list, so that errors can name a missing package without a network.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jackfield.suggestions import close_names
 
-if TYPE_CHECKING:  # it defines sixteen classes, and a list of plugins needs none of them
+if TYPE_CHECKING:  # descriptors define sixteen classes, which a list of plugins does not need
     from jackfield.descriptors import RequiredBy
 
 
@@ -26,7 +26,7 @@ class Known(NamedTuple):
         summary: One line for people.
         requires, required_by: As in `ComponentSpec`.
         extensions: The extensions of the files that a parser reads.
-        keys: The settings that only this backend or set of tools has, as in `LLMSpec`.
+        keys: The settings that only this backend or toolset has, as in `LLMSpec`.
         names: The patterns of a backend's models.
         actions: The subcommands of a command.
     """
@@ -53,7 +53,7 @@ class Known(NamedTuple):
         )
 
     def asks_for(self, settings: Mapping[str, object]) -> list[str]:
-        """Return the components that it requires with these settings, as `kind.name`."""
+        """Return the components that these settings require, as `kind.name`."""
         from jackfield.descriptors import required_by
 
         return [*self.requires, *required_by(self.required_by, {**settings, "": True})]
@@ -71,13 +71,13 @@ def _entries() -> Mapping[str, dict[str, Any]]:
     import pkgutil
 
     raw = pkgutil.get_data(__name__.rpartition(".")[0], "known.json")
-    assert raw is not None  # noqa: S101 - it is a part of this package
+    assert raw is not None  # noqa: S101 - the file is part of this package
     entries: dict[str, dict[str, Any]] = json.loads(raw)
     return entries
 
 
 def known_distribution(kind: str, name: str) -> str | None:
-    """Return the distribution of ours that offers a component, or None."""
+    """Return our distribution that offers a component, or None."""
     entry = _entries().get(f"{kind}.{name}")
     return entry["distribution"] if entry else None
 
@@ -113,7 +113,7 @@ def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
 
 
 def backend_of_model(model: str) -> str | None:
-    """Return our backend whose models have such a name, or None. The longest pattern wins."""
+    """Return our backend for models with such a name, or None. The longest pattern wins."""
     name = model.lower()
     matches = {
         pattern: backend for backend, known in _known("llm") for pattern in known.names if fnmatchcase(name, pattern)
@@ -122,7 +122,7 @@ def backend_of_model(model: str) -> str | None:
 
 
 def known_commands() -> dict[str, list[str]]:
-    """Map each command and subcommand that we publish, as a user types it, to its whole commands."""
+    """Map each command and subcommand that we publish, as a user types it, to its full commands."""
     typed: dict[str, list[str]] = {name: [name] for name, _ in _known("command")}
     for name, known in _known("command"):
         for action in known.actions:

@@ -1,4 +1,4 @@
-"""Import plugins: the light module that describes a component, and the class behind it, each at most once."""
+"""Import plugins: the light module that describes a component, and the component's class, each at most once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Key = tuple[str, str, object]  # the step, the distribution of the plugin, and t
 
 
 class Loader:
-    """Imports plugins, asks their hooks, and translates every error of theirs.
+    """Imports plugins, calls their hooks, and translates all their errors.
 
     Args:
         code_plugins: The plugins that code registers.
-        current_policy: Returns the policy in force. Loaded components outlive a change of it.
+        current_policy: Returns the current policy. Loaded components stay loaded if it changes.
     """
 
     def __init__(self, code_plugins: CodePlugins, current_policy: Callable[[], Policy]) -> None:
@@ -83,7 +83,7 @@ class Loader:
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Return the components that a source offers, of one kind or all; the source is loaded and asked.
+        """Load and ask a source, and return the components that it offers, of one kind or all.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -92,7 +92,7 @@ class Loader:
         return [source._replace(kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
     def offers_or_log(self, source: Row, kind: str) -> list[Row]:
-        """Return what a source offers; a source that fails offers nothing, and the error is logged once.
+        """Return the components that a source offers. If it fails, log the error once and return none.
 
         Raises:
             PluginError: As `offers`, if the settings are strict.
@@ -103,26 +103,26 @@ class Loader:
             if self._policy().settings.strict:
                 raise
             if self._logged.setdefault(source, error) is error:  # atomic: one of two threads logs
-                import logging  # few have a broken source
+                import logging  # broken sources are rare
 
                 logging.getLogger("jackfield").warning("jackfield: %s", error)
             return []
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
-        """Return the plugin's answers to the hooks of a kind. It is imported, registered and asked once."""
+        """Return the plugin's answers to the hooks of a kind. The plugin is imported, registered and asked once."""
         manager, name = self._once.get(("plugin", row.distribution, row.module), lambda: self._register(row))
         with blaming(row, f"its hook for {kind}s failed"):
             return self._once.get(("offers", name, kind), lambda: manager.offers(name, kind))
 
     def _register(self, row: Row) -> tuple[RegistrationManager, str]:
         """Register the plugin of a row with pluggy. Return the manager and the plugin's name there."""
-        plugin = self._plugin_of(row)  # outside of the lock: it may wait for another import
+        plugin = self._plugin_of(row)  # outside of the lock, because it may wait for another import
         with self._lock:
             if self._manager is None:
                 from jackfield.plugins._registration import RegistrationManager
 
                 self._manager = RegistrationManager()
-            # Two distributions may name one module, which has its hooks only once.
+            # Two distributions may name the same module, which has its hooks only once.
             if self._manager.is_registered(plugin):
                 return self._manager, str(self._manager.get_name(plugin))
             name = row.distribution if row.distribution in self._code_plugins else row.module
@@ -158,7 +158,7 @@ class Loader:
         )
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that the descriptor of a row names as `module:name`.
+        """Return an object that a row's descriptor names as `module:name`.
 
         Raises:
             PluginBlockedError: The object belongs to a package that may not load.
@@ -203,27 +203,27 @@ class Loader:
     # --- changes ---
 
     def forget_plugin(self, name: str) -> None:
-        """Drop everything that came from a plugin which code had registered."""
+        """Drop everything that came from a plugin registered by code."""
         self._once.forget(lambda key, _: key[1] == name)
         with self._lock:
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
     def forget_failures(self) -> None:
-        """Try failed plugins again, and ask all plugins again for their offers."""
+        """Retry failed plugins, and ask all plugins again for their components."""
         self._once.forget(lambda key, result: key[0] == "offers" or isinstance(result, PluginError))
 
     def renew_locks(self) -> None:
-        """Replace all locks, in the child of a fork."""
+        """Replace all locks in the child of a fork."""
         self._lock = threading.Lock()
         self._once.renew_locks()
 
 
 class Once:
-    """The results of steps that run once each.
+    """The results of steps that each run once.
 
-    A step runs outside of any lock that another step needs, because it may import. A step that fails with a
-    `PluginError` fails with the same error the next time.
+    A step runs outside of any lock that another step needs, because it may import. If a step fails with a
+    `PluginError`, it fails with the same error next time.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ class Once:
         self._lock = threading.Lock()
 
     def get(self, key: Key, step: Callable[[], Value]) -> Value:
-        """Return the result of a step, which runs if it has none yet.
+        """Return the result of a step, which runs if there is no result yet.
 
         Raises:
             PluginError: The step failed, now or earlier.
@@ -262,7 +262,7 @@ class Once:
         self._results = {key: result for key, result in results.items() if not is_stale(key, result)}
 
     def renew_locks(self) -> None:
-        """Replace all locks, in the child of a fork: a lock that another thread held stays locked there."""
+        """Replace all locks in the child of a fork, where a lock that another thread held would stay locked."""
         self._lock = threading.Lock()
         self._step_locks = {}
 
@@ -273,15 +273,15 @@ def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins
 
     try:
         return {"host": plugins.narrowed_to(row)} if "host" in signature(factory).parameters else {}
-    except (TypeError, ValueError):  # written in C, or not callable: the call says which
+    except (TypeError, ValueError):  # written in C, or not callable, as the call will show
         return {}
 
 
 @contextmanager
 def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
-    """Turn every error of a plugin into a `BrokenPluginError`, `SystemExit` included.
+    """Turn every error of a plugin into a `BrokenPluginError`, including `SystemExit`.
 
-    Ctrl-C and one more class of errors pass through.
+    Ctrl-C and errors of class `besides` pass through.
     """
     try:
         yield
@@ -310,6 +310,6 @@ def _line_of(error: BaseException) -> str:
     """Return the text of a plugin's error as one line without control characters, short enough for a terminal."""
     try:
         text = str(error)[:500]
-    except Exception:  # noqa: BLE001 - the plugin's own code makes the text
+    except Exception:  # noqa: BLE001 - the plugin's own code produces the text
         return "(it has no text)"
     return "".join(char if char.isprintable() else " " for char in text)

@@ -1,4 +1,4 @@
-"""Read the metadata of installed packages, which are not trusted, with limits on size and time."""
+"""Read the untrusted metadata of installed packages, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def read_file(path: str) -> bytes | None:
-    """Return the content of a file, or of an entry of an archive; None if it is too large or unreadable."""
+    """Return the content of a file or of an archive's entry; None if it is too large or unreadable."""
     raw = read_some(path, _MAX_FILE_BYTES)
     return None if raw is None or len(raw) > _MAX_FILE_BYTES else raw
 
 
 def read_some(path: str, most: int) -> bytes | None:
-    """Return the beginning of a file like `read_file`: all of it, or one byte more than `most`."""
+    """Return the whole file like `read_file`, but at most `most` + 1 bytes."""
     try:
         descriptor = os.open(path, _FLAGS)
     except NotADirectoryError:
@@ -25,7 +25,7 @@ def read_some(path: str, most: int) -> bytes | None:
     except (OSError, ValueError):
         return None
     try:
-        # One small read: a file object, a large buffer or a look at the size costs more than most files do.
+        # One small read, because a file object, a large buffer or a call for the size costs more than most files.
         raw = os.read(descriptor, _SMALL_BYTES)
         if len(raw) == _SMALL_BYTES:
             while len(raw) <= most and (more := os.read(descriptor, min(most + 1 - len(raw), 1 << 20))):

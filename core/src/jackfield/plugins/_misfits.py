@@ -1,4 +1,4 @@
-"""Explain errors about missing names by the versions of the packages involved."""
+"""Explain errors about missing names by incompatible versions of packages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _IMPORTED_NAME = re.compile(r"cannot import name '(\w+)'")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A name that one distribution uses, and the installed version of another lacks.
+    """A name that one distribution uses and the installed version of another lacks.
 
     Attributes:
         user: The distribution that uses the name, with its version.
         name: The name, with its module.
         owner: The distribution that should have the name, with its version.
-        command: The command that installs versions that fit.
+        command: The command that installs compatible versions.
     """
 
     user: str
@@ -39,7 +39,7 @@ class Misfit:
 
 
 def misfit_of(error: BaseException | None) -> Misfit | None:
-    """Return the name that an error is about, if one installed distribution misses it in another; otherwise None."""
+    """Return the misfit behind an error; None unless an installed distribution lacks the name that another uses."""
     if not isinstance(error, ImportError | AttributeError):
         return None
     user = _module_that_failed(error).partition(".")[0]
@@ -61,7 +61,7 @@ def explain_error(error: BaseException) -> BaseException:
 
 
 def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit | None:
-    """Return the misfit of two top-level packages; None if a package belongs to no other installed distribution."""
+    """Return the misfit of two top-level packages; None unless they belong to two installed distributions."""
     user, owner = _distribution_of(user_package), _distribution_of(owner_package)
     if user is None or owner is None or user.name == owner.name:
         return None
@@ -69,7 +69,7 @@ def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit |
 
 
 def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, str]]:
-    """Yield the modules that may own the missing name, each with the name as it is called there."""
+    """Yield the modules that may own the missing name, each with its name there."""
     if isinstance(error, ModuleNotFoundError):
         parent, dot, child = (error.name or "").rpartition(".")
         if dot:
@@ -82,14 +82,14 @@ def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, s
 
 
 def _owners(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the modules of a value's classes, subclasses first, or the module that it is."""
+    """Yield the modules of a value's classes, subclasses first; for a module, the module itself."""
     if isinstance(value, ModuleType):
         yield value.__name__, name
         return
     first, *bases = type.__dict__["__mro__"].__get__(value if isinstance(value, type) else type(value))
     yield first.__module__, f"{first.__qualname__}.{name}"
     for base in bases:
-        # An author's class may miss a name by its own fault. Only the bases that we publish are suspected.
+        # An author's class may lack a name by its own fault, so only bases that we publish are suspected.
         if base.__module__.startswith("jackfield"):
             yield base.__module__, f"{base.__qualname__}.{name}"
 
@@ -118,20 +118,20 @@ def _distribution_of(package: str) -> Any:
 
 
 def _command(user: Any, owner: Any) -> str:
-    """Return the command for a name that `user` needs and `owner` lacks, by the requirement in the user's metadata."""
+    """Return the command that fixes a name that `owner` lacks, from the requirement in the metadata of `user`."""
     bounds = _bounds(user, owner.name)
     floor, ceiling = _FLOOR.search(bounds), _CEILING.search(bounds)
     version = _release(owner.version)
     if (floor and version < _release(floor[1])) or (ceiling and version >= _release(ceiling[1])):
         return f"pip install '{owner.name}{bounds}'"
     if floor and _series(version) > _series(_release(floor[1])):
-        # Its authors allowed a version that they could not know. It worked with the oldest that it allows.
+        # The authors allowed a version that they could not know. Their package worked with the oldest allowed one.
         return f"pip install '{owner.name}>={floor[1]},<{_after(_series(_release(floor[1])))}'"
     return f"pip install --upgrade {user.name} {owner.name}"
 
 
 def _bounds(user: Any, name: str) -> str:
-    """Return the versions of a distribution that another one requires, as written; '' if it does not require it."""
+    """Return the version specifier with which one distribution requires another; '' if it does not require it."""
     for text in user.requires or ():
         match = _REQUIREMENT.match(text)
         if match and normalise(match["name"]) == normalise(name):
@@ -146,7 +146,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _series(release: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the part of a version within which packages stay compatible: the minor version before 1.0."""
+    """Return the part of a version within which releases stay compatible: major, or major and minor before 1.0."""
     return release[:1] if release[0] else release[:2]
 
 

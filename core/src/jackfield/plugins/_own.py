@@ -1,6 +1,6 @@
-"""Plugins that belong to no distribution: modules and objects that code registers, and local files in settings.
+"""Plugins without a distribution: modules and objects that code registers, and local files in settings.
 
-Instead of a distribution, they have a name that no distribution can have, such as `my-tools@code` or
+In place of a distribution, they have a name that no distribution can have, such as `my-tools@code` or
 `my-tools@project`, so that neither can pass for the other. Otherwise they are treated like installed plugins.
 """
 
@@ -24,7 +24,7 @@ class _Registered(NamedTuple):
 
 
 class CodePlugins:
-    """The plugins that code registers, by the names that they have in place of a distribution's.
+    """The plugins that code registers, by their names in place of a distribution's.
 
     Readers need no lock, because each change replaces the table. Writers hold the lock of the host.
     """
@@ -36,7 +36,7 @@ class CodePlugins:
         return name in self._plugins
 
     def adopt(self, other: CodePlugins) -> None:
-        """Take over the plugins that another table has now."""
+        """Copy the current plugins of another table."""
         self._plugins = other._plugins
 
     def object_of(self, name: str) -> object:
@@ -48,17 +48,17 @@ class CodePlugins:
         return [row for entry in self._plugins.values() for row in entry.rows]
 
     def add(self, plugin: object, name: str) -> Row:
-        """Add a plugin that offers nothing yet.
+        """Add a plugin without components.
 
         Args:
             plugin: A module or an object.
-            name: Its name; '' for that of the module or the class.
+            name: Its name; '' for the name of the module or the class.
 
         Returns:
-            A row that stands for all components of the plugin.
+            A row that represents all components of the plugin.
 
         Raises:
-            ConfigError: The name is invalid or taken, or the plugin already has another one.
+            ConfigError: The name is invalid or taken, or the plugin is already registered under another name.
         """
         name = _name_in_code(plugin, name)
         if name in self._plugins:
@@ -86,7 +86,7 @@ class CodePlugins:
         self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
 
     def module_names(self) -> tuple[tuple[str, str], ...]:
-        """Pair the name of each plugin with that of its module, so that another process can register it again.
+        """Pair the names of plugins with those of their modules, so that another process can register them again.
 
         Raises:
             ConfigError: A plugin is not a module that can be imported.
@@ -113,19 +113,19 @@ def _name_in_code(plugin: object, name: str) -> str:
 
 def row_of_local(file: LocalFile) -> Row:
     """Return a row for all components of a local file, which only the file itself can name."""
-    import hashlib  # few have a local file
+    import hashlib  # local files are rare
 
-    # The content is part of the name: a changed file is another module, and components of the old one keep working.
+    # The content is part of the name, so a changed file is a new module, and components of the old one keep working.
     mark = hashlib.sha256(f"{file.path}\n{file.content}".encode(errors="surrogateescape")).hexdigest()[:12]
     stem = re.sub(r"\W+", "_", Path(file.path).stem, flags=re.ASCII)
     return Row(ANY, ANY, f"_jackfield_local_{stem}_{mark}", file.name, "", API, file.path)
 
 
 def module_of_local(file: LocalFile, name: str) -> ModuleType:
-    """Run a local file as a module with its own name, once in a process.
+    """Run a local file as a module with its own name, once per process.
 
     Raises:
-        Exception: Any error of the file's code; OSError or ValueError if the file has gone or changed.
+        Exception: Any error of the file's code; OSError or ValueError if the file is missing or has changed.
     """
     loaded = sys.modules.get(name)
     if loaded is not None:

@@ -1,4 +1,4 @@
-"""Judge from metadata, before any import, which components may be used. Deny always wins."""
+"""Decide from metadata, before any import, which components may be used. Deny always wins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Policy:
     """The rules of one application, applied to the installed components.
 
-    Reasons are the end of a sentence that begins with the name of the component, and '' if there is none.
+    Reasons complete a sentence that begins with the name of the component. '' means no reason.
     """
 
     def __init__(self, settings: Settings, catalog: Catalog) -> None:
@@ -30,18 +30,18 @@ class Policy:
         self.catalog = catalog
 
     def with_catalog(self, catalog: Catalog) -> Policy:
-        """Return the same rules for a catalog with the same installed components; nothing is proved again."""
+        """Return the same rules for a catalog with the same installed components, without proving them again."""
         other = copy(self)
         other.catalog = catalog
         return other
 
     @property
     def rules(self) -> Settings:
-        """The user's own rules, without those of the project's file."""
+        """The user's own rules, without the rules of the project's file."""
         return self.settings.unnarrowed or self.settings
 
     def rows(self, kind: str | None = None) -> list[Row]:
-        """List the usable components, of one kind or all. Sources are left out, since they would have to be asked."""
+        """List the usable components, of one kind or all, without sources, which would have to be asked."""
         return self.usable(row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
 
     def sources(self, kind: str) -> list[Row]:
@@ -55,8 +55,8 @@ class Policy:
     def why_not(self, row: Row) -> str:
         """Return why a component may not load.
 
-        `allow` lists distributions, so it admits only what is proven to belong to one of them. The manager repairs
-        installations: if it is proven to be ours, only a rule that names it keeps it from loading.
+        `allow` lists distributions, so it admits only components that are proven to belong to one of them. The manager
+        repairs installations, so if it is proven to be ours, only a rule that names it keeps it from loading.
         """
         reason = why_not(row, self.settings) or self._fault_of_local_file(row) or self._doubt_of_allowed(row)
         if reason and row.distribution == MANAGER and not self.unproven(row):
@@ -85,7 +85,7 @@ class Policy:
         return self._identities.unproven(row) if row.is_installed else ""
 
     def foreign(self, row: Row) -> str:
-        """Return why the module of an installed component is not its distribution's to load."""
+        """Return why the module of an installed component does not belong to its distribution."""
         return self._identities.foreign(row, self._is_denied)
 
     def _is_denied(self, distribution: str) -> bool:
@@ -98,11 +98,11 @@ class Policy:
         return Identities(row for row in self.catalog.rows if row.is_installed)
 
     def left_out(self, kind: str) -> dict[Row, str]:
-        """Map each usable component of a kind that is never picked unless it is named to the reason."""
+        """Map the usable components of a kind that are used only if named to the reasons."""
         return {row: reason for row in self.rows(kind) if (reason := self.why_unconsidered(row))}
 
     def why_unconsidered(self, row: Row) -> str:
-        """Return why a component is never picked unless it is named, with the command that changes it."""
+        """Return why a component is used only if named, with the command that changes this."""
         if not row.is_installed or self._is_chosen(row):
             return ""
         remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
@@ -112,9 +112,9 @@ class Policy:
         return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
 
     def unmatched(self, name: str) -> str:
-        """Return why a name to block matches nothing installed, with close names; '' if it matches.
+        """Return why a name to block matches no installed plugin, with close names; '' if it matches.
 
-        A component that a source may offer counts as a match, because no source is asked.
+        Components that a source may offer count as matches, because no source is asked.
         """
         names = {form for row in self.catalog.rows for form in (row.distribution, row.id, row.address)}
         names |= {problem.distribution for problem in self.catalog.problems}
@@ -159,7 +159,7 @@ def why_not(row: Row, settings: Settings) -> str:
 def _misfit(row: Row) -> str:
     if row.api != API:
         return f"is made for plugin API v{row.api}, but this core has v{API}"
-    if row.kind in KINDS or not row.is_installed:  # a plugin without a distribution answers the hooks there are
+    if row.kind in KINDS or not row.is_installed:  # plugins without a distribution implement existing hooks
         return ""
     close = close_names(row.kind, KINDS)
     hint = f": did its authors mean {' or '.join(map(repr, close))}?" if close else ""
@@ -176,5 +176,5 @@ def is_blocked(row: Row, settings: Settings) -> str:
 
 
 def is_incompatible(row: Row) -> bool:
-    """Return True if a component is made for another core, whatever the rules say."""
+    """Return True if a component was made for another core. Rules do not matter."""
     return bool(_misfit(row))

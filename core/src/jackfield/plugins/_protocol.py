@@ -1,4 +1,4 @@
-"""The plugins of an application, as the rest of the core and components see them."""
+"""The interface to an application's plugins, for the rest of the core and for components."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Plugins(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """The rules in force: which components may load, and why the others may not."""
+        """The current rules: which components may load, and why others may not."""
 
     def find(self, kind: str, address: str) -> Row:
         """Return the component that a name or `distribution/name` means; see `PluginHost.find`."""
@@ -36,19 +36,19 @@ class Plugins(Protocol):
         """List the components of a kind that act without being named in code."""
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """Describe the components of a kind that may be picked without a name."""
+        """Describe the components of a kind that may be picked without being named."""
 
     def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a component; imports its light module."""
+        """Return the descriptor of a component, and import its light module."""
 
     def load_row(self, row: Row) -> Any:
-        """Return the class or function of a component; imports what it needs."""
+        """Return the class or function of a component, and import its module."""
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that the descriptor of a component names, such as the class of its settings."""
+        """Return an object that a component's descriptor names, such as the class of its settings."""
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
         """Make a component from its settings."""
 
     def narrowed_to(self, row: Row) -> Plugins:
-        """Return the plugins that a component gets: these, perhaps with fewer secrets."""
+        """Return the plugins for a component: these, perhaps with fewer secrets."""

@@ -1,6 +1,6 @@
 """The only module that uses pluggy: it registers plugins, refuses invalid hooks and calls valid ones.
 
-Each plugin is called by itself, so that none can break another. The answers have the type that the hook declares.
+Each plugin is called separately, so that it cannot break others. Answers must have the type that the hook declares.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RegistrationManager(pluggy.PluginManager):
         self.add_hookspecs(type("Hooks", (), {name: specified(one.specification) for name, one in HOOKS.items()}))
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Return pluggy's options of a hook, checked. Pluggy itself would accept an `async def` and never await it."""
+        """Return pluggy's options of a hook after checks. Pluggy itself would accept `async def` and never await it."""
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             return None
@@ -52,7 +52,7 @@ class RegistrationManager(pluggy.PluginManager):
             TypeError: The answer is not a list of the hook's descriptors.
         """
         caller: pluggy.HookCaller = getattr(self.hook, hook.name)
-        # Not a subset caller, which calls all plugins but some: it would include one that another thread registers.
+        # Not a subset caller, which calls all plugins but some, and would include one registered by another thread.
         specs: list[Spec] = []
         for implementation in caller.get_hookimpls():
             if implementation.plugin_name == plugin_name:

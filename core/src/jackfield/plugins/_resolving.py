@@ -1,4 +1,4 @@
-"""Find the component that a name means, or explain why there is none."""
+"""Find the component that a name means, or explain why it is missing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Resolver:
     """Resolves names under one policy. It asks local files, and sources that are named or enabled.
 
     Args:
-        policy: The rules, and the components there are.
+        policy: The rules and the components.
         loader: Asks the sources.
-        explain: Called with a kind and an address that nothing offers. It returns more sentences for the error, or ''.
+        explain: Called with a kind and an address that nothing offers. It returns further sentences for the error, or
+            ''.
     """
 
     def __init__(self, policy: Policy, loader: Loader, *, explain: Callable[[str, str], str]) -> None:
@@ -30,14 +31,14 @@ class Resolver:
         self._explain = explain
 
     def names(self, kind: str) -> list[str]:
-        """List the usable names of a kind, each once. Local files are asked."""
+        """List the usable names of a kind, each once, including those of local files."""
         return list(dict.fromkeys(row.name for row in (*self.policy.rows(kind), *self._local_rows(kind))))
 
     def considered(self, kind: str) -> list[Row]:
-        """List the components of a kind that may be picked although no code names them.
+        """List the components of a kind that may be picked without being named in code.
 
-        These are our own packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
-        name, modules that code registers, and local files. `Policy.left_out` has the others.
+        They belong to packages that are proven to be ours, packages named in the user's `allow`, `enabled` or `prefer`,
+        modules that code registers, and local files. `Policy.left_out` lists the others.
 
         Raises:
             PluginError: A local file cannot be asked, and the settings are strict.
@@ -63,7 +64,7 @@ class Resolver:
             raise AmbiguousPluginError(_ambiguity(allowed, self.policy))
         if not candidates:
             raise PluginNotFoundError(self._absence(kind, address, squatters), component=f"{kind}.{address}")
-        # A component that the project takes away leaves no room for another, which may be the one nobody meant.
+        # If the project denies a component, no other component takes its place, because the user did not choose it.
         row = (allowed or candidates)[0]
         if reason := self.policy.why_not(row):
             error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
@@ -71,7 +72,7 @@ class Resolver:
         return row
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
-        """List the components that a name may mean. Packages with `kind.*` count only if nothing else has the name."""
+        """List the components that a name may mean. Packages with `kind.*` count only if nothing else does."""
         distribution, slash, name = address.rpartition("/")
         wanted = normalise(distribution) if slash else None
         catalog = self.policy.catalog
@@ -82,7 +83,7 @@ class Resolver:
         return rows or self._ask(catalog.named(kind, ANY), kind, name, wanted)
 
     def _ask(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
-        """Ask sources for a name: those of the wanted distribution, or else local files and enabled sources."""
+        """Ask sources for a name: those of the wanted distribution, else local files and enabled sources."""
         rows = []
         for source in sources:
             if wanted is not None and source.distribution == wanted:
@@ -118,7 +119,7 @@ class Resolver:
         return f"no {kind} {address!r} is installed{suggest(address, others)}{details}{install}"
 
     def _unasked_sources(self, kind: str) -> list[str]:
-        """Return a sentence for each source that is only installed, or only enabled."""
+        """Return a sentence for each source that is installed but not enabled, or enabled but not installed."""
         installed = {f"{kind}.{row.address}" for row in self.policy.sources(kind) if row.is_installed}
         enabled = set(fnmatch.filter(self._settings.enabled, f"{kind}.*/[*]"))
         return [
@@ -136,7 +137,7 @@ class Resolver:
         return list(dict.fromkeys(row for row in rows if row is not None))
 
     def find_enabled(self, name: str) -> Row | None:
-        """Return the component that one entry of `enabled` means; None if the user's own rules leave it out.
+        """Return the component that an entry of `enabled` means; None if the user's own rules exclude it.
 
         Raises:
             PluginError: As `PluginHost.enabled`.
@@ -163,7 +164,7 @@ class Resolver:
 
 
 def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
-    """Return the row of the distribution that the settings prefer for the name; all rows if it is not among them."""
+    """Return the row of the distribution that the settings prefer for the name; all rows if there is no such row."""
     if len(rows) < 2:
         return rows
     preferred = normalise(rules.prefer.get(rows[0].id, ""))
@@ -180,7 +181,7 @@ def _ambiguity(rows: list[Row], policy: Policy) -> str:
 
 
 def proposed_rows(rows: Sequence[Row], policy: Policy) -> Sequence[Row]:
-    """Return the component that is proven to be ours, or else all: the first in the alphabet may be an intruder."""
+    """Return the component that is proven to be ours, else all, because the first by name may be an intruder."""
     for row in rows:
         if known_distribution(row.kind, row.name) == row.distribution and not policy.unproven(row):
             return [row]

@@ -1,4 +1,4 @@
-"""Processors, which act between a caller and a backend."""
+"""Processors, which act between callers and backends."""
 
 from jackfield.processors._base import (
     CallFormat,

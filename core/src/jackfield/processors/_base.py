@@ -1,8 +1,7 @@
-"""Processors and call formats, which act between a caller and a backend.
+"""Processors and call formats, which act between callers and backends.
 
-A processor wraps one model call. Its two easy forms are a `Preprocessor`, which changes the request, and a
-`Postprocessor`, which changes the stream. The law for all of them: cutting the stream elsewhere never changes the
-folded result.
+A processor wraps one model call. There are two simple forms: a `Preprocessor` changes the request, and a
+`Postprocessor` changes the stream. One law holds for all: chunk boundaries never change the folded result.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
 
 Phase = Literal["input", "context", "format", "transport", "output"]
-"""The place in the chain, from the caller inwards; `output` is outermost again, for finished answers."""
+"""The place in the chain, from the caller inwards, except `output`: it is outermost, for finished answers."""
 
 CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
 
 class Processor(Configured, ABC):
-    """Wraps a model call. One instance serves all calls of a model, also at once: state belongs into `around`.
+    """Wraps model calls. One instance serves all calls of a model, also concurrent ones, so keep state in `around`.
 
     `config_class` defines its settings; see `Configured`.
 
     Attributes:
-        name: Its name, unique in a chain, to which `after` and `before` of other processors refer.
+        name: Its name, unique in a chain. `after` and `before` of other processors refer to it.
         phase: Its place in the chain.
-        after, before: Names of processors of the same phase that come outside of this one, or inside.
-        needs_text: It must see the contents of files, as one that hides values does: PDFs are then sent as text, even
-            to a model that takes PDFs.
+        after, before: Names of processors of the same phase that come outside (`after`) or inside (`before`) this one.
+        needs_text: True if it must see the contents of files, for example to hide values. PDFs are then sent as text,
+            even to a model that takes PDFs.
     """
 
     name: ClassVar[str]
@@ -47,14 +46,14 @@ class Processor(Configured, ABC):
 
     @abstractmethod
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Answer the request, usually by passing it (changed) to `call_next` and its events (changed) on."""
+        """Answer the request: usually change it, pass it to `call_next`, and yield its events, changed or not."""
 
     async def aclose(self) -> None:
-        """Close everything that calls opened; the processor may be used again, and then reopens it."""
+        """Close everything that calls opened. A processor that is used again reopens it."""
 
     @classmethod
     def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
-        """Return the callable that makes the processor of a descriptor: a function is wrapped first."""
+        """Return the callable that makes the processor of a descriptor. Functions are wrapped first."""
         match spec:
             case PreprocessorSpec():
                 return partial(FunctionPreprocessor, target, spec)
@@ -63,7 +62,7 @@ class Processor(Configured, ABC):
         return target
 
     def wrap(self, call_next: CallNext) -> CallNext:
-        """Bind `around` to the next part of the chain, which is composed of these functions once."""
+        """Bind `around` to the next part of the chain. The chain is composed once."""
 
         def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
             events = self.around(request, call_next)
@@ -75,14 +74,14 @@ class Processor(Configured, ABC):
 
 
 class Preprocessor(Processor):
-    """Changes the request and leaves the stream alone, so it costs nothing per event."""
+    """Changes the request but not the stream, so it costs nothing per event."""
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request to send instead; the same object if nothing changes."""
+        """Return the request to send; the same object if nothing changes."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Pass the prepared request on."""
+        """Send the prepared request."""
         prepared = self.prepare(request)
         if not isinstance(prepared, ChatRequest):
             raise _misfit(self, "prepare", prepared, "be a plain `def` that returns a ChatRequest")
@@ -90,20 +89,20 @@ class Preprocessor(Processor):
 
 
 class StreamTransform(Protocol):
-    """Rewrites one stream, event by event. It may hold text back, but must let go of all of it at `ModelFinished`."""
+    """Rewrites one stream, event by event. It may hold text back, but must release all of it at `ModelFinished`."""
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """Return the events to pass on for `event`: none, the event itself, or others."""
+        """Return the events to pass on in place of `event`, which may be empty or contain `event`."""
 
 
 class Postprocessor(Processor):
-    """Changes the stream and leaves the request alone."""
+    """Changes the stream but not the request."""
 
     phase: ClassVar[Phase] = "output"
 
     @abstractmethod
     def start(self, request: ChatRequest) -> StreamTransform:
-        """Return a new transform, for one answer."""
+        """Return a new transform for one answer."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Pass the rewritten stream on."""
@@ -113,7 +112,7 @@ class Postprocessor(Processor):
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """Rewrite a stream by a transform; after a `StreamReset`, a new transform continues.
+    """Rewrite a stream with a transform, and with a new one after each `StreamReset`.
 
     Raises:
         BrokenPluginError: The transform returned something that cannot be iterated over.
@@ -130,7 +129,7 @@ async def transformed(
                 passed_on = transform.feed(event)
                 for out in passed_on:
                     yield out
-        except TypeError as error:  # looked into only now: a check would cost time for each event
+        except TypeError as error:  # checked only now, because a check would cost time for each event
             if hasattr(passed_on, "__iter__"):
                 raise
             name, got = type(transform).__qualname__, type(passed_on).__name__
@@ -140,33 +139,33 @@ async def transformed(
 
 
 class FunctionPreprocessor(Preprocessor):
-    """A function of a request as a processor; a plugin offers it by `@hook.preprocessors`."""
+    """A function of a request as a processor; plugins offer it with `@hook.preprocessors`."""
 
     def __init__(self, function: Callable[[ChatRequest], ChatRequest], spec: ProcessorSpec) -> None:
         self.prepared = function
         _place(self, spec)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request that the function makes of this one."""
+        """Return the function's result for the request."""
         return self.prepared(request)
 
 
 class FunctionPostprocessor(Postprocessor):
-    """A function that returns transforms, as a processor; a plugin offers it by `@hook.postprocessors`."""
+    """A function that returns transforms, as a processor; plugins offer it with `@hook.postprocessors`."""
 
     def __init__(self, function: Callable[[ChatRequest], StreamTransform], spec: ProcessorSpec) -> None:
         self.started = function
         _place(self, spec)
 
     def start(self, request: ChatRequest) -> StreamTransform:
-        """Return the transform that the function makes for the request."""
+        """Return the function's transform for the request."""
         return self.started(request)
 
 
 def _misfit(processor: Processor, method: str, result: object, duty: str) -> BrokenPluginError:
-    """Return the error for a method of a processor that returned something else."""
+    """Return the error for a processor's method that returned the wrong type."""
     if isinstance(result, Coroutine):
-        result.close()  # else Python warns that it was never awaited
+        result.close()  # otherwise Python warns that it was never awaited
     name, got = getattr(processor, "name", type(processor).__name__), type(result).__name__
     return BrokenPluginError(f"processor {name!r} returned an object of type {got} from `{method}`, which must {duty}")
 
@@ -177,10 +176,10 @@ def _place(processor: Processor, spec: ProcessorSpec) -> None:
 
 
 class CallFormat(ABC):
-    """Writes and reads tool calls as text, for models without native ones.
+    """Writes and reads tool calls as text, for models without native tool calls.
 
-    Formats read incrementally, each character once. A native call that arrives while a format is active is honoured:
-    its deltas pass through, with indices that do not collide with those of calls found in the text.
+    Formats read incrementally, each character once. Native calls that arrive while a format is active are kept: their
+    deltas pass through, with indices that do not collide with those of calls in the text.
     """
 
     name: ClassVar[str]
@@ -189,12 +188,12 @@ class CallFormat(ABC):
     def render(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its tools, calls and results written as text, and without `functions`.
 
-        It is called for every request, also one without functions: the history may hold calls.
+        This is called for every request, even without functions, because the history may contain calls.
         """
 
     @abstractmethod
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return a transform that finds calls in the text of one answer; `request` is the one before rendering."""
+        """Return a transform that finds calls in the text of one answer. `request` is the request before rendering."""
 
 
 class CallFormatProcessor(Processor):
@@ -207,7 +206,7 @@ class CallFormatProcessor(Processor):
         self.call_format = call_format
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Render the request, read the answer."""
+        """Render the request, and read the answer."""
         rendered = self.call_format.render(_with_media_noted(request))
         if not request.functions or request.config.function_choice == "none":
             return call_next(rendered)
@@ -215,7 +214,7 @@ class CallFormatProcessor(Processor):
 
 
 def _with_media_noted(request: ChatRequest) -> ChatRequest:
-    """Replace media that the model does not take in results: once rendered, results look like a user's messages."""
+    """Replace media in results that the model does not take. Rendered results look like a user's messages."""
     if not any(message.is_multimodal() for message in request.messages):
         return request
     return replace(request, messages=tuple(with_media_noted(message, request.facts) for message in request.messages))

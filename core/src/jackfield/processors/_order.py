@@ -1,4 +1,4 @@
-"""The order of processors: by phase, inside a phase by `after` and `before`, ties by name; a list of names wins."""
+"""The order of processors: by phase, then by `after` and `before`, then by name. A list of names overrides all."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import get_args
 from jackfield.errors import ConfigError
 from jackfield.processors._base import Phase, Processor
 
-# `output` is last in the list of phases because it sees the answer last: it is the outermost layer.
+# `output` is last in the list of phases, because it is the outermost layer and sees the answer last.
 _OUTSIDE_IN: tuple[Phase, ...] = ("output", "input", "context", "format", "transport")
 
 
 def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Processor]:
-    """Processors from the caller's side inwards.
+    """Return the processors in order, from the caller's side inwards.
 
     Args:
         processors: In any order.
-        order: Names, outermost first, whose order is wanted whatever phases and wishes say; the others keep their
+        order: Names, outermost first. Their order overrides phases, `after` and `before`; other processors keep their
             places.
 
     Raises:
-        ConfigError: Two have the same name, a phase is unknown, or `after` and `before` form a circle.
+        ConfigError: Two processors have the same name, a phase is unknown, or `after` and `before` form a circle.
     """
     by_name = _by_name(processors)
     listed = [name for name in dict.fromkeys(order) if name in by_name]
@@ -45,7 +45,7 @@ def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
 
 
 def _outer(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, set[str]]:
-    """Return for each processor those of its phase that must be outside of it; the list decides between listed ones."""
+    """Map each processor to those of its phase that must be outside it. The list decides between listed processors."""
     outer: dict[str, set[str]] = {name: set() for name in by_name}
     for name, one in by_name.items():
         wishes = [*((name, earlier) for earlier in one.after), *((later, name) for later in one.before)]
