@@ -155,7 +155,7 @@ def test_of_a_folder_only_what_can_be_read_is_taken(tree: Path) -> None:
 
 def test_more_files_than_may_be_are_an_error(tree: Path) -> None:
     assert len(expand(["docs"], most=4).files) == 4
-    with pytest.raises(ConfigError, match="'docs' brings more than 3 files"):
+    with pytest.raises(ConfigError, match="'docs' contains more than 3 files"):
         expand(["docs"], most=3)
 
 

@@ -43,8 +43,8 @@ from jackfield_agent_files.tables import FORMS, parse_table, read_text
 MAX_BYTES = 16 << 20
 SAVED_RUN = "jackfield-run/1"
 ReadAs = Literal["agent", "cases", "saved run", "index"]
-"""The ways to read a file. A list of MCP servers is read as an agent: its table may stand anywhere in one. Of an index,
-the searchers and the names of the files are read."""
+"""The ways to read a file. A list of MCP servers is read as an agent, since its table may appear anywhere in one. For
+an index, the searchers and file names are read."""
 
 BESIDE_THE_FILE = ("files", "knowledge_files", "prompts", "agents", "cassettes", "results")
 """Settings whose paths are relative to the file; all others are relative to the working folder."""
@@ -57,9 +57,9 @@ PROVIDERS = (
     ".aliyuncs.com",
     "huggingface.co",
 )
-"""Hosts of model providers, to which a backend sends what it is asked. A leading dot includes all subdomains."""
+"""Hosts of model providers, which receive a backend's requests. A leading dot includes all subdomains."""
 
-# For people and for models, and never opened or called.
+# Read by people and models, never opened or called.
 _TEXTS = frozenset(
     [
         *("system_message", "description", "prompt", "content", "instruction", "name", "query", "suggestions"),
@@ -86,14 +86,14 @@ _STRICT_VALUES: Mapping[str, tuple[object, ...]] = {
     "allow": ([], "", None),
     "recover": (False, None),
 }
-"""Settings that protect, each with the values that leave it as strict as it is by default."""
+"""Protective settings, each with the values that keep it as strict as its default."""
 _SERVERS = ("dsn", "host", "endpoint")
 _FUNCTION = re.compile(r"\w+:\w+")  # a scorer of a local file, which needs consent of its own
 _MAX_WALKED = 20_000
 
 
 def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
-    """Find out what a file can cause.
+    """Find the possible effects of a file.
 
     Args:
         path: An agent, a file of cases, a list of MCP servers, or a saved run.
@@ -176,7 +176,7 @@ class _Reader:
                 yield from self._of_value("", table)
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
-        """Return the effects of another file that this one uses; its paths are relative to itself."""
+        """Return the effects of another file that this one uses; paths in it are relative to that file."""
         text = self.agents.get(str(path))
         if text is None:
             text = self.agents[str(path)] = read_text(path, max_bytes=MAX_BYTES, what="an agent file")
@@ -195,7 +195,7 @@ class _Reader:
         approved = table.get("approve")
         if approved:
             yield Loosens("approve", _text_of(approved))
-            # A cassette has the arguments of the calls that are approved.
+            # A cassette records the arguments of approved calls.
             self._add_folder(self.file.parent / str(table.get("cassettes") or f"{self.file.stem}.cassettes"))
         yield from self._of_value("", {key: value for key, value in table.items() if key not in ("approve", "agents")})
         for name in table.get("agents") or ():
@@ -277,7 +277,7 @@ class _Reader:
                 yield UsesPackage(*names[name])
 
     def _foreign_names(self) -> tuple[Mapping[str, tuple[str, str]], frozenset[str]]:
-        """Return the names in foreign packages, and these packages, which may provide more when they are loaded."""
+        """Return the names that come from foreign packages, and those packages; loading them may add more names."""
         if self._foreign is None:
             policy = self.host.policy
             rows = [row for kind in KINDS for row in policy.left_out(kind)]
@@ -289,7 +289,7 @@ class _Reader:
     # --- paths ---
 
     def _of_path(self, key: str, text: str) -> Iterator[Effect]:
-        """Yield a path that leads out of the folder, by itself or through a link."""
+        """Yield the path if it leads out of the folder, directly or through a link."""
         base = self.folder if key in BESIDE_THE_FILE else os.getcwd()  # noqa: PTH109 - as the reader of the setting does
         path = os.path.join(base, os.path.expanduser(text))  # noqa: PTH111, PTH118
         if not self._is_inside(path):
@@ -321,7 +321,7 @@ class _Reader:
             yield ReachesOutside(key, f"index:{name}")
 
     def _add_file(self, text: str) -> None:
-        """Bind consent to the content of a file beside this one that is run, if there is one."""
+        """Bind consent to the content of a file beside this one that will be run, if there is one."""
         for base in dict.fromkeys((self.folder, os.getcwd())):  # noqa: PTH109
             path = os.path.join(base, text)  # noqa: PTH118
             if "\0" not in text and self._is_inside(path) and os.path.isfile(path):  # noqa: PTH113
@@ -349,7 +349,7 @@ class _Reader:
                 yield Contacts(receiver)
         for variable in _variables_in(server):
             yield SendsVariable(variable, receiver)
-        # Addresses and programs were said above; the rest is like any other setting.
+        # Addresses and programs are reported above; the rest is like any other setting.
         said = ("command", "args", "url", "httpUrl", "serverUrl", "env", "headers")
         for key, value in server.items():
             if key not in said:
@@ -365,7 +365,7 @@ class _Reader:
         try:
             table = parse_table(raw.removeprefix("\ufeff"), "json")
         except ValueError as error:
-            # Not passed over: whoever starts the servers may read it in another way.
+            # Not skipped: the code that starts the servers may read it differently.
             raise ConfigError(f"the file of MCP servers {str(path)!r} is not JSON: {error}") from None
         yield from self._of_value("", table)
 
@@ -379,7 +379,7 @@ class _Reader:
 
 
 def _loosened(key: str, value: object) -> Iterator[Effect]:
-    """Yield the protection that a setting weakens; None if it weakens none."""
+    """Yield the protection that a setting weakens, if any."""
     if key == "trust_remote_code" and value:
         yield RunsCode("the repository of the model brings its own (trust_remote_code)")
     elif key in _LIMITS and value is None:

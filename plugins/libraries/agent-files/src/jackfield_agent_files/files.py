@@ -1,4 +1,4 @@
-"""Agents as data: files that say what an agent is, in YAML, TOML or JSON."""
+"""Agents as data: YAML, TOML or JSON files that describe an agent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_agent_config(
         ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
         ConfigError: The file cannot be read, or one of its settings does not fit.
     """
-    with ForgetLocals():  # a key may be among them
+    with ForgetLocals():  # they may contain a key
         return _config_of(Path(path), text, params, trust=trust)
 
 
@@ -51,7 +51,7 @@ def _config_of(file: Path, text: str | None, params: Mapping[str, str] | None, *
     try:
         table = parse_table(text, _form_of(file))
     except ValueError as error:
-        # Without the cause, which may carry all of the text: a key may be in it.
+        # Without the cause, which may carry the whole text, keys included.
         raise ConfigError(f"{file} cannot be read: {error}") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{file} must be a table, with keys such as llm and function_list")
@@ -80,7 +80,7 @@ def _placed(file: Path, value: Any, key: str = "") -> Any:
 
 def _beside(file: Path, name: str) -> str:
     path = file.parent / Path(name).expanduser()
-    # An address, or something else that says what it is (index:NAME), and not a file that happens to look like it.
+    # An address or another name with a scheme (index:NAME), not a file that happens to look like one.
     return name if _SCHEME.match(name) and not path.exists() else str(path)
 
 

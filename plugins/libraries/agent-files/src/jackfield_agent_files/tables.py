@@ -20,10 +20,10 @@ from jackfield.errors import ConfigError
 Form = Literal["yaml", "toml", "json"]
 
 FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
-"""The forms by the ending of a file's name, in lower case."""
+"""The forms by file extension, in lower case."""
 
 MAX_DEPTH = 64
-# The parser in C takes a tenth of the time; it is missing where PyYAML was built without libyaml.
+# The C parser takes a tenth of the time; it is missing if PyYAML was built without libyaml.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -54,14 +54,14 @@ def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file")
         ConfigError: It cannot be read, is not a regular file, is larger than `max_bytes`, or is not UTF-8.
     """
     try:
-        # Not blocking: nothing ever comes out of a pipe that somebody left there.
+        # Non-blocking, because a pipe without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
             raw = file.read(max_bytes + 1) if is_regular else b""
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # a name with a NUL, or with half of a surrogate pair
+    except ValueError as error:  # a name with a NUL or a lone surrogate
         raise ConfigError(f"{str(path)!r} is not the name of a file") from error
     if not is_regular:
         raise ConfigError(f"{path} cannot be read: Is a directory or a device, not a regular file")
@@ -70,7 +70,7 @@ def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        # Without the cause, which carries the whole text: a key may be in it.
+        # Without the cause, which carries the whole text, keys included.
         raise ConfigError(f"{path} is not UTF-8 text: {error.reason}, at byte {error.start}") from None
 
 
@@ -88,12 +88,12 @@ class _Open:
 
 def _parse_yaml(text: str, max_depth: int) -> object:
     try:
-        # The events first: of nine aliases of nine aliases, a short text becomes a value of any size.
+        # The events first: nested aliases let a short text become a value of any size.
         _check_events(yaml.parse(text, Loader=_Loader), max_depth)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe one
     except yaml.YAMLError as error:
         tabs = ". YAML is indented with spaces, not tabs" if _begins_with_tab(text, error) else ""
-        raise ValueError(f"it is not YAML: {_place_of(error)}{tabs}") from None  # its own words quote the line
+        raise ValueError(f"it is not YAML: {_place_of(error)}{tabs}") from None  # its own message quotes the line
 
 
 def _check_events(events: Iterable[yaml.Event], max_depth: int) -> None:

@@ -27,7 +27,7 @@ _TEXTS = ("system_message", "prompt", "description")
 
 
 def fill_variables(table: Mapping[str, Any], params: Mapping[str, str], *, file: str) -> dict[str, Any]:
-    """Return the settings of an agent file with values in place of its variables.
+    """Return the settings of an agent file with its variables replaced by values.
 
     Args:
         table: The settings, with the defaults under `params`.
@@ -69,7 +69,7 @@ def _read_defaults(table: Mapping[str, Any], file: str) -> dict[str, str]:
 
 
 def _variables_in(value: Any, key: str = "") -> list[str]:
-    """Return the names of the variables in the texts of an agent and of those inside it, in order."""
+    """Return the names of the variables in the texts of an agent and its inner agents, in order."""
     names: list[str] = []
     if isinstance(value, str) and key in _TEXTS:
         found = (match[1] for match in _VARIABLE.finditer(value))

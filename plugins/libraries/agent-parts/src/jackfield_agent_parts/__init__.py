@@ -1,4 +1,4 @@
-"""Parts that agent kinds share: agents below, prompts, JSON in answers."""
+"""Parts that agent kinds share: nested agents, prompts, JSON in answers."""
 
 from __future__ import annotations
 

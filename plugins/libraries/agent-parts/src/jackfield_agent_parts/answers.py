@@ -1,4 +1,4 @@
-"""JSON in the answers of models, which like to put it into fences and behind sentences."""
+"""Find JSON in the answers of models, which like to wrap it in fences and sentences."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _value_in(text: str, opening: str, closing: str) -> Any:
     start, end = text.find(opening), text.rfind(closing)
     if start < 0:
         return None
-    # Of an answer that is cut off, the last sign may be inside of a string, or close an inner value.
+    # In a truncated answer, the last bracket may be inside a string, or close an inner value.
     for candidate in (text[start:], text[start : end + 1]):
-        with suppress(ValueError):  # whoever asked says what is missing
+        with suppress(ValueError):  # the caller says what is missing
             return loads_lenient(candidate)
     return None

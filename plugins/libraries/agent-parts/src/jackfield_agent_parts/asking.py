@@ -31,18 +31,18 @@ class Answered:
 async def ask_below(
     agent: Agent, messages: Messages, parent: ParentRun, answered: Answered, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Ask an agent for a run, and yield its events; at their end, `answered` has the answer.
+    """Ask an agent within a run, and yield its events; after the last, `answered` has the answer.
 
     Args:
         agent: The agent that is asked.
         messages: The messages with its question.
-        parent: The run that waits; the agent's usage is added to it.
+        parent: The waiting run, to which the agent's usage is added.
         answered: Is filled in.
         options: As for `Agent.astream`.
 
     Raises:
-        Interrupted: The run that waits was cancelled, or its time is over.
-        JackfieldError: The run below failed.
+        Interrupted: The waiting run was cancelled, or its time is up.
+        JackfieldError: The nested run failed.
     """
     depth = parent.depth + 1
     async with closing(parent.run.guarded(run_below(agent, messages, parent, **options))) as events:

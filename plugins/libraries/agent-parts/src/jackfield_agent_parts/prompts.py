@@ -1,4 +1,4 @@
-"""The texts that an agent kind sends to models: in a file, by name and language, and replaceable."""
+"""The texts that an agent kind sends to models: kept in a file by name and language, and replaceable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jackfield.errors import ConfigError
 from jackfield.suggestions import suggest
 
 GivenPrompts: TypeAlias = "str | PathLike[str] | Mapping[str, str | Mapping[str, str]] | None"
-"""Prompts of a user: the path of a TOML file, or a dict; a text for all languages, or one for each."""
+"""A user's prompts: the path of a TOML file, or a dict; each a text for all languages, or one per language."""
 
 _LANGS = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z_]+)\}")
@@ -28,7 +28,7 @@ class Prompts:
         given: The user's prompts, which replace some or all of them.
 
     Raises:
-        ConfigError: `given` cannot be read, names a prompt that there is not, or holds something other than texts.
+        ConfigError: `given` cannot be read, names an unknown prompt, or holds something other than texts.
     """
 
     def __init__(self, own: Mapping[str, Mapping[str, str]], given: GivenPrompts = None) -> None:
@@ -48,7 +48,7 @@ class Prompts:
         return cls(tomllib.loads(path.read_text(encoding="utf-8")), given)
 
     def text(self, name: str, lang: Lang, /, **values: str) -> str:
-        """Return a prompt with values in place of `{their names}`; values are not expanded again."""
+        """Return a prompt with its `{names}` replaced by values; the values are not expanded again."""
         return _PLACE.sub(lambda place: values.get(place[1], place[0]), self._texts[name][lang]).strip()
 
 

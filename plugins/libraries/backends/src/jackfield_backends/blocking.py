@@ -21,7 +21,7 @@ class BlockingChatModel(BaseChatModel):
         """Answer one request as `stream` does, as a plain generator."""
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the events of `stream_blocking`, each of which takes one hop between threads."""
+        """Yield the events of `stream_blocking`; each takes one hop between threads."""
         events = self.stream_blocking(request)
         turn = threading.Lock()  # a running generator cannot be closed, so closing waits in a thread for its turn
         end = object()

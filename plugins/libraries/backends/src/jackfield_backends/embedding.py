@@ -56,7 +56,7 @@ async def embed_in_batches(
                 batch = texts[start : start + size]
                 parts[start] = await retry_request(partial(ask_in_turn, batch), max_retries=max_retries)
         except BaseException:
-            # At once: until `gather` wakes up, a worker that waits for its turn would send one more request.
+            # Cancelled at once: before `gather` wakes up, a waiting worker would send one more request.
             for worker in workers:
                 if worker is not asyncio.current_task():
                     worker.cancel()

@@ -77,7 +77,7 @@ class Answer:
     strays: tuple[Result, ...]
 
     def by_origin(self) -> Iterator[tuple[list[Message], list[Call]]]:
-        """Yield the messages with their calls, grouped by the server's answer that they came in."""
+        """Yield the messages with their calls, grouped by the answer in which the server sent them."""
         calls = iter(self.calls)
         for _, run in itertools.groupby(self.messages, key=lambda message: message.origin):
             messages = list(run)

@@ -20,7 +20,7 @@ MAX_SIDE = 65_535
 """Largest width or height, the limit of JPEG."""
 
 _Size = tuple[int, int]
-_START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the three are tables, not frames
+_START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # these three are tables, not frames
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
 _MAX_SEGMENTS = 10_000  # chunks of a PNG, segments of a JPEG; a photo has fewer than 1,000
 

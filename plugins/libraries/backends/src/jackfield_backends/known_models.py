@@ -81,9 +81,9 @@ def find_model(provider: str, model: str) -> KnownModel:
 
 
 def with_configured(known: Mapping[str, Any], config: LLMConfig) -> ModelFacts:
-    """Return facts, with the settings of a configuration that are named like facts in their place.
+    """Return facts, overridden by the settings of a configuration with the same names.
 
-    A default of such a setting counts only for a fact that is not known, and None counts as unset.
+    A setting's default applies only if the fact is unknown, and None counts as unset.
     """
     values = dict(known)
     for name in _FACTS:

@@ -21,7 +21,7 @@ from jackfield.config import LLMConfig
 from jackfield.errors import ConfigError
 from jackfield.settings import config_path
 
-if TYPE_CHECKING:  # it defines pydantic models, which a server without known prices does not need
+if TYPE_CHECKING:  # imported late: it defines pydantic models, which a server without known prices does not need
     from jackfield.prices import PriceRow
 
 USER_FILE = "prices.json"
@@ -45,7 +45,7 @@ class Addressed(Protocol):
 
 
 def find_prices(model: Addressed, usual_url: str) -> tuple[PriceRow, ...]:
-    """Find the rows of a model, one for each period in which its price was the same; none if its price is unknown.
+    """Find the rows of a model, one for each period of constant price; none if its price is unknown.
 
     An exact name wins over a pattern, and a longer pattern over a shorter one.
 
@@ -70,7 +70,7 @@ def shipped_prices(host: str, model: str | None = None) -> tuple[PriceRow, ...]:
     if host not in HOSTS:
         return ()
     rows = _read_shipped(host)
-    if model is not None:  # to validate all rows takes ten times as long
+    if model is not None:  # validating all rows takes ten times as long
         rows = [row for row in rows if any(fnmatchcase(model, pattern) for pattern in row["models"])]
     return _parse_rows(rows, f"{host}.json")
 
@@ -107,7 +107,7 @@ def _read_user_file(path: Path, _changed: int) -> tuple[PriceRow, ...]:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal)  # as written: 0.1 is a tenth
+    return json.loads(text, parse_float=Decimal)  # decimals as written: 0.1 is a tenth
 
 
 def _parse_rows(rows: Any, what: str) -> tuple[PriceRow, ...]:

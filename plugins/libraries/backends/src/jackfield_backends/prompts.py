@@ -8,7 +8,7 @@ from jackfield.errors import ModelRequestError, UnsupportedInputError
 from jackfield.messages import SYSTEM, USER
 from jackfield.request import ChatRequest
 
-# Options for texts. Ignoring one silently would make it a setting without effect; the core handles `stop`.
+# Options for texts. Ignoring one silently would leave a setting without effect; the core handles `stop`.
 _TEXT_OPTIONS = (
     "temperature",
     "top_p",

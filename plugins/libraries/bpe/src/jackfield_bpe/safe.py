@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import tiktoken
 
 LONGEST = 100_000
-"""How many characters tiktoken is given at once. Its Rust side panics on longer runs of spaces, and a panic is no
-`Exception`: it goes through every handler and ends the thread."""
+"""The most characters passed to tiktoken at once. Its Rust side panics on longer runs of spaces, and a panic is no
+`Exception`: it passes every handler and ends the thread."""
 
-# No pattern of GPT-2, or of what came after it, has a piece that goes on from a letter or digit to one of these; and
-# where a piece ends, counts add up. An apostrophe is missing on purpose: it may be inside of a piece ("don't").
+# In the patterns of GPT-2 and its successors, no piece continues from a letter or digit to one of these, and counts add
+# up wherever a piece ends. The apostrophe is missing on purpose, because it may be inside a piece ("don't").
 _BREAK = re.compile(r"[^\W_](?=[\s.,;:!?/\\|<>()\[\]{}\"=+*#@&%，。、；：！？（）《》「」“”…])")
 _LOOK_BACK = 1024
 _BLOCK = 4096
@@ -76,7 +76,7 @@ class SafeEncoding:
         if most <= 0:
             return ""
         if self.normal_form is not None and not unicodedata.is_normalized(self.normal_form, text):
-            # Normalising moves the characters, so each end is tried.
+            # Normalising shifts the characters, so each end is tried.
             end = _last_within(lambda end: self.count(text[:end]) <= most, 0, len(text) + 1)
         else:
             end = self._end(self._plain(text), most)
@@ -110,7 +110,7 @@ class SafeEncoding:
     def _end_in_block(self, text: str, start: int, end: int, kept: Sequence[int]) -> int:
         """Return the end of a block that has more tokens than fit.
 
-        The characters of the kept tokens say where about: between the breaks around that place, ends are tried.
+        The characters of the kept tokens give the approximate place; ends are tried between the breaks around it.
         """
         about = start + len(b"".join(self.encoding.decode_tokens_bytes(kept)).decode("utf-8", "ignore"))
         before = _last_break(text, start, about)
@@ -130,7 +130,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _part_end(text: str, start: int, limit: int) -> int:
-    for low in (limit - _LOOK_BACK, start):  # nearly always there is a break near the end
+    for low in (limit - _LOOK_BACK, start):  # there is nearly always a break near the end
         end = _last_break(text, low, limit)
         if end > low:
             return end
@@ -138,7 +138,7 @@ def _part_end(text: str, start: int, limit: int) -> int:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Small parts of the parts of a text, which end at breaks."""
+    """Yield small parts of a text, each of which ends at a break."""
     for begin, end in _parts(text):
         start = begin
         while end - start > _BLOCK:
@@ -161,7 +161,7 @@ def _next_break(text: str, low: int, high: int) -> int:
 
 
 def _last_within(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """Return a place that fits and whose next one does not, by halving a range."""
+    """Return the last place that fits, by bisection."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -1,4 +1,4 @@
-"""A tokenizer that loads its encoding at the first call, once, whichever thread asks first."""
+"""A tokenizer that loads its encoding once, at the first call from any thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield_bpe.safe import SafeEncoding
 
 
 class BPETokenizer(Tokenizer):
-    """A subclass adds `name` and `load`. It can be pickled; the vocabulary is then read again."""
+    """A subclass adds `name` and `load`. Instances can be pickled; the copy reads the vocabulary again."""
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
@@ -28,7 +28,7 @@ class BPETokenizer(Tokenizer):
 
     @property
     def encoding(self) -> SafeEncoding:
-        """The encoding, loaded if it is not yet.
+        """The encoding, loaded on first use.
 
         Raises:
             ConfigError: As `load`.

@@ -36,7 +36,7 @@ REASONS: Mapping[str, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-"""Why an answer ended: the protocol's words, and those of servers that keep to it otherwise."""
+"""Reasons why an answer ended: the protocol's words, and those of servers that otherwise follow it."""
 _KEYS_OF_TEXT = frozenset({"role", "content"})
 
 
@@ -73,7 +73,7 @@ class ChatReader(AnswerReader):
         self._cost_currency = cost_currency
         self._calls = Calls()
         self._sound: list[str] = []
-        self._wrote = False  # text of its own, so that no transcript stands for it
+        self._wrote = False  # text of its own, so the transcript is not needed
         self._showed = False  # anything else: a transcript, an image
         self._filtered: object = None
         self._usage: Usage | None = None
@@ -141,7 +141,7 @@ class ChatReader(AnswerReader):
         return list(self._said(said, is_whole=delta is None)) if said else []
 
     def _said(self, said: Mapping[str, Any], *, is_whole: bool) -> Iterator[ModelEvent]:
-        # Two names for one thing; a server that is changing from one to the other sends both.
+        # Two names for the same field; a server that is migrating sends both.
         if reasoning := said.get("reasoning_content") or said.get("reasoning"):
             yield ReasoningDelta(_text_of(reasoning))
         for key, read in _READERS:
@@ -205,7 +205,7 @@ _READERS: Sequence[tuple[str, Callable[[ChatReader, Any], Iterator[ModelEvent]]]
     ("audio", ChatReader._heard),
     ("images", ChatReader._images),
 )
-"""What reads each key of what is said, in the order of the events."""
+"""The reader of each key of a delta, in the order of the events."""
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
@@ -234,7 +234,7 @@ def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
 def _cost(value: object, currency: str) -> dict[str, Any]:
     if not currency or isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         return {}
-    # By its digits: the nearest float is another number.
+    # By its digits, because the nearest float is another number.
     return {"cost": Decimal(str(value)), "currency": currency}
 
 

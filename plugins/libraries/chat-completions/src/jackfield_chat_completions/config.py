@@ -1,4 +1,4 @@
-"""The settings that every backend for Chat Completions has."""
+"""The settings of every backend for Chat Completions."""
 
 from __future__ import annotations
 

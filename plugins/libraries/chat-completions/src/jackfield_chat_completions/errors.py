@@ -19,7 +19,7 @@ from jackfield.errors import (
 from jackfield_chat_completions.profiles import WHERE
 from jackfield_http import Failures, class_of_status, json_value
 
-# Matched against code and type first, then against the text, for servers whose code is only a number.
+# Matched against code and type first, then against the text, since some servers use only numbers as codes.
 _CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
     (r"context_length_exceeded|string_above_max_length", ContextLengthError),
     (r"content_filter|content_policy|data_?inspection_?failed|responsible_?ai", ContentFilterError),
@@ -37,7 +37,7 @@ _TEXTS: tuple[tuple[str, type[ModelServiceError]], ...] = (
     # LiteLLM's, Ollama's and vLLM's words where the status says something else.
     (r"invalid model name|model ['\"`]?[^ ]{1,200}['\"`]? (was )?(not found|does not exist)", ModelNotFoundError),
 )
-# What a server says that fails at a request it cannot do, as llama.cpp does: to ask again would be in vain.
+# Messages of servers that fail on a request they do not support, such as llama.cpp; a retry would not help.
 _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECASE)
 
 
@@ -84,7 +84,7 @@ def _json_or_text(body: bytes) -> object:
 
 
 def _json_in_events(body: bytes) -> object:
-    """Return the first object of a body that is a stream of events: some servers refuse in the requested form."""
+    """Return the first object of a body that is an event stream, the form in which some servers report errors."""
     if not re.search(rb"^(data|event|error):", body, re.MULTILINE):
         return None
     for line in re.findall(rb"^(?:data|error): ?(.*)$", body, re.MULTILINE):
@@ -98,11 +98,11 @@ def _json_in_events(body: bytes) -> object:
 
 
 Codes: TypeAlias = tuple[str | None, str, str]
-"""The code, the one inside of it, and the type; the last two may be empty."""
+"""The code, the inner code, and the type; the last two may be empty."""
 
 
 def _said(answer: Any) -> tuple[str, Codes]:
-    """Text and codes, from `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or plain text."""
+    """Parse text and codes from `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or plain text."""
     if not isinstance(answer, Mapping):
         return (answer if isinstance(answer, str) else json.dumps(answer)), (None, "", "")
     error = answer.get("error") or answer

@@ -45,8 +45,8 @@ def _audio(value: str | dict[str, Any], as_uri: bool) -> dict[str, object]:
     path = path_of(value)
     uri = read_media(path, "audio").data_uri if path is not None else address_of(value, "audio")
     head, comma, data = uri.partition(";base64,")
-    if not comma:  # an address, which some servers take
+    if not comma:  # a URL, which some servers take
         return {"data": uri}
     subtype = head.partition("/")[2].partition(";")[0].lower()
-    # Without a type, as DashScope's pages have it: the format says it.
+    # Without a type, as in DashScope's documentation; the format states it.
     return {"data": f"data:;base64,{data}" if as_uri else data, "format": _FORMATS.get(subtype, subtype)}

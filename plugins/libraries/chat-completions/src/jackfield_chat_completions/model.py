@@ -47,7 +47,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return self.profile
 
     def server(self) -> ChatServer:
-        """Return the server's address and credentials. The first call runs it, in a worker thread.
+        """Return the server's address and credentials; called once, in a worker thread, before the first request.
 
         Raises:
             ConfigError: The configuration has no address, or not one that HTTP can reach.
@@ -80,7 +80,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix(PATH)}/models")
 
     def read_facts(self) -> ModelFacts:
-        """Return the facts as configured, else as known for the model, else as the server's profile states."""
+        """Return each fact as configured, else as known for the model, else as in the server's profile."""
         known = find_model(self.model_table(), self.config.model)
         prices = find_prices(self, self.usual_url())
         return with_configured({**self.server_profile().facts, **known.facts, "prices": prices}, self.config)
@@ -116,7 +116,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return error_of_response(failures, status, body, where=self.server_profile().where)
 
     def adjust_server(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
-        """Return the request with the other name of the limit, if the server refuses `max_tokens` and names it."""
+        """Return the request with the limit renamed, if the server refuses `max_tokens` and names the other key."""
         if (
             status == 400
             and request.config.max_tokens is not None

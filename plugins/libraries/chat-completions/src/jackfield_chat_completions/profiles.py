@@ -1,6 +1,6 @@
 """The differences of Chat Completions servers, as values. A profile is chosen by its name, never by a model's.
 
-Whatever is not known about a server follows what most servers do. Sources, as of November 2026:
+Unknown traits of a server default to what most servers do. Sources, as of November 2026:
 
 - `openai`: the reference of its API: `max_completion_tokens`; an assistant's message has no reasoning.
 - `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra parameters of chat: `continue_final_message`, which excludes
@@ -118,4 +118,4 @@ PROFILES: Mapping[ServerName, ServerProfile] = {
     "deepseek": ServerProfile("https://api.deepseek.com", "DEEPSEEK_API_KEY", models="deepseek"),
     "openrouter": ServerProfile("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", Dialect(cost_currency="USD")),
 }
-"""The kinds that are known, by name."""
+"""The known kinds, by name."""

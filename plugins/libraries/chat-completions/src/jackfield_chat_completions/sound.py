@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from jackfield.media import media_type_of
 
-SAMPLES_PER_S = 24_000  # of the raw sound that servers stream: 16 bits, one channel
+SAMPLES_PER_S = 24_000  # raw sound as servers stream it: 16 bits, one channel
 _BYTES_PER_SAMPLE = 2
 _TYPES = {"mp3": "audio/mpeg", "opus": "audio/ogg", "flac": "audio/flac", "aac": "audio/aac"}
 _CONTAINERS = ("audio/wav", "audio/ogg", "audio/flac")
@@ -28,7 +28,7 @@ def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
     """
     content = joined(pieces)
     media_type = _TYPES.get(named) or media_type_of(content[:16])
-    # Raw samples may begin with anything: only what no sample is likely to be is taken for a file.
+    # Raw samples may begin with any bytes, so only an unlikely beginning is taken for a file's.
     if media_type not in _CONTAINERS and named not in _TYPES and not content.startswith(b"ID3"):
         media_type, content = "audio/wav", _wav_header(len(content)) + content
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

@@ -88,7 +88,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool 
 
 
 def _content(message: Message, dialect: Dialect, *, files: bool) -> str | list[Wire]:
-    """Text is one string if there is nothing else, because some servers accept no lists."""
+    """Return one string if there is only text, because some servers accept no lists; else a list of parts."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -108,7 +108,7 @@ def _part(item: ContentItem, dialect: Dialect, *, files: bool) -> Wire:
 
 
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
-    """Return an answer, a tool message for each call, then the rest: media, and results without a call."""
+    """Return an answer, a tool message for each call, then media and results without a call."""
     wire: list[Wire] = [_said(answer, dialect)] if answer.messages else []
     wire += [{"role": "tool", "tool_call_id": call.id, "content": call.result.text} for call in answer.calls]
     wire += [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]

@@ -1,1 +1,1 @@
-"""The parts of sandboxes: limits, namespaces, Landlock, and a guard that ends all that a program started."""
+"""The parts of sandboxes: limits, namespaces, Landlock, and a guard that ends every process a program started."""

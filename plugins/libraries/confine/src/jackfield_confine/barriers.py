@@ -1,4 +1,4 @@
-"""Keep a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux only.
+"""Isolate a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux only.
 
 It uses only the standard library, and nothing of this package: `guard` runs without site-packages. Every function that
 fails raises `OSError`.
@@ -30,8 +30,8 @@ _MNT_DETACH = 2
 _OLD_ROOT = ".old-root"
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522
-# Of root's rights those that concern files and users: CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID. With FSETID, a file
-# that runs as its owner would still do so after the code has written into it.
+# Root's rights over files and users: CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID. FSETID is left out: with it, a setuid
+# file would stay setuid after the code has written to it.
 _KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 3, 6, 7))
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446  # on every architecture
 _LANDLOCK_VERSION_FLAG = 1
@@ -41,7 +41,7 @@ _LANDLOCK_CONNECT_TCP = 2
 _LANDLOCK_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL  # the rest is about folders
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL  # the rest concern folders
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _KEYCTL_JOIN_SESSION = 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
@@ -65,10 +65,10 @@ def enter_namespaces(*, leave_network: bool = False) -> bool:
     """Give the next child a process namespace: it is process 1, and sees only itself and its children.
 
     Args:
-        leave_network: Have this process and its children in a network of their own, with a loopback device only.
+        leave_network: Put this process and its children into a network of their own, with only a loopback device.
 
     Returns:
-        True if a user namespace was needed for it, as for everyone but root.
+        True if this needed a user namespace, as for every user but root.
     """
     new = _CLONE_NEWPID | (_CLONE_NEWNET | _CLONE_NEWIPC if leave_network else 0)
     was_needed = _enter(new)
@@ -114,7 +114,7 @@ def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
     """
     paths = {*readable, *writable}
     here = os.getcwd()  # noqa: PTH109 - light
-    # Links are as they are in the system's root (/bin), and followed anywhere else.
+    # Links in the system's root (/bin) stay links; all others are followed.
     sources = {path: os.path.realpath(path) for path in paths if os.path.exists(path)}  # noqa: PTH110 - light
     links = {path: os.readlink(path) for path in sources if path.count("/") == 1 and os.path.islink(path)}  # noqa: PTH114, PTH115
     libc = _libc()
@@ -139,7 +139,7 @@ def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
 
 
 def _make_read_only(path: str) -> None:
-    """Make a mount read-only, and every mount below it: for rights and times of files Landlock has no rules."""
+    """Make a mount and every mount below it read-only; Landlock has no rules for the modes and times of files."""
     attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
     _checked(_syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE, attributes, len(attributes)))
 
@@ -154,7 +154,7 @@ def _bind(source: str, target: str) -> None:
 
 
 def forbid_signals_outward() -> None:
-    """Let this process and its children signal and inspect (`/proc/…/environ`) only each other from now on."""
+    """From now on, let this process and its children signal and inspect (`/proc/…/environ`) only each other."""
     _restrict(_LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL), [])
 
 
@@ -220,10 +220,10 @@ def give_up_rights() -> None:
 
 
 def leave_keyring() -> None:
-    """Have the keys that the kernel keeps for the host's session out of reach, where it keeps any."""
+    """Put the keys that the kernel keeps for the host's session out of reach, if it keeps any."""
     number = _KEYCTL.get(os.uname().machine)
     if number is not None:
-        _syscall(number, _KEYCTL_JOIN_SESSION, None)  # it fails where the kernel has no keys
+        _syscall(number, _KEYCTL_JOIN_SESSION, None)  # fails if the kernel has no keys
 
 
 def counts_processes_by_namespace() -> bool:
@@ -233,7 +233,7 @@ def counts_processes_by_namespace() -> bool:
 
 
 def _namespaces_work() -> bool:
-    """Try it in a child: a namespace that was entered cannot be left again."""
+    """Try it in a child, because a process cannot leave a namespace again."""
     return _succeeds(_try_namespaces)
 
 

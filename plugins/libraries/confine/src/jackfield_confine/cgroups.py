@@ -1,4 +1,4 @@
-"""Limit the memory and the processes of a program as a whole, where the machine offers a control group. Linux.
+"""Limit the memory and processes of a program as a whole, if the machine offers a control group. Linux only.
 
 A limit of a process counts address space. A control group counts what all processes of a program hold together, with
 shared memory, files in memory and the kernel's buffers. Root has one on most machines; other users have one if it was
@@ -22,7 +22,7 @@ MEMORY, PIDS = "memory", "pids"
 _NAME = "jackfield-"
 _REMOVE_S = 5.0
 _FILES = {
-    # (controller, version): the file that must take the limit, and those that may
+    # (controller, version): the file that must accept the limit, and those that may
     (MEMORY, 1): ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes")),
     (MEMORY, 2): ("memory.max", ()),
     (PIDS, 1): ("pids.max", ()),
@@ -42,7 +42,7 @@ class ControlGroup:
     """A group of its own for one program, in one folder or two.
 
     Raises:
-        OSError: The machine offers a group, and then refuses to make it.
+        OSError: The machine offers a group, but then refuses to create it.
     """
 
     def __init__(self, *, memory_bytes: int | None, processes: int | None) -> None:
@@ -113,7 +113,7 @@ _BOTH = (MEMORY, PIDS)
 
 
 def _below(mounted_at: str, root: str, path: str) -> str:
-    """Return where a group is seen; a container may see a part of the hierarchy only."""
+    """Return the path of a group; a container may see only a part of the hierarchy."""
     if root not in ("/", path) and not path.startswith(f"{root}/"):
         return mounted_at
     return mounted_at + path[0 if root == "/" else len(root) :].rstrip("/")
@@ -123,7 +123,7 @@ def _usable(kind: str, options: list[str], folder: str, mounted_at: str) -> Iter
     if kind == "cgroup":
         controllers, version = {*options} & {*_BOTH}, 1
     else:
-        # A group with processes can have no children with controllers: the new one stands beside ours.
+        # A group with processes can have no children with controllers, so the new one is a sibling of ours.
         folder, version = folder if folder == mounted_at else os.path.dirname(folder), 2  # noqa: PTH120 - light
         try:
             with open(f"{folder}/cgroup.subtree_control", encoding="ascii") as file:  # noqa: PTH123 - light
@@ -156,7 +156,7 @@ def _write(path: str, text: str) -> None:
 def _kill_all(folder: str) -> None:
     with suppress(OSError), open(f"{folder}/cgroup.procs", encoding="ascii") as file:  # noqa: PTH123 - light
         for pid in map(int, file.read().split()):
-            if pid:  # 0 is a process that this namespace has no number for
+            if pid:  # 0 is a process without a number in this namespace
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

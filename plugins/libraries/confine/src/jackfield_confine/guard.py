@@ -1,4 +1,4 @@
-"""Run a program inside limits, and end whatever it started. Run as a script, by any Python, with `-I -S`.
+"""Run a program inside limits, and end every process it started. Run as a script, by any Python, with `-I -S`.
 
     python -I -S guard.py '{"limits": {"memory_bytes": …}, "barriers": […], …}' program argument …
 
@@ -60,7 +60,7 @@ def main() -> None:
         for folder in plan["gift"]["folders"]:
             give_away(folder, plan["gift"]["user"])
     group = None
-    # Held until the guard has its handler: without one, a request to stop would end the guard alone.
+    # Blocked until the guard has its handler; without it, a request to stop would end only the guard.
     _hold_requests(signal.SIG_BLOCK)
     try:
         if plan["group"]:
@@ -81,8 +81,8 @@ def main() -> None:
 
 
 def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.ControlGroup | None) -> int:
-    """Start the program behind its barrier; the process to be waited for."""
-    # Of this user: counted here, where all are seen.
+    """Start the program behind its barrier, and return the process to wait for."""
+    # This user's processes, counted here, where all are visible.
     others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
     if barrier != barriers.NAMESPACES:
         return _fork_program(barrier, plan, argv, others, group)
@@ -96,7 +96,7 @@ def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.C
 def _stand_behind(host: int) -> int:
     """Continue in a child whose parent receives the signals meant for the guard; return that parent's number.
 
-    Without a namespace nothing ends with a guard that is killed. The process that the host can kill has only a guard
+    Without a namespace, no process ends when the guard is killed. The process that the host can kill has only a guard
     below it; the guard notices its end, and the program cannot signal it.
     """
     front = os.getpid()
@@ -128,7 +128,7 @@ def give_away(folder: str, user: int) -> None:
 
 
 def _is_roots_alone(facts: os.stat_result) -> bool:
-    """Return True if only root uses it; a file with several names may belong to another place."""
+    """Return True if only root uses the file; one with several names may also belong elsewhere."""
     return facts.st_uid == 0 and (facts.st_nlink <= 1 or stat.S_ISDIR(facts.st_mode))
 
 
@@ -182,22 +182,22 @@ def _fork_program(
 
 
 def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int, others: int) -> None:
-    os.setsid()  # its own process group: an interrupt reaches what it started, and not the guard
+    os.setsid()  # its own process group, so that an interrupt reaches its children but not the guard
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the line above
         return
     if _LINUX:
-        with suppress(OSError):  # where memory runs out, it goes first
+        with suppress(OSError):  # killed first when memory runs out
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         barriers.leave_keyring()
     apply_limits(plan["limits"], others=others)
     if plan["filter"] == "bubblewrap" and syscalls.filters_this_machine():
         argv = [argv[0], "--seccomp", str(_pipe_filter()), *argv[1:]]
-    if plan["keeps_rights"]:  # of a program that gives them up itself
+    if plan["keeps_rights"]:  # for a program that drops them itself
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
     barriers.give_up_rights()
     if plan["files"] is not None:
-        # A network of its own has no way out: a program may connect to itself there.
+        # A network of its own has no way out, so the program may connect to itself there.
         network = plan["files"]["network"] or barrier == barriers.NAMESPACES
         barriers.restrict_files(**{**plan["files"], "network": network})
     elif barrier == barriers.LANDLOCK:
@@ -218,19 +218,19 @@ def _pipe_filter() -> int:
 
 
 def apply_limits(limits: dict[str, int], *, others: int) -> None:
-    """Lower the limits of this process and of all that it will start; `others` counts the user's other threads."""
+    """Lower the limits of this process and its future children; `others` counts the user's other threads."""
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])
-        # What is in a socket is the kernel's memory: as many as hold no more than that together.
+        # Data in sockets is the kernel's memory, so allow only as many sockets as can hold that much together.
         files = limits["memory_bytes"] // most_bytes_of_socket()
         _lower(resource.RLIMIT_NOFILE, min(_MOST_FILES, max(_LEAST_FILES, files)))
     if "cpu_s" in limits:
         _lower(resource.RLIMIT_CPU, limits["cpu_s"], grace=5)
     if "file_bytes" in limits:
         _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
-    if "processes" in limits and os.getuid() != 0:  # the system does not count root's
-        # It counts all processes of the user, not those of the program alone.
+    if "processes" in limits and os.getuid() != 0:  # the system does not count root's processes
+        # The limit counts all processes of the user, not only the program's.
         _lower(resource.RLIMIT_NPROC, limits["processes"] + others)
 
 
@@ -246,7 +246,7 @@ def _lower(which: int, value: int, *, grace: int = 0) -> None:
     """Set a limit; after `grace` more (of CPU time, the signal having been caught) the system kills."""
     _, hard = resource.getrlimit(which)
     ceiling = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
-    with suppress(ValueError, OSError):  # macOS knows limits that it does not let be set
+    with suppress(ValueError, OSError):  # macOS has limits that cannot be set
         resource.setrlimit(which, (min(value, ceiling), ceiling))
 
 
@@ -297,7 +297,7 @@ def _wake_on_signals() -> int:
 
 
 def _wait_for_signal(readable: int) -> None:
-    """Wait for a signal, at most half a second: the end of a parent sends none."""
+    """Wait for a signal, at most half a second, because the end of a parent sends none."""
     select.select([readable], [], [], 0.5)
     with suppress(BlockingIOError):
         os.read(readable, 512)
@@ -314,7 +314,7 @@ def _reap(program: int) -> int | None:
 
 
 def _end_descendants(program: int) -> int:
-    """Kill until no child is left; those of killed ones become ours. The program's wait status, if it was one."""
+    """Kill children until none is left, adopting theirs. Return the program's wait status if it was one of them."""
     status = 0
     give_up = time.monotonic() + 5
     while time.monotonic() < give_up:

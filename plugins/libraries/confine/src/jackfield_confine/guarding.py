@@ -16,7 +16,7 @@ GUARD = Path(__file__).with_name("guard.py")
 
 @dataclass(frozen=True, slots=True)
 class Gift:
-    """Folders that root gives to the user who runs the program, with everything of root's in them.
+    """Folders that root gives to the user who runs the program, with all files of root in them.
 
     Attributes:
         user: The number of the user, and of its group.
@@ -55,13 +55,14 @@ def guarded(
     is_grouped: bool = False,
     own_processes: int = 0,
 ) -> list[str]:
-    """Return the command for a program within limits. It ends with its starter, and everything it started with it.
+    """Return the command for a program within limits. The program and everything it started end with the process that
+    starts it.
 
     Args:
         barriers: The barriers that may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.
         files: The files and the network that it may reach; None leaves both open.
         gift: The folders that another user receives before the program starts.
-        keeps_rights: It gives up root's rights itself. Nothing but the limits is then done here.
+        keeps_rights: The program drops root's rights itself; only the limits are then applied here.
         report: The file into which the barrier that works is written.
         leftovers: A folder that is removed if the starting process ends first; '' for none.
         filtered_by: Installs the filter of `syscalls`: the guard, or the program itself, which is `bwrap`; '' for none.

@@ -1,4 +1,4 @@
-"""Find the Python that a program is started with, wherever that program starts."""
+"""Find the Python interpreter that starts a program, from any working directory."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def this_python() -> str:
 
 
 def find_python(named: str | None = None) -> Interpreter:
-    """Find an interpreter and what it needs. It is started once to ask it, which blocks.
+    """Find an interpreter and the paths it needs. This starts it once to ask it, and blocks.
 
     Args:
         named: A path, relative to the working directory or with `~`; a name on the PATH; None for this interpreter.
 
     Raises:
-        SandboxError: It does not exist, or does not answer as a Python does.
+        SandboxError: It does not exist, or does not answer like a Python interpreter.
     """
     if named is None:
         path = this_python()

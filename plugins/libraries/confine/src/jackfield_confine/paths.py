@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-# Where it can be had, a descriptor that needs no right to list the folder. Windows has none of these.
+# If available, a descriptor that needs no right to list the folder. Windows has none of these flags.
 _FOLDER = (
     getattr(os, "O_PATH", os.O_RDONLY)
     | getattr(os, "O_DIRECTORY", 0)

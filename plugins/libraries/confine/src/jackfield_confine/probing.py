@@ -1,4 +1,4 @@
-"""Measure what a sandbox protects from on this machine, by trying each risk from inside."""
+"""Measure which risks a sandbox covers on this machine, by trying each from inside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MB = 1 << 20
 _LIMITS = Limits(memory_bytes=96 * _MB, cpu_s=30, processes=20, file_bytes=8 * _MB)
 _KILLED = 128 + 9
 
-# Each line of its output is a risk that the sandbox covers. The last one may be that the program is killed.
+# Each line of its output is a risk that the sandbox covers. The last risk may end in the program's being killed.
 _CODE = """
 import ctypes, json, mmap, os, resource, socket, sys
 asked = json.loads(sys.argv[1])
@@ -120,7 +120,7 @@ sys.stdout.write("done\\n")
 
 
 def probe_protection(sandbox: ProgramSandbox) -> frozenset[Risk]:
-    """Return the risks that a sandbox covers here: those it was seen to stop. It blocks for a few tenths of a second.
+    """Return the risks that a sandbox was seen to stop on this machine. It blocks for a few tenths of a second.
 
     A program in the sandbox tries to read and change a file of this process, to reach its sockets and to see it; it
     reads its limits; and it requests more memory and processes than it may have.
@@ -179,7 +179,7 @@ def probe_protection(sandbox: ProgramSandbox) -> frozenset[Risk]:
     if said[:1] != ["started"] or ("done" not in said and done.returncode != _KILLED):
         raise SandboxError(f"{done.stderr.strip()[-300:] or f'exit code {done.returncode}'}")
     covered = {risk for risk in RISKS if risk in said and not (risk == "network" and reached)}
-    # The system may end the whole program where all of its memory together is too much.
+    # The system may kill the whole program if its total memory exceeds the limit.
     return frozenset(covered | ({"total_memory"} if "done" not in said else set()))
 
 

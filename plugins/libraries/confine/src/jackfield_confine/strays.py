@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_ROUNDS = 100  # a process may start another while it is looked for
+_ROUNDS = 100  # a process may start another during the search
 
 
 def end_marked(variable: str, value: str) -> None:
@@ -32,7 +32,7 @@ def _processes() -> Iterator[int]:
 
 def _end_if_marked(pid: int, mark: bytes) -> bool:
     with suppress(OSError):  # another user's, or it has ended
-        handle = os.pidfd_open(pid)  # first: meanwhile the number could become another process's
+        handle = os.pidfd_open(pid)  # first, because meanwhile the number could be reused
         try:
             if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)

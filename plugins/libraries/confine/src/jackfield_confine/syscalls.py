@@ -201,7 +201,7 @@ class _Rule(NamedTuple):
 
 
 def filters_this_machine() -> bool:
-    """Return whether there is a table of numbers for this machine."""
+    """Return True if there is a table of numbers for this machine."""
     return sys.platform == "linux" and os.uname().machine in _AUDIT_ARCH and sys.byteorder == "little"
 
 
@@ -268,7 +268,7 @@ def _rules(*, shares_machine: bool) -> Iterator[_Rule]:
     yield from (_Rule(name, errno.EPERM) for name in _REFUSED)
     yield _Rule("clone", errno.EPERM, (_has(0, _CLONE_NEW),))
     yield _Rule("unshare", errno.EPERM, (_has(0, _CLONE_NEW | _CLONE_NEWTIME),))
-    # A file that root's code makes would run as root for every user of the machine.
+    # A setuid file made by root's code would run as root for every user of the machine.
     for name, argument in _MODE_OF.items():
         yield _Rule(name, errno.EPERM, (_has(argument, _SET_ID_BITS),))
     for name, flags in (("open", 1), ("openat", 2)):
@@ -281,7 +281,7 @@ def _rules(*, shares_machine: bool) -> Iterator[_Rule]:
         yield from (_Rule(name, errno.EOPNOTSUPP) for name in _ATTRIBUTES_READ)
         yield from (_Rule("ioctl", errno.EPERM, (_Test(1, request),)) for request in _IOCTLS_OF_ATTRIBUTES)
         yield _Rule("inotify_add_watch", errno.EACCES)  # Landlock lets any file be watched
-        yield _Rule("connect", errno.EACCES)  # nor does it know the sockets in folders, such as Docker's
+        yield _Rule("connect", errno.EACCES)  # nor does it cover sockets in folders, such as Docker's
         for name in ("prlimit64", "setpriority", "ioprio_set"):
             yield _Rule(name, errno.EPERM, (_differs(0 if name == "prlimit64" else 1, 0),))
 
@@ -299,14 +299,14 @@ def _rules_of_sockets(*, shares_machine: bool) -> Iterator[_Rule]:
     # Libraries list the machine's addresses over netlink's first protocol, by SOCK_RAW.
     yield _Rule("socket", errno.EPROTONOSUPPORT, (_Test(0, _AF_NETLINK), _differs(2, 0)))
     yield _Rule("socket", errno.ESOCKTNOSUPPORT, (_differs(0, _AF_NETLINK), *other_type))
-    # Multipath TCP is TCP that Landlock does not know, and needs no more than a protocol number.
+    # Landlock does not cover Multipath TCP, which needs only another protocol number.
     protocols = (0, _IPPROTO_TCP, _IPPROTO_UDP)
     for family in (_AF_INET, _AF_INET6):
         yield _Rule("socket", errno.EPROTONOSUPPORT, (_Test(0, family), *(_differs(2, one) for one in protocols)))
 
 
 def _has(argument: int, bits: int) -> _Test:
-    """Any of some bits is set."""
+    """True if any of these bits is set."""
     return _Test(argument, 0, bits, is_equal=False)
 
 

@@ -20,7 +20,7 @@ from jackfield.tokenizers import Tokenizer
 _LETTER, _DIGIT, _SPACE, _BREAK, _SIGN, _UNDERSCORE, _IDEOGRAPH = (1 << bit for bit in range(7))
 _CJK = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
-# Weights, in parts of a token that keep the sums whole.
+# Weights, in fractions of a token that keep the sums integers.
 _TOKEN = 200
 _IDEOGRAPH_WEIGHT = 136  # 0.68 tokens
 _LONG_WORD_WEIGHT = 40  # a fifth of a token for each letter after the seventh
@@ -66,7 +66,7 @@ def _kind_of(char: str) -> int:
 
 
 class _StandIns(dict[int, str]):
-    """For each code point beyond Latin-1, a character of Latin-1 of the same kind."""
+    """Map each code point beyond Latin-1 to a Latin-1 character of the same kind."""
 
     def __missing__(self, code: int) -> str:
         stand_in = {_IDEOGRAPH: "\x81", _DIGIT: "0", _LETTER: "a", _SPACE: " ", _SIGN: "."}[_kind_of(chr(code))]
@@ -100,7 +100,7 @@ def _segments(kinds: bytes) -> Iterator[bytes]:
 
 
 class _Masks(NamedTuple):
-    """Integers that select the characters of some kinds."""
+    """Masks: integers that select the characters of some kinds."""
 
     letters: int
     digits: int
@@ -154,7 +154,7 @@ def _weight_of_sign_runs(pairs: int) -> int:
         return 0
     fives = threes & threes << 16
     sevens = fives & threes << 32
-    # A token for the third, the fifth and the seventh sign; shifted to different bits, for one count.
+    # A token each for the third, fifth and seventh sign, shifted to different bits so that one count serves all.
     tokens = (
         threes ^ (threes & threes << 8) | (fives ^ (fives & fives << 8)) >> 2 | (sevens ^ (sevens & sevens << 8)) >> 4
     )

@@ -18,7 +18,7 @@ _MAX_SCHEMAS = 1_000
 
 
 class Counts:
-    """Counts texts, and caches the counts, never the texts. Threads may share an instance.
+    """Counts texts, and caches only the counts. Threads may share an instance.
 
     Schemas are cached by identity, so they must not change.
 
@@ -92,7 +92,7 @@ class RequestCounter:
         return self._factor
 
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Return True if the request has at most `limit` tokens by any count, without tokenizing it."""
+        """Return True if the request certainly has at most `limit` tokens, without tokenizing it."""
         bound, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
             bound += self.at_most(message)

@@ -109,7 +109,7 @@ class Archive:
         if any(entry.flag_bits & 1 for entry in entries):
             raise DocParserError(f"{self._source} is encrypted: save it without a password")
         if any(entry.compress_type not in _METHODS for entry in entries):
-            raise DocParserError(f"{self._source} cannot be read: it is packed in a way that documents never are")
+            raise DocParserError(f"{self._source} cannot be read: it uses a compression method unknown in documents")
         unpacked = sum(entry.file_size for entry in entries)
         # Declared sizes are enough: `_unpack` stops there, whatever an entry contains.
         if unpacked > min(max_unpacked, max(_ALWAYS_ALLOWED_BYTES, max_ratio * size)):

@@ -19,12 +19,12 @@ _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\
 
 
 class Passage(TypedDict):
-    """The texts of one source, in document order; neighbouring chunks are one text.
+    """The texts of one source, in document order; neighbouring chunks form one text.
 
     Attributes:
         url: The path or URL of the source.
         text: The texts.
-        part: The file inside the source that they are from, if it is one; see `Chunk.part`.
+        part: The file inside the source that contains them, if any; see `Chunk.part`.
     """
 
     url: str

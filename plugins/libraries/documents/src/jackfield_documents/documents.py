@@ -266,7 +266,7 @@ class DocumentReader:
     def parsers(self) -> str:
         """Return a hash of the installed parsers, what they depend on, preferences and settings.
 
-        Equal hashes mean equal readings.
+        Equal hashes mean that files are read alike.
         """
         specs = self._plugins.specs("parser", ParserSpec)
         rows = sorted((row.address, row.version, self._environment_of(row, spec)) for row, spec in specs)

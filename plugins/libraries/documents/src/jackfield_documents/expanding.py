@@ -91,7 +91,7 @@ def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = M
                 files[path] = None
             if len(files) > most:
                 raise ConfigError(
-                    f"{shown_path(name)!r} brings more than {most:,} files: name a smaller folder, or some of the files"
+                    f"{shown_path(name)!r} contains more than {most:,} files: name a smaller folder, or some files"
                 )
         if is_missing:
             missing.append(name)
@@ -156,7 +156,7 @@ def _expand_name(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]
 def _exists(path: str) -> bool:
     try:
         os.stat(path)  # noqa: PTH116 - as above
-    except (OSError, ValueError):  # a NUL, or half of a surrogate pair
+    except (OSError, ValueError):  # a NUL or a lone surrogate
         return False
     return True
 

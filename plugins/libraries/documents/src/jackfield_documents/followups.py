@@ -92,7 +92,7 @@ def search_text(question: str, earlier: Sequence[Exchange]) -> str:
 
 
 def _count_words(text: str) -> float:
-    """Count the words that say something; Chinese by characters, two to a word."""
+    """Count the words with content of their own; Chinese by characters, two to a word."""
     words = {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
     han = sum(len(part) for run in _HAN_RUN.findall(text) for part in _CHINESE_STOP_WORDS.split(run))
     return len(words) + han / _HAN_PER_WORD

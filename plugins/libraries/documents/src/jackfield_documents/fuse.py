@@ -102,7 +102,7 @@ class _Candidate:
 
     @property
     def score(self) -> float:
-        """The sum of the shares, exact so that the order of the searchers does not matter."""
+        """The sum of the shares; exact, so that the order of the searchers does not matter."""
         return math.fsum(self.shares)
 
     def sort_key(self) -> tuple[bool, float, str, int]:

@@ -38,7 +38,7 @@ class Kept(Generic[K, V]):
         self._lock = Lock()
 
     def peek(self, key: K) -> V | None:
-        """Return the value of a key if it is there; never wait for one that is being computed."""
+        """Return the cached value of a key, if any; never wait for one that is being computed."""
         return self._values.get(key)
 
     def get(self, key: K, make: Callable[[], V]) -> V:

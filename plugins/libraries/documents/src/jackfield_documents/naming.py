@@ -25,7 +25,7 @@ def file_meant(
     """
     if name in files:
         return name
-    outer = name.partition(PART_SEPARATOR)[0]  # results name files inside others
+    outer = name.partition(PART_SEPARATOR)[0]  # results may name files inside others
     matches = [file for file in files if basename_of(file) in (name, outer)]
     if len(matches) > 1:
         raise ToolArgumentError(f"{name!r} is the name of {len(matches)} documents: {if_several}")

@@ -16,7 +16,7 @@ from jackfield.plugins import install_hint
 from jackfield.retrieval import Block, Document, Part, shown_path
 from jackfield_documents.parsing import processes_at_once
 
-MAX_DEPTH = 3  # an archive in a mail in an archive
+MAX_DEPTH = 3  # such as an archive in a mail in an archive
 MAX_FILES = 1000
 MAX_BYTES = 200 * 2**20
 _MAX_NAME_CHARS = 200
@@ -116,7 +116,7 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
 
 
 def part_names(parts: Sequence[Part]) -> list[str]:
-    """Return a name for each part by which people, models and citations tell it from the others: `scan (2).pdf`."""
+    """Return a name for each part that identifies it to people, models and citations: `scan (2).pdf`."""
     shown = [shown_path(part.name)[:_MAX_NAME_CHARS] for part in parts]
     taken = set(shown)
     numbers: Counter[str] = Counter()

@@ -85,7 +85,7 @@ class RAGConfig(ChunkSizeConfig):
     fusion_k: int = Field(default=60, ge=1, description="Constant of the rank fusion; larger values favour low ranks")
     rerank: str | ComponentSettings | None = Field(
         default=None,
-        description="Searcher that reorders the results: its name, or a dict of `name` and settings",
+        description="Searcher that reranks the results: its name, or a dict of `name` and settings",
     )
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one request")
     parser_page_size: int = Field(default=500, ge=1, description="The size of a chunk; alias `chunk_size`")
@@ -303,7 +303,7 @@ class RAGConfig(ChunkSizeConfig):
 
 
 def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
-    """Return the next step where no included model can be used by itself."""
+    """Return the next step for a user without a single usable included model."""
     if not has_vectors:
         return "pip install jackfield-vector-search"
     if models:
@@ -312,7 +312,7 @@ def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
 
 
 def _as_value_error(check: Callable[[], object]) -> None:
-    """Run a check whose errors pydantic is to report."""
+    """Run a check, and let pydantic report its errors."""
     try:
         check()
     except ConfigError as error:

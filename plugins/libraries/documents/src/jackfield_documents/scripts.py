@@ -1,4 +1,4 @@
-"""Tell in which scripts a text is written, to notice that a question and documents have no words in common."""
+"""Detect the scripts of a text, to notice that a question and documents can have no words in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values by which documents are filtered, and searches that keep to a selection."""
+"""Metadata that documents are filtered by, and searches within a selection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jackfield.retrieval import RESERVED_KEYS, Document, MetadataValue, Selectio
 # After D:, as in PDF, all digits of a date and a time follow each other.
 _YEAR = re.compile(r"D:(?P<of_pdf>(?:19|20)\d\d)|(?P<year>(?:19|20)\d\d)(?!\d{3})")
 _DATES = ("date", "published", "created", "modified")
-_MOST_CHARS = 1000  # of a text, which each chunk of the document has
+_MOST_CHARS = 1000  # of a text, because each chunk of the document carries it
 
 MetadataRules = Sequence[tuple[Where, Mapping[str, MetadataValue]]]
 """Values that documents get, each with a filter for the documents; later ones replace earlier ones."""

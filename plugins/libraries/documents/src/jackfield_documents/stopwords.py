@@ -52,4 +52,4 @@ ABOUT_DOCUMENTS: tuple[str, ...] = tuple((_ABOUT_DOCUMENTS_ENGLISH + _ABOUT_DOCU
 """Words in questions that refer to the document itself, not to its content."""
 
 FILLERS: tuple[str, ...] = tuple(_FILLERS.split())
-"""Words that say how a summary is to be written, and not about what."""
+"""Words about the form of a summary, not about its subject."""

@@ -1,4 +1,4 @@
-"""Add the chunks around hits: their neighbours in the document, or the section that they are in."""
+"""Add the chunks around hits: their neighbours in the document, or their section."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def _chunk_at(corpus: Corpus, number: int) -> Chunk | None:
 
 
 def _is_under(other: Chunk, chunk: Chunk) -> bool:
-    """Return True if a chunk begins under the heading under which another one begins."""
+    """Return True if two chunks begin under the same heading."""
     depth = len(chunk.headings)
     return depth > 0 and other.headings[:depth] == chunk.headings

@@ -31,7 +31,7 @@ def pipe_table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _escape_cell(text: str) -> str:
-    if text.isalnum():  # most are, and need nothing
+    if text.isalnum():  # most are, and need no change
         return text
     text = text.strip()
     if "\n" in text or "\r" in text:

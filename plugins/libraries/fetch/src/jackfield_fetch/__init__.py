@@ -1,4 +1,4 @@
-"""Fetching from the web without being led into a private network. A library, not a plugin."""
+"""Fetch from the web without being led into a private network. A library, not a plugin."""
 
 from __future__ import annotations
 

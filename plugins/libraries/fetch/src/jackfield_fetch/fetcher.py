@@ -20,10 +20,10 @@ from jackfield_fetch.rules import MAX_URL_CHARS, FetchConfig, address_of, reques
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KNOWN_AS = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
-_GZIP = 16 + zlib.MAX_WBITS  # how zlib is asked for the header of gzip
+_GZIP = 16 + zlib.MAX_WBITS  # zlib's flag for gzip headers
 _MAX_MEMBERS = 10_000
 _MAX_HEAD_BYTES = 256 * 1024
-_MAX_LINES = 128  # of what a server has sent that are read before others have their turn
+_MAX_LINES = 128  # lines from a server that are read before other tasks get a turn
 UNPACKED_AT_ONCE = 2**20
 
 CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
@@ -31,7 +31,7 @@ CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class FetchError(ToolServiceError):
-    """A URL could not be fetched; the text names it without its query, and says why.
+    """A URL could not be fetched; the text gives the reason, and the URL without its query.
 
     `code` is the HTTP status of an answer without content, as a text; None if there was no answer.
     """
@@ -44,8 +44,8 @@ class Fetched:
     Attributes:
         url: The final URL, after redirects.
         media_type: Such as `text/html`, in lower case; '' if the server does not say.
-        charset: As the server states it; '' if it does not.
-        etag, last_modified: To ask later whether it has changed; '' if the server does not say.
+        charset: As stated by the server; '' if it states none.
+        etag, last_modified: Validators for a later conditional request; '' if the server sends none.
         content: The body, unpacked.
     """
 
@@ -61,7 +61,7 @@ class Fetcher:
     """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps no connection.
 
     The addresses of each server, including those of redirects, are looked up once and checked, and the connection goes
-    to a checked address: a name that means another address a moment later leads nowhere else. Proxies of the
+    to a checked address: a name that resolves to another address a moment later has no effect. Proxies of the
     environment are not used, because they would look up the name themselves.
 
     Args:
@@ -74,16 +74,16 @@ class Fetcher:
         self.config = FetchConfig.parse({**given, **settings}, what="fetch_cfg")
 
     async def fetch(self, url: str, *, known: Fetched | None = None, check: CheckURL | None = None) -> Fetched:
-        """Fetch what a URL names.
+        """Fetch the content of a URL.
 
         Args:
             url: With `http:` or `https:`.
-            known: The earlier result, which is returned again if the server reports no change.
-            check: Awaited with each URL before its server is asked: with `url`, and with each one that a redirect
-                leads to. An error that it raises ends the fetch.
+            known: An earlier result, returned again if the server reports no change.
+            check: Awaited with each URL before its server is asked: with `url`, and with the target of each redirect.
+                An error raised by it ends the fetch.
 
         Raises:
-            FetchError: It may not be fetched, the server fails or refuses, or limits are passed.
+            FetchError: The URL may not be fetched, the server fails or refuses, or a limit is exceeded.
         """
         seconds = self.config.timeout_s
         try:
@@ -101,10 +101,10 @@ class Fetcher:
     async def _followed(self, url: str, known: Fetched | None, check: CheckURL | None) -> Fetched:
         here = url
         for _ in range(self.config.max_redirects + 1):
-            _target(here)  # only an address that can be read is checked
+            _target(here)  # only a valid address can be checked
             if check is not None:
                 await check(here)
-            # What is known of a page is told to its own server, and believed from it, only.
+            # Validators are sent only to the page's own server, and "not modified" is believed only from it.
             found = await self._once(here, known if known and known.url == here else None)
             if isinstance(found, Fetched):
                 return found
@@ -156,7 +156,7 @@ class Fetcher:
                     if len(body) > most:  # the rest of a bomb is never unpacked
                         raise too_large
                     if len(part) == UNPACKED_AT_ONCE:
-                        await asyncio.sleep(0)  # unpacking holds the interpreter: others have their turn
+                        await asyncio.sleep(0)  # decompression holds the GIL, so other tasks get a turn
             except zlib.error as error:
                 raise FetchError(f"{shown(url)} cannot be fetched: it is damaged ({error})") from error
         if not unpack.may_end:
@@ -183,13 +183,13 @@ def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _stated_length(headers: Mapping[str, str]) -> int:
-    """Return the announced length of a body; 0 without one."""
+    """Return the announced length of a body; 0 if none is announced."""
     length = headers.get("content-length", "")
     return int(length[:20]) if length.isdecimal() else 0
 
 
 class _Unpacking(Protocol):
-    """Unpacks a body piece by piece. `may_end`: the body may be complete."""
+    """Decompresses a body piece by piece. `may_end`: the body may be complete."""
 
     @property
     def may_end(self) -> bool: ...
@@ -198,7 +198,7 @@ class _Unpacking(Protocol):
 
 
 class _NotPacked:
-    """Passes on a body that is not packed."""
+    """Passes on a body that is not compressed."""
 
     may_end = True
 
@@ -207,9 +207,9 @@ class _NotPacked:
 
 
 class _Gzip:
-    """Unpacks a body of gzip, all members of it (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
+    """Decompresses a gzip body with all its members (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
 
-    Raises `zlib.error` for damaged members, for too many of them, and for any other data behind them.
+    Raises `zlib.error` for damaged members, for too many members, and for any other data after them.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         self._has_head = False
 
     def head_is_complete(self) -> None:
-        """Count no more bytes: the headers of the answer are here."""
+        """Stop counting, because the headers of the answer have arrived."""
         self._has_head = True
 
     def count(self, size_bytes: int) -> None:
@@ -313,7 +313,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
 
 
 class _Paced(httpcore2.AsyncNetworkStream):
-    """A connection that gives a few lines at a time, and others their turn in between.
+    """A connection that hands out a few lines at a time, so that other tasks get a turn in between.
 
     A server may send a megabyte in chunks of one byte, or `100 Continue` for ever: each costs far more than its bytes.
     """
@@ -324,7 +324,7 @@ class _Paced(httpcore2.AsyncNetworkStream):
         self._rest = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - the library's
-        await asyncio.sleep(0)  # a read behind TLS does not wait for what has come already
+        await asyncio.sleep(0)  # a TLS read does not wait for data that has already arrived
         data = self._rest or await self._stream.read(max_bytes, timeout)
         end = _end_of_lines(data, _MAX_LINES)
         self._rest = data[end:]
@@ -360,7 +360,7 @@ def _end_of_lines(data: bytes, most: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure in words, because the texts of libraries often name addresses, or nothing."""
+    """Return the reason for a failure in our own words, because library messages often name addresses or are empty."""
     chain: list[BaseException] = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)

@@ -45,7 +45,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
         fetcher: Fetches URLs; its `max_bytes` is the limit for files and `data:` URIs, too.
 
     Raises:
-        ToolServiceError: It cannot be had, or does not begin as an image does.
+        ToolServiceError: It cannot be read, or does not begin like an image.
     """
     most = fetcher.config.max_bytes
     if address[:5].lower() == "data:":
@@ -58,7 +58,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
     else:
         fetched = await fetcher.fetch(address)
         content, name = fetched.content, shown(address)
-    # What a server, or a URI, says of it proves nothing.
+    # The media type stated by a server or URI proves nothing.
     if not media_type_of(content[:16]).startswith("image/"):
         raise ToolServiceError(f"{name} is not an image of a known format")
     return content
@@ -72,17 +72,17 @@ def data_uri(content: bytes) -> str:
 def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str) -> str:
     """Write an image into the workspace, whole or not at all; return its path there. It blocks.
 
-    The name is derived from the content: the same image is one file, however often it is saved. No link is followed
-    below the workspace, whenever code that runs there puts one in the place of a folder.
+    The name is derived from the content: the same image is one file, however often it is saved. No link below the
+    workspace is followed, even if running code puts one in the place of a folder.
 
     Args:
         content: The content of the file.
-        workspace: The run's.
+        workspace: The run's workspace.
         folder: The path in it, with / between its parts: `tools/` and the name of the tool.
-        ending: The ending of its name: `.png`.
+        ending: The file extension: `.png`.
 
     Raises:
-        ToolServiceError: It cannot be written.
+        ToolServiceError: The image cannot be written.
     """
     name = f"{hashlib.sha256(content).hexdigest()[:16]}{ending}"
     try:
@@ -134,7 +134,7 @@ def _folder(opened: ExitStack, path: str | Path, parent: int | None) -> int:
 
 
 def _write(content: bytes, name: str, folder: int) -> None:
-    # Under a name of its own first: whoever reads meanwhile sees no half, and a link that stands there is replaced.
+    # Written under a temporary name first, so that no reader sees half an image, and a link at that path is replaced.
     fresh = f".{uuid4().hex}"
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
     try:

@@ -1,4 +1,4 @@
-"""Decide by addresses which servers may be asked, because a name can lead anywhere."""
+"""Decide by address which servers may be contacted, because a name can lead anywhere."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class FetchConfig(Config):
 
     allow: tuple[str, ...] = Field(
         default=(),
-        description="Servers that may be asked though their addresses are private: names of hosts, addresses, networks",
+        description="Servers that may be contacted at private addresses: host names, addresses, networks",
     )
-    max_bytes: int = Field(default=20 * 2**20, ge=1, description="The largest body, in bytes, when it is unpacked")
-    timeout_s: float = Field(default=30.0, gt=0, description="Seconds for all of it, redirects included")
-    max_redirects: int = Field(default=5, ge=0, description="How often a server may send the request elsewhere")
-    user_agent: str = Field(default="jackfield-fetch/0.1", min_length=1, description="How servers see who asks")
+    max_bytes: int = Field(default=20 * 2**20, ge=1, description="The largest body, in bytes, after decompression")
+    timeout_s: float = Field(default=30.0, gt=0, description="Seconds for the whole fetch, redirects included")
+    max_redirects: int = Field(default=5, ge=0, description="Most redirects to follow")
+    user_agent: str = Field(default="jackfield-fetch/0.1", min_length=1, description="User-Agent header of requests")
 
     @field_validator("allow")
     @classmethod
@@ -49,7 +49,7 @@ class FetchConfig(Config):
         return text
 
     def allows(self, host: str, address: Address) -> bool:
-        """Return True if a server may be asked at one of its addresses."""
+        """Return True if a server may be contacted at one of its addresses."""
         if is_public(address) or _plain(host) in self._hosts:
             return True
         meant = tuple(filter(None, (address, inner_address(address))))
@@ -68,7 +68,7 @@ def request_url(url: str) -> str:
     """Return a URL for a request: in ASCII, and without its fragment.
 
     Raises:
-        ValueError: It cannot be fetched; the text gives the reason, without the parts of the URL that may be secret.
+        ValueError: The URL cannot be fetched; the text gives the reason, without parts of the URL that may be secret.
     """
     if len(url) > MAX_URL_CHARS:
         raise ValueError(f"its address has more than {MAX_URL_CHARS:,} characters")
@@ -90,7 +90,7 @@ def _check(parts: SplitResult, url: str) -> None:
         raise ValueError("it has no host name")
     if "@" in parts.netloc:
         raise ValueError("it contains a user name or a password: leave them out")
-    if "\\" in url or not url.isprintable():  # a space is; white space of any other kind is not
+    if "\\" in url or not url.isprintable():  # a space is; any other white space is not
         raise ValueError("it contains a backslash or control characters: write them as %5C, %0A and so on")
 
 

@@ -1,18 +1,18 @@
 """HTTP for backends of Jackfield. Importing it loads no HTTP stack: the first request does.
 
-- `addresses`: whether a URL can lead to a server, and by which proxy.
+- `addresses`: checks of URLs, and the proxy to a server.
 - `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
 - `sse`: server-sent events out of bytes.
 - `halves`: characters that are cut in two by the end of a chunk.
 - `failures`: failures of the network, statuses and refusals of servers as Jackfield's errors.
 - `answers`: `AnswerReader`, what readers of all protocols share.
 - `calls`: `Calls`, which assigns the pieces of tool calls to their calls.
-- `server`: the server that requests go to: found at the first one, with its key and its connections.
+- `server`: the server of requests, found at the first one, with its key and connections.
 - `backend`: `HTTPBackend`, the base class of backends; imported from there, because not every client is a backend.
-- `service`: `JSONService`, what tools ask for one JSON value; imported from there, as backends have no use for it.
+- `service`: `JSONService`, which gets tools one JSON value; imported from there, as backends have no use for it.
 - `headers`: API keys in headers, and headers as they are sent.
-- `jsonbytes`: JSON as it is sent and received, half surrogate pairs included.
-- `transport`: what the client is built on; it loads the HTTP stack.
+- `jsonbytes`: JSON as sent and received, lone surrogates included.
+- `transport`: the layer below the client; it loads the HTTP stack.
 """
 
 from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of

@@ -50,7 +50,7 @@ def _is_host(name: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Return True if every library sends a URL exactly as it is written."""
+    """Return True if every library sends a URL exactly as written."""
     return _PLAIN.fullmatch(url) is not None
 
 

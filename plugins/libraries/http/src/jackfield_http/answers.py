@@ -20,7 +20,7 @@ Wire: TypeAlias = dict[str, Any]
 """An object as a server sent it."""
 
 _decode = msgspec.json.Decoder().decode
-_NUMBERS = (int, float)  # a union would be made for each check
+_NUMBERS = (int, float)  # otherwise a union would be created for each check
 
 
 class AnswerReader(ABC):
@@ -59,7 +59,7 @@ class AnswerReader(ABC):
         """Return the events that a piece of the stream completes.
 
         Raises:
-            ModelServiceError: The piece holds an error, or data that is not part of an answer. Earlier events come
+            ModelServiceError: The piece contains an error, or data that is not part of an answer. Earlier events come
                 first.
         """
         objects = self.events.feed(piece)
@@ -103,7 +103,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def read_event(self, wire: Wire) -> list[ModelEvent]:
-        """Return the events of one object. For missing or wrong parts, any of Python's errors may be raised."""
+        """Return the events of one object. For missing or malformed parts, it may raise any of Python's errors."""
 
     @abstractmethod
     def last_events(self) -> Iterable[ModelEvent]:
@@ -163,6 +163,6 @@ def arguments_of(value: object) -> str:
 
 def count_of(value: object) -> int:
     """Return a count as servers write it; 0 for anything else."""
-    if not isinstance(value, _NUMBERS) or isinstance(value, bool):  # a bool is a number for Python, not for JSON
+    if not isinstance(value, _NUMBERS) or isinstance(value, bool):  # a bool is a number in Python, not in JSON
         return 0
     return int(value) if 0 < value < 2**63 else 0

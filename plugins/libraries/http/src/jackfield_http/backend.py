@@ -84,7 +84,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         processors: Sequence[Processor] | None = None,
         host: Plugins | None = None,
     ) -> None:
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             super().__init__(config, processors=processors, host=host)
         self._facts = self.read_facts()
         self.access: Access[ServerT] = Access(self.server, backend=self.backend)
@@ -119,7 +119,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         status: int,  # noqa: ARG002
         body: bytes,  # noqa: ARG002
     ) -> ServerT | None:
-        """Return the server with other parameters, if it refused one; None if not. Later requests use them as well."""
+        """Return the server with other parameters if it refused one, else None. Later requests use them as well."""
         return None
 
     def resume(
@@ -196,7 +196,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
             page = await retry_request(fetch, max_retries=self.config.generate_cfg.max_retries)
             known = len(names)
             names.update(dict.fromkeys(page.names))
-            # A server that repeats a page would keep the client for ever.
+            # A server that repeats a page would keep the client busy forever.
             url = page.next_url if len(names) > known else None
         return list(names)
 
@@ -216,7 +216,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
             raise failures.unreadable(reply.body, advice="it has no list of models") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Ask once, for a stream. An answer that is one JSON object is accepted as well."""
+        """Send one request, for a stream. An answer that is one JSON object is accepted as well."""
         opened = await self.access.open()
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         while True:

@@ -10,7 +10,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _Call:
-    """A call in the making."""
+    """A call whose pieces are still arriving."""
 
     __slots__ = ("arguments", "id", "name", "number")
 
@@ -41,8 +41,8 @@ class _Call:
 class Calls:
     """The tool calls of one answer.
 
-    A piece belongs to the call with its index. Servers that leave out the index, or use one twice, are understood by
-    the id and the name.
+    A piece belongs to the call with its index. If a server leaves out the index or uses one twice, the id and the name
+    decide.
     """
 
     def __init__(self) -> None:

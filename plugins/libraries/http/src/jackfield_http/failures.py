@@ -33,7 +33,7 @@ _STATUSES: dict[int, ErrorClass] = {
     402: ModelAuthError,
     403: ModelAuthError,
     404: ModelNotFoundError,
-    408: ModelOverloadedError,  # the server's own time-out; 409 and 425 also ask for another attempt
+    408: ModelOverloadedError,  # the server's own time-out; 409 and 425 also invite a retry
     409: ModelOverloadedError,
     413: ContextLengthError,
     425: ModelOverloadedError,
@@ -229,14 +229,14 @@ def translate_error(
                 f"{backend}: a header cannot be sent: check extra_headers, and the settings that become headers",
                 backend=backend,
             )
-            cause = None  # it shows the header and so perhaps a key
+            cause = None  # it shows the header, which may be a key
         case httpcore2.NetworkError() | httpcore2.TimeoutException() | httpcore2.ProtocolError():
             reason = _reason(error, secrets)
             translated = ModelConnectionError(
                 f"{backend}: the connection to {address} broke ({reason}): try again", backend=backend
             )
             if HIDDEN in reason:
-                cause = None  # it would show the hidden secret in the traceback
+                cause = None  # the traceback would show the hidden secret
         case _:
             return None
     translated.__cause__ = cause

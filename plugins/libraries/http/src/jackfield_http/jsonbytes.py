@@ -1,7 +1,7 @@
-"""JSON as it is sent and received.
+"""Encode and decode JSON as it is sent and received.
 
-Surrogates, which UTF-8 cannot encode, must not cost an answer: a pair becomes its character, and a lone surrogate
-U+FFFD.
+UTF-8 cannot encode surrogates, but they must not cost an answer: a pair becomes its character, and a lone surrogate
+becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _odd_value(data: bytes, texts: Collection[str]) -> Any:
         # By the standard, escapes of lone surrogates are valid JSON.
         return _mend(json.loads(data), texts)
     except json.JSONDecodeError as error:
-        # Without the cause, which carries the whole text, and so perhaps a key that a server repeats.
+        # Without the cause, which carries the whole text and may include a key repeated by the server.
         raise ValueError(f"{error.msg}, at character {error.pos}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"the text is not {error.encoding}, at byte {error.start}") from None

@@ -16,7 +16,7 @@ from jackfield.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """The servers that the API key in a variable may be sent to, besides this machine.
+    """The servers, besides this machine, that may receive the API key in a variable.
 
     Attributes:
         variable: The environment variable of the key, or its name under `[secrets]`; '' if there is none.

@@ -93,7 +93,7 @@ class Opened(Generic[ServerT]):
             extra: Headers that a user has set; see `header_pairs`.
             timeout_s: The longest silence of the server, in seconds.
         """
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             url, headers = post.url or self.server.url, self._pairs(post, extra)
             return self.client.post(url, post.body, headers, timeout_s=timeout_s)
 
@@ -106,7 +106,7 @@ class Opened(Generic[ServerT]):
             post, extra, timeout_s: As for `post`.
             max_bytes: The size of the longest answer.
         """
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             url, headers = post.url or self.server.url, self._pairs(post, extra)
             return await self.client.exchange(
                 post.method, url, post.body, headers, timeout_s=timeout_s, max_bytes=max_bytes
@@ -178,7 +178,7 @@ class Access(Generic[ServerT]):
             await opened.client.aclose()
 
     def _open(self) -> Opened[ServerT]:
-        with ForgetLocals(), self._lock:  # a key is among them
+        with ForgetLocals(), self._lock:  # they include a key
             if self._opened is None:
                 server = self._find()
                 self._opened = Opened.at(server, HTTPClient(server.url, backend=self._backend))

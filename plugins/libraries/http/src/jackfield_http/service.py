@@ -1,4 +1,4 @@
-"""Services that tools ask: one request, one JSON value, and failures as texts that a model can read."""
+"""Call services for tools: one request, one JSON value, and failures as texts that a model can read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from jackfield_http.server import Access, Post, Server, configured_url
 T = TypeVar("T")
 
 MAX_BYTES = 5_000_000
-"""The longest answer of a service; what a tool asks for is a few pages of text."""
+"""The longest answer of a service; tools request no more than a few pages of text."""
 
-_LONGEST_WAIT_S = 5.0  # between two attempts: an agent waits for the tool
+_LONGEST_WAIT_S = 5.0  # between two attempts, because an agent waits for the tool
 _CHECK_URL = "check the setting url"
 _REASONS = ("message", "error", "detail", "info")
 _MARKUP = re.compile(r"\s*(?:\ufeff\s*)?<")
@@ -46,9 +46,9 @@ class ServiceConfig(Config):
 
     url: str | None = Field(default=None, description="The address of the service, if it is not the provider's own")
     api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets")
-    request_timeout: float = Field(default=20.0, gt=0, description="Seconds that one request may take")
+    request_timeout: float = Field(default=20.0, gt=0, description="Time limit of one request in seconds")
     max_retries: int = Field(
-        default=2, ge=0, le=100, description="How often a failed request is repeated, if that can help"
+        default=2, ge=0, le=100, description="Most retries of a failed request, if a retry can help"
     )
 
 
@@ -61,8 +61,8 @@ class Place:
         key: The sources of the API key, and the hosts it may be sent to.
         header: The header that carries the key; '' for none.
         parameter: The parameter of the query that carries it; '' for none.
-        open: True if it lets in everyone, so that no key is needed.
-        refusing: The advice if it refuses access (401, 403) for a reason other than the key.
+        open: True if the service needs no key.
+        refusing: The advice if it denies access (401, 403) for a reason other than the key.
     """
 
     url: str = ""
@@ -78,19 +78,18 @@ class RefusalInAnswerError(Exception):
 
 
 class JSONService:
-    """Asks one service. One instance serves many calls at once, from any event loop, and keeps its connections.
+    """A client of one service. One instance serves many calls at once, from any event loop, and keeps its connections.
 
     The address is the user's, not a model's: it may be on this machine or in a private network. Redirects are not
     followed.
 
     Args:
         name: The tool and the provider, for errors.
-        place: The provider's.
-        config: The user's.
+        place: The provider's address. config: The user's settings.
         settings: The source of the API key, if the configuration has none; called at the first request.
 
     Raises:
-        ConfigError: There is an API key that the service has no use for.
+        ConfigError: An API key is set, but the service takes none.
     """
 
     def __init__(self, name: str, place: Place, config: ServiceConfig, *, settings: Callable[[], Settings]) -> None:
@@ -108,15 +107,15 @@ class JSONService:
         """Send one request, and repeat it if that may help.
 
         Args:
-            read: Makes a value of the answer. Python's errors about what is missing or of another type mean that the
-                answer is of another form; `RefusalInAnswerError` that it is a refusal.
+            read: Turns the answer into a value. Python's errors about missing or mistyped parts mean an answer of
+                another form; `RefusalInAnswerError` means a refusal.
             path: Appended to the address.
             query: The parameters.
             body: Sent as JSON, by POST; None for GET.
 
         Raises:
-            ToolServiceError: There is no usable answer. Its `code` is the HTTP status, if there was one.
-            ConfigError: There is no address or no API key, or it cannot be used.
+            ToolServiceError: There is no usable answer. `code` is the HTTP status, if any.
+            ConfigError: The address or the API key is missing or cannot be used.
         """
         ask = partial(self._asked, read, path, query or {}, None if body is None else json_bytes(body))
         try:
@@ -130,12 +129,12 @@ class JSONService:
         await self._access.aclose()
 
     async def _asked(self, read: Callable[[Any], T], path: str, query: Mapping[str, str], body: bytes | None) -> T:
-        with ForgetLocals():  # the key is among them
+        with ForgetLocals():  # they include the key
             opened = await self._access.open()
             post = self._post(opened.server, path, query, body)
             seconds = self._config.request_timeout
             try:
-                # For all of it: whoever sends a byte now and then is never silent.
+                # A limit for the whole answer, because a server that sends a byte now and then is never silent.
                 async with asyncio.timeout(seconds):
                     reply = await opened.exchange(post, extra={}, timeout_s=2 * seconds, max_bytes=MAX_BYTES)
             except TimeoutError:

@@ -1,4 +1,4 @@
-"""Server-sent events, from bytes as they arrive.
+"""Decode server-sent events from bytes as they arrive.
 
 Lines, events and whole streams have a maximum size, and a server may send other data only for a limited time without
 completing an event.
@@ -15,7 +15,7 @@ SSE_END = b"\n\n"
 
 MAX_EVENT_BYTES = 32_000_000  # several large images in base64
 MAX_STREAM_BYTES = 300_000_000  # a hundred thousand tokens with their alternatives
-PATIENCE = 10  # without an event, comments may go on for this many times the allowed silence
+PATIENCE = 10  # without an event, comments may continue for this many times the allowed silence
 PATIENCE_S = 120.0 * PATIENCE
 
 _BOM = b"\xef\xbb\xbf"
@@ -31,7 +31,7 @@ class StreamTooLongError(ValueError):
 
 
 class NoEventError(ValueError):
-    """For `patience_s` seconds, data arrived, such as comments, but no event."""
+    """Only data such as comments, but no event, arrived for `patience_s` seconds."""
 
     def __init__(self, patience_s: float) -> None:
         super().__init__(f"no event in {patience_s:g} s")
@@ -91,7 +91,7 @@ class _Lines:
         return head.removeprefix(_BOM)
 
     def _with_line_feeds(self, piece: bytes) -> bytes:
-        """Replace carriage returns, with a line feed behind them or without, by line feeds, also across pieces."""
+        """Replace each carriage return, with or without a line feed after it, by a line feed, also across pieces."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
         self._after_cr = piece.endswith(b"\r")
@@ -115,7 +115,7 @@ class SSEDecoder(_Lines):
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(patience_s=patience_s, clock=clock)
         self._data: list[bytes] = []
-        self._more_bytes = 0  # of an event, after its first line
+        self._more_bytes = 0  # lines of an event after its first
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that this piece completes.

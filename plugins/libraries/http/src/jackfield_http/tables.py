@@ -1,6 +1,6 @@
 """Backends for protocols of JSON objects, described by tables.
 
-`TableReader` has the tables of answers, `TableBackend` those of requests; only the history is left to write as code.
+`TableReader` has the tables for answers, `TableBackend` those for requests; only the history needs code.
 A path leads to a value in an object: `choices.0.delta.content`.
 """
 
@@ -87,7 +87,7 @@ class ErrorKeys:
         """Return the error for a response with a status other than 2xx."""
         try:
             wire = json_value(body)
-        except ValueError:  # a proxy's page, for instance
+        except ValueError:  # such as a proxy's page
             wire = body.decode("utf-8", "replace")
         code, message = self._code_and_message(value_at(wire, self.error) or wire)
         error_class = self.classes.get(code) or class_of_status(status)
@@ -270,7 +270,7 @@ class TableBackend(HTTPBackend[Server]):
                 raise UnsupportedInputError(f"{self.backend} has no {option}: leave it out for this model")
             _put(body, self.options[option], value)
         if "stop" in self.options and request.config.stop and request.config.send_stop:
-            _put(body, self.options["stop"], list(request.config.stop))  # Jackfield itself ends other answers there
+            _put(body, self.options["stop"], list(request.config.stop))  # else Jackfield itself cuts the answer there
         return Post(json_bytes(body | request.config.extra_body))
 
     def reader(self, exchange: Exchange[Server]) -> TableReader:

@@ -1,7 +1,7 @@
 """A knowledge base on disk: documents are read once, and searched by any number of processes.
 
 - `index`: `KnowledgeIndex`, which follows files and gives a corpus to search.
-- `places`: where indexes are, by name.
+- `places`: the folders of indexes, by name.
 - `corpus`: the chunks of an index, read as they are needed.
 - `store`: the file of an index.
 - `watching`: `watch`, which builds an index whenever its files change.

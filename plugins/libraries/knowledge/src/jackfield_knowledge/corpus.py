@@ -14,7 +14,8 @@ from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
 
 
 class KeptCorpus(Corpus):
-    """The content of an index when it was opened. After two changes, it raises a `ChangedIndexError`.
+    """The content of an index at the time of opening. After two changes of the index, access raises
+    `ChangedIndexError`.
 
     Attributes:
         facts: The facts about its contents.
@@ -25,7 +26,7 @@ class KeptCorpus(Corpus):
     shelf: Shelf
 
     def __init__(self, store: Store, facts: IndexFacts) -> None:
-        # A sequence that reads is as good as a tuple for whoever counts, iterates and looks up.
+        # For counting, iterating and look-ups, a sequence that reads on demand is as good as a tuple.
         super().__init__(cast("tuple[Chunk, ...]", KeptChunks(store, facts)))
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "shelf", Shelf(store.folder, facts.content))
@@ -94,7 +95,7 @@ class KeptChunks(Sequence[Chunk]):
             return tuple(self[one] for one in range(*place.indices(len(self))))
         place = place + len(self) if place < 0 else place
         if not 0 <= place < len(self):
-            raise IndexError("an index has no chunk of this number")
+            raise IndexError("the index has no chunk of this number")
         number = bisect_right(self._ends, place)
         start = self._ends[number - 1] if number else 0
         document, metadata = self.documents[number]

@@ -1,4 +1,4 @@
-"""An index of documents on disk: its contents, and the way in which it follows the files."""
+"""An index of documents on disk, which follows the files it was built from."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Built:
 
     Attributes:
         read: The number of files that were parsed.
-        unchanged: The number of files that are as before.
+        unchanged: The number of unchanged files.
         removed: The number of files that are no longer in the index.
-        failed: Why a file could not be read, by its path. The others are in the index.
+        failed: The reason for each file that could not be read, by its path. The others are in the index.
         skipped: The files that were found and left out.
-        missing: Names that stand for nothing now.
+        missing: Names that match nothing now.
         outdated: The number of files in `read` whose content is unchanged: their parser, a program that it uses, or the
             way in which texts are cut has changed.
     """
@@ -83,7 +83,7 @@ class Built:
 
 
 class KnowledgeIndex:
-    """An index by its name or its path. Any number of processes search it while one changes it.
+    """An index by its name or its path. Any number of processes may search it while one changes it.
 
     Args:
         name: As for `index_folder`.
@@ -107,7 +107,7 @@ class KnowledgeIndex:
         """True if the index exists."""
         return self._store.exists
 
-    # --- what is in it; these block ---
+    # --- contents; these block ---
 
     def facts(self) -> IndexFacts:
         """The facts about its content.
@@ -193,7 +193,7 @@ class KnowledgeIndex:
         return f"index {name!r} is outdated: {', '.join(sorted(reasons))}. Update it: jackfield index build {name}"
 
     def fingerprint(self, why_not: WhyNot | None = None) -> str:
-        """Return a text that changes with the files that the names of the index mean now; no file is read.
+        """Return a text that changes with the files that match the names of the index; no file is read.
 
         Args:
             why_not: Decides which files of folders are left out; see `expand`.
@@ -207,7 +207,7 @@ class KnowledgeIndex:
                 continue
             try:
                 signature = repr(file_signature(path))
-            except DocParserError:  # it was deleted just now
+            except DocParserError:  # it was deleted a moment ago
                 signature = ""
             digest.update(f"{path}\0{signature}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
@@ -231,8 +231,8 @@ class KnowledgeIndex:
     ) -> Built:
         """Add the files of these names; without names, update the files that it has.
 
-        Only what has changed is parsed. Its earlier contents are found until all is done; a build that ends early, even
-        by `kill -9`, loses no document that it has read, and the next one continues from there.
+        Only changed files are parsed. Searches see the earlier contents until the build is done; a build that ends
+        early, even by `kill -9`, keeps the documents it has read, and the next one continues from there.
 
         Args:
             names: Files, folders, patterns and URLs; see `expand`.
@@ -240,8 +240,8 @@ class KnowledgeIndex:
             why_not: Decides which files of folders are left out; see `expand`.
             size_tokens, overlap_chars: The way in which documents are cut, as for `chunk_document`; as before if None.
                 A change cuts all documents again.
-            searchers: The searchers it is for, by name, with their settings; as before if None. They are noted, and not
-                prepared: `prepare` of a searcher does that, with `corpus`.
+            searchers: The searchers that use the index, by name, with their settings; as before if None. The build only
+                records them; a searcher's `prepare` prepares it, with `corpus`.
             on_progress: Is called after each file, in this task.
 
         Raises:
@@ -279,11 +279,11 @@ class KnowledgeIndex:
         why_not: WhyNot | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Take files out, including those of a folder that was added, and bring all others up to date.
+        """Remove files, including those of an added folder, and bring all others up to date.
 
         Args:
             names: The files, folders and patterns.
-            where: A filter; the documents that it selects are taken out as well. See `Where.parse`.
+            where: A filter; the documents that it selects are removed as well. See `Where.parse`.
             reader, why_not, on_progress: As for `build`.
 
         Raises:
@@ -295,7 +295,7 @@ class KnowledgeIndex:
         return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
 
     async def set_metadata(self, values: Mapping[str, object], *, where: Mapping[str, object]) -> int:
-        """Give values to the documents that a filter selects, now and after each build; no document is read again.
+        """Set values of the documents that a filter selects, now and after each build; no document is read again.
 
         Args:
             values: The values by which the documents are filtered from now on.
@@ -356,20 +356,20 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """The new settings for cutting documents; None if they stay."""
+    """The new settings for splitting documents; None if they stay the same."""
 
     size_tokens: int | None = None
     overlap_chars: int | None = None
 
     def of(self, facts: IndexFacts) -> IndexFacts:
-        """Facts with these in place of theirs."""
+        """Return facts with these values replaced."""
         size = facts.size_tokens if self.size_tokens is None else self.size_tokens
         overlap = facts.overlap_chars if self.overlap_chars is None else self.overlap_chars
         return replace(facts, size_tokens=size, overlap_chars=overlap)
 
 
 def _cut(facts: IndexFacts) -> str:
-    """Return the way in which documents are cut; another version may cut the same document differently."""
+    """Return an identifier of the way documents are split; another version may split the same document differently."""
     return f"{metadata.version('jackfield-documents')} {CUT_VERSION} {facts.size_tokens} {facts.overlap_chars}"
 
 
@@ -405,7 +405,7 @@ class _Build:
         return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing, self._outdated)
 
     def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
-        """Return the files that may have changed, all at once, because most have not."""
+        """Return the files that may have changed, checked all at once, because most have not."""
         return [path for path in files if path not in stored or not self._is_same(path, stored[path])]
 
     def _is_same(self, path: str, stored: StoredDocument) -> bool:
@@ -453,14 +453,14 @@ class _Build:
 
 
 async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-    """Work on paths, a few side by side; none is worked on when this has ended, however it ends."""
+    """Process paths, a few in parallel; when this ends, for whatever reason, none is still being processed."""
     waiting = iter(paths)
 
     async def worker() -> None:
         for path in waiting:
             await work(path)
 
-    # While some are parsed, others are read.
+    # Some are read while others are parsed.
     tasks = [asyncio.create_task(worker()) for _ in range(processes_at_once() + 2)]
     try:
         await asyncio.gather(*tasks)
@@ -473,7 +473,7 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
 def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
     """Return True if an error replaces the stored document.
 
-    A document that a server cannot deliver now stays as it was; a file that cannot be read may have become another one.
+    A document that a server cannot deliver now stays as it was; an unreadable file may have other content now.
     """
     if stored is None or not stored.error:
         return stored is None or not is_url(path)
@@ -492,7 +492,7 @@ def _signature(path: str) -> str:
 
 
 def _absolute(names: Iterable[str]) -> list[str]:
-    """Names that mean the same wherever a later build is started."""
+    """Return names that mean the same from any working directory."""
     absolute = []
     for name in names:
         if is_url(name):
@@ -526,7 +526,7 @@ def _check_found(steps: Sequence[Step]) -> None:
 
 
 def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
-    """Return old steps followed by new ones, without those that no longer decide anything."""
+    """Return old steps followed by new ones, without steps that no longer have an effect."""
     steps = list(old)
     for one in new:
         steps = [step for step in steps if not _is_inside(step.name, one.name)]
@@ -558,5 +558,5 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
 
 
 def _without(files: Iterable[str], matches: Set[str], name: str) -> dict[str, None]:
-    """Return files without some of them, and without those in the folder of a name."""
+    """Return files without these names and the files in their folders."""
     return {path: None for path in files if path not in matches and not _is_inside(path, name)}

@@ -10,9 +10,9 @@ from jackfield.errors import ConfigError
 from jackfield.retrieval import shown_path
 
 PREFIX = "index:"
-"""What stands before the name of an index where files are named."""
+"""The prefix of an index name in a list of files."""
 FILE = "index.sqlite"
-"""The file of an index that holds all of it; the others in its folder are made from it."""
+"""The file that holds the whole index; all others in its folder are derived from it."""
 
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}", re.ASCII)
 
@@ -21,10 +21,11 @@ def index_folder(name: str) -> Path:
     """Return the folder of an index.
 
     Args:
-        name: A name of letters, digits, `.`, `-` and `_`, for one below the user's data; or a path, which has a slash.
+        name: A name of letters, digits, `.`, `-` and `_`, for an index below the user's data; or a path, which has a
+            slash.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: The name is neither.
     """
     if "/" in name or os.sep in name:
         return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - links stay as they are named

@@ -1,9 +1,9 @@
 """Store the documents and chunks of an index in one file, which keeps the old ones until the new ones are complete.
 
-Each document belongs to the generations from `since` up to, and without, `until`. A build writes the next generation,
-and no search reads it before it is published. A process that is killed leaves its part behind, and the next build
-continues from there. Data that a generation no longer has is deleted when the next but one is published, so that
-readers of the previous one can still read it.
+Each document belongs to the generations from `since` up to, but not including, `until`. A build writes the next
+generation, which no search reads before it is published. If a process is killed, the next build continues from the part
+that it wrote. Data that a generation drops is deleted when the next generation but one is published, so that readers of
+the previous one can still read it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnF
 T = TypeVar("T")
 
 APPLICATION_ID = 0x4A464B42
-"""Marks the file as ours, in its header; SQLite keeps it for that."""
+"""Marks the file as ours in its header; SQLite reserves this field for that."""
 VERSION = 2
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document
@@ -67,7 +67,7 @@ class ChangedIndexError(JackfieldError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A name whose files come in, or go out; of two that mean the same file, the later one decides."""
+    """A name whose files are added or removed; if two names match the same file, the later one decides."""
 
     name: str
     adds: bool
@@ -79,8 +79,8 @@ class IndexFacts:
 
     Attributes:
         generation: Grows with each change.
-        content: A hash of all chunks; the same for the same documents, however they came in.
-        documents, chunks, tokens: Their number.
+        content: A hash of all chunks; the same for the same documents, however they were added.
+        documents, chunks, tokens: The number of each.
         size_tokens, overlap_chars: The way in which documents are cut.
         rules: The values that were given to documents, as JSON: a list of `[filter, values]`, in which later ones win.
         recipes: The ways in which the documents were made, as JSON: a list of `[parser, version, cut]`.
@@ -149,7 +149,7 @@ class NewDocument:
 
 
 class Store:
-    """The file of one index, for many threads and processes: any number read while one writes.
+    """The file of one index, for many threads and processes: any number may read while one writes.
 
     Args:
         folder: The folder of the index.
@@ -203,7 +203,7 @@ class Store:
 
     def _rows_of(self, generation: int, query: str) -> list[Any]:
         def read(connection: sqlite3.Connection) -> list[Any]:
-            connection.execute("BEGIN")  # the check and the rows are of one moment
+            connection.execute("BEGIN")  # the check and the rows come from one snapshot
             try:
                 if _facts(connection).generation > generation + 1:
                     raise ChangedIndexError
@@ -273,7 +273,7 @@ class Store:
 
     @contextmanager
     def building(self) -> Iterator[Draft]:
-        """Open the next generation, for one process at a time; the right to it ends with the process.
+        """Open the next generation, for one process at a time; the lock ends with the process.
 
         Raises:
             ConfigError: Another process is building it, or the folder cannot be used.
@@ -344,7 +344,7 @@ class Draft:
         self._used = use
 
     def set_searchers(self, searchers: Mapping[str, Mapping[str, object]]) -> None:
-        """Say which searchers it is made for."""
+        """Record the searchers that use the index."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -353,7 +353,7 @@ class Draft:
         self._used(write)
 
     def set_rules(self, rules: str) -> None:
-        """Set the values of documents, as in `IndexFacts.rules`; they hold at once, because no text changes."""
+        """Set the values of documents, as in `IndexFacts.rules`; they apply at once, because no text changes."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -362,7 +362,7 @@ class Draft:
         self._used(write)
 
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
-        """Set the files that belong to it from now on, and how they are cut; documents follow as they are stored."""
+        """Set the files that belong to it from now on, and how they are split; documents follow as they are stored."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -404,7 +404,7 @@ class Draft:
         self._used(write)
 
     def touch(self, document: StoredDocument, *, signature: str, parsers: str) -> None:
-        """Note that a document is as it was, though its file has another signature."""
+        """Record that a document is unchanged although its file has another signature."""
         self._used(
             lambda connection: connection.execute(
                 "UPDATE documents SET signature = ?, parsers = ? WHERE number = ?",
@@ -413,7 +413,7 @@ class Draft:
         )
 
     def retire(self, locations: Sequence[str]) -> None:
-        """Leave documents out."""
+        """Remove documents."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -424,7 +424,7 @@ class Draft:
             self._used(write)
 
     def publish(self) -> bool:
-        """Make it the generation that is read; return True if anything has changed."""
+        """Publish the generation; return True if anything has changed."""
 
         def write(connection: sqlite3.Connection) -> bool:
             with writing(connection):
@@ -443,7 +443,7 @@ _LOSSLESS = ("utf-8", "surrogatepass")
 
 
 def _bytes(text: str) -> bytes:
-    """Encode a text so that SQLite keeps it unchanged: it may have half a surrogate pair or a NUL."""
+    """Encode a text so that SQLite keeps it unchanged, even with a lone surrogate or a NUL."""
     return text.encode(*_LOSSLESS)
 
 
@@ -493,12 +493,12 @@ def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int, str]) -> 
 
 
 def _value(value: Any) -> MetadataValue:
-    """Return a value that JSON has as a list as the tuple that it was."""
+    """Return the tuple that JSON has turned into a list."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _retire(connection: sqlite3.Connection, location: str) -> int:
-    """Take a document out of the next generation, whose number this gives."""
+    """Remove a document from the generation with this number, the next one."""
     following = _facts(connection).generation + 1
     _delete(connection, "location = ? AND since = ?", _bytes(location), following)
     connection.execute(
@@ -525,7 +525,7 @@ def _summary(connection: sqlite3.Connection) -> dict[str, object]:
     )
     for location, one, recipe, chunks_of_one, tokens_of_one in rows:
         digest.update(len(location).to_bytes(8, "big") + location + one)
-        ways.add(recipe.partition("\n")[2])  # without the hash of the content
+        ways.add(recipe.partition("\n")[2])  # without the content hash
         documents, chunks, tokens = documents + 1, chunks + chunks_of_one, tokens + tokens_of_one
     recipes = sorted({_way(way) for way in ways if way})
     return {

@@ -1,4 +1,4 @@
-"""Follow the files of an index: look for changes at intervals, and build when they have settled."""
+"""Follow the files of an index: check for changes at intervals, and build once they have settled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield.sync import in_worker
 from jackfield_documents.expanding import WhyNot
 from jackfield_knowledge.index import KnowledgeIndex
 
-_SHARE = 20  # a look at many files is followed by a pause so many times as long
+_SHARE = 20  # a check of many files is followed by a pause this many times as long
 _MOST_BACKOFF_S = 300.0
 
 
@@ -31,7 +31,7 @@ class Debounce:
     _pending_since: float | None = None
 
     def is_due(self, fingerprint: str, now: float) -> bool:
-        """Return True if the files have changed, and not since the last look; or if they change for too long."""
+        """Return True if the files have changed but not since the last check, or keep changing for too long."""
         is_quiet, self._last = fingerprint == self._last, fingerprint
         if fingerprint == self.built:
             self._pending_since = None
@@ -41,7 +41,7 @@ class Debounce:
         return is_quiet or now - self._pending_since >= self.most_wait_s
 
     def note_built(self, fingerprint: str) -> None:
-        """Note the fingerprint that was taken before a build that has succeeded."""
+        """Record the fingerprint taken before a successful build."""
         self.built, self._pending_since = fingerprint, None
 
 
@@ -57,21 +57,21 @@ async def watch(
 ) -> None:
     """Build an index whenever its files change, until it is cancelled.
 
-    Files are compared by name, size and time. New, changed, renamed and deleted files count, also if a whole folder is
-    deleted and comes back. URLs are not looked at; each build checks them. Looks at files take at most 5 % of the time
-    of one core, however many files there are.
+    Files are compared by name, size and time. New, changed, renamed and deleted files count, even if a whole folder is
+    deleted and comes back. URLs are checked only by each build. Checks of files take at most 5 % of the time of one
+    core, however many files there are.
 
     Args:
         index: The index; it must exist.
         build: Brings the index up to date, and returns True if that succeeded. After a failure it is called again,
             after a pause that grows up to five minutes.
-        interval_s: The pause between two looks.
+        interval_s: The pause between two checks.
         most_wait_s: The longest wait for files that never stop changing.
         why_not: Decides which files of folders are left out; see `expand`.
         clock, sleep: The time, for tests.
 
     Raises:
-        ConfigError: The index does not exist any more.
+        ConfigError: The index no longer exists.
     """
     debounce, failures = Debounce(most_wait_s), 0
     while True:
@@ -94,4 +94,4 @@ async def _succeeds(index: KnowledgeIndex, build: Callable[[], Awaitable[bool]])
     except ConfigError:
         if not index.exists:
             raise
-        return False  # such as an index that another process builds
+        return False  # such as an index that another process is building

@@ -1,4 +1,4 @@
-"""Files of one user that many processes share. A library, not a plugin.
+"""Files of one user, shared by many processes. A library, not a plugin.
 
 - `ownfile`: SQLite files that belong to one user.
 - `cachefile`: cached values by key, up to a size and an age.

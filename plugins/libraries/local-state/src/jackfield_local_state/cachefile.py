@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 BUSY_S = 2.0
-REST_S = 10.0  # how long a file is left alone after it failed, so that not every call waits for it
-TOUCH_S = 60.0  # how old the last use must be before a new one is written down
+REST_S = 10.0  # pause after a failure of the file, so that not every call waits for it
+TOUCH_S = 60.0  # least age of the recorded use before a new one is recorded
 
 _SCHEMA = """
 CREATE TABLE answers (
@@ -59,7 +59,7 @@ class CacheFile:
         what: Its contents, for warnings.
         instead: The consequence of working without it, for warnings.
         ttl_s: The largest age of an entry, in seconds; None for any age.
-        max_bytes: The size that is kept, keys and contents; the least recently used entries are deleted first.
+        max_bytes: The largest total size of keys and contents; the least recently used entries are deleted first.
         clock: Seconds since 1970, UTC.
         busy_s: The time to wait for another process that writes, in seconds.
     """
@@ -109,7 +109,7 @@ class CacheFile:
         if row is None:
             return None
         content, made_at, used_at = row
-        if self._ttl_s is not None and made_at + self._ttl_s <= now:  # who wrote it may have kept it for longer
+        if self._ttl_s is not None and made_at + self._ttl_s <= now:  # its writer may have had a longer ttl
             return None
         if now - used_at >= TOUCH_S:
             self._touch(connection, key, now)
@@ -129,7 +129,7 @@ class CacheFile:
     def _put(self, connection: sqlite3.Connection, key: bytes, content: bytes) -> None:
         size_bytes = len(key) + len(content)
         if size_bytes > self._max_bytes:
-            return  # it would push out all the others, and then itself
+            return  # it would evict all the others, and then itself
         now = self._clock()
         expires_at = None if self._ttl_s is None else now + self._ttl_s
         with writing(connection):
@@ -154,7 +154,7 @@ class CacheFile:
 
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         if self._failed_at is not None and abs(self._clock() - self._failed_at) < REST_S:
-            return None  # it failed a moment ago, and is left alone
+            return None  # it failed a moment ago, so leave it alone
         try:
             with self._file.use(patience_s=self._busy_s) as connection:
                 return work(connection)
@@ -163,7 +163,7 @@ class CacheFile:
             return None
 
     def _failed(self, error: Exception) -> None:
-        """Take note of a failure, and begin anew with the next use after a rest."""
+        """Record a failure; the next use after a pause starts afresh."""
         self._failed_at = self._clock()
         if is_busy(error):
             what, advice = "in use by others", "It will be tried again in a moment"

@@ -1,4 +1,4 @@
-"""Small named states that are changed concurrently, by threads of a process or by all processes that name a file."""
+"""Small named states, changed concurrently by threads of a process or by all processes that share a file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 _SCHEMA = "CREATE TABLE states (name TEXT PRIMARY KEY, content TEXT NOT NULL);"
 PATIENCE_S = 5.0
-"""A transaction takes less than a millisecond, but others may stand in line, or the disk have something else to do."""
+"""A transaction takes less than a millisecond, but others may be queued, or the disk may be busy."""
 
 
 class BusyError(JackfieldError):
-    """Others used the file for the whole time this waited for it. The file itself is fine."""
+    """Others used the file during the whole wait. The file itself is fine."""
 
 
 class State(Protocol):
-    """The state for one name, which one caller at a time changes."""
+    """The state for one name, changed by one caller at a time."""
 
     def to_json(self) -> str:
         """Return the state as text, for `from_json`."""
@@ -49,11 +49,11 @@ class Ledger(Protocol[StateT_co]):
     def change(self, name: str, work: Callable[[StateT_co], T]) -> T:
         """Let `work` read and change a state exclusively.
 
-        It may wait for others: on an event loop, call `achange`.
+        It may block while others hold the state; on an event loop, call `achange`.
 
         Args:
             name: The name of the state; a new state is made if there is none.
-            work: Must be quick, and must not wait.
+            work: Must be quick, and must not block.
         """
 
     async def achange(
@@ -78,8 +78,8 @@ class MemoryLedger(Generic[StateT]):
 
     Args:
         new: Makes the state of a name that has none.
-        is_idle: A function that returns True if a state says no more than a new one; if given, such states are dropped
-            when there are many.
+        is_idle: Returns True for a state equivalent to a new one; if given, such states are dropped when there are
+            many.
     """
 
     _MOST_IDLE = 64
@@ -211,7 +211,7 @@ class FileLedger(Generic[StateT]):
 
 
 class _Change(Generic[StateT, T]):
-    """A change in a worker thread, which is undone if its caller no longer waits."""
+    """Change a state in a worker thread, and undo the change if its caller no longer waits."""
 
     def __init__(self, ledger: FileLedger[StateT], name: str, work: Callable[[StateT], T]) -> None:
         self._ledger = ledger
@@ -224,7 +224,7 @@ class _Change(Generic[StateT, T]):
     def make(self) -> T:
         with self._turn:
             if self._is_given_up:
-                raise asyncio.CancelledError  # nobody hears it
+                raise asyncio.CancelledError  # no caller is left to receive it
             result = self._ledger.change(self._name, self._work)
             self._results.append(result)
             return result

@@ -1,7 +1,7 @@
 """Open an SQLite file of one plugin, for many threads and processes at once.
 
 A file of another program, or of another version, is left as it is. Only its user can read it: the mode is set on the
-file and on those that SQLite puts beside it, even if another program made them.
+file and on SQLite's companion files, even if another program created them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OwnFile:
         version: The version of the schema.
         schema: The statements that create it.
         owner: The package that it belongs to, for errors.
-        on_creation: Called with the connection when this process has created the tables.
+        on_creation: Called with the connection once this process has created the tables.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class OwnFile:
         self._schema = schema
         self._owner = owner
         self._on_creation = on_creation
-        # By process id. A child must neither use nor close what its parent has open, nor take its lock.
+        # By process id. A child must neither use nor close its parent's connection, nor take its lock.
         self._by_process: dict[int, _Open] = {}
 
     @contextmanager
@@ -102,7 +102,7 @@ class OwnFile:
                 _make_private(self.path)
             except UnusableFileError:
                 raise
-            except ValueError as error:  # a NUL, half of a surrogate pair, or nothing behind the last slash
+            except ValueError as error:  # a NUL, a lone surrogate, or nothing after the last slash
                 raise UnusableFileError("it does not name a file") from error
         connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None, check_same_thread=False)
         try:
@@ -129,7 +129,7 @@ class OwnFile:
         if version != self._version:
             raise OtherVersionError(f"it has version {version}, and this {self._owner} reads {self._version}")
         _let_readers_and_a_writer_in(connection)
-        # When the machine fails, the last entries may be lost; the file stays whole.
+        # If the machine fails, the last entries may be lost; the file stays intact.
         connection.execute("PRAGMA synchronous = NORMAL")
 
 
@@ -137,7 +137,7 @@ def _make_private(path: Path) -> None:
     """Make sure that the file exists, and that only the user can read it and its companions.
 
     Raises:
-        UnusableFileError: One of them is a link, no file, or another user's.
+        UnusableFileError: One of them is a link, is not a file, or belongs to another user.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -152,7 +152,7 @@ def _make_private(path: Path) -> None:
 def _make_one_private(path: Path) -> None:
     try:
         found = path.lstat()
-    except FileNotFoundError:  # a companion that is not there, or is not any more
+    except FileNotFoundError:  # a companion that does not exist, or no longer does
         return
     if stat.S_ISLNK(found.st_mode):
         raise UnusableFileError(f"{path.name} is a symbolic link, which is not followed: name the file itself")
@@ -174,7 +174,7 @@ def _turn() -> threading.Lock:
     return _turns.get(pid) or _turns.setdefault(pid, threading.Lock())
 
 
-# By process id, as above: one thread at a time looks whether a file is there, and makes it.
+# By process id, as above: one thread at a time checks for a file and creates it.
 _turns: dict[int, threading.Lock] = {}
 
 
@@ -187,7 +187,7 @@ class _Open:
         self.waits_ms = -1
 
     def wait_at_most(self, patience_ms: int) -> None:
-        """Set how long statements wait for other processes; where that is as before, nothing is executed."""
+        """Set how long statements wait for other processes; if that is unchanged, execute nothing."""
         if self.connection is not None and patience_ms != self.waits_ms:
             self.connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
             self.waits_ms = patience_ms
@@ -222,7 +222,7 @@ def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
-        # SQLite does not wait here. Somebody else has the file open, who switches it; this connection notices.
+        # SQLite does not wait here. Another connection has the file open and switches it; this one notices.
         if not is_busy(error):
             raise
 

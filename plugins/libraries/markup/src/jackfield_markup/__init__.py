@@ -1,8 +1,8 @@
 """Read HTML and XML from untrusted files.
 
-- `trees`: bytes and texts as trees of lxml: no entity is followed, nothing is fetched.
+- `trees`: bytes and texts as trees of lxml, without following entities or fetching anything.
 - `blocks`: HTML as the blocks of a document.
-- `content`: where on a page the text is, what it is called, and who wrote it.
+- `content`: the main text of a page, its title and its author.
 """
 
 from __future__ import annotations

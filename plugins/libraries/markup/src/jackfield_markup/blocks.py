@@ -1,4 +1,4 @@
-"""HTML as blocks: paragraphs, headings, lists, tables and code, in the order of the page."""
+"""Convert HTML to blocks: paragraphs, headings, lists, tables and code, in the order of the page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jackfield.retrieval import Block, BlockKind
 from jackfield_documents import pipe_table
 from jackfield_markup.trees import Element
 
-_LONGEST_LINK = 300  # characters; longer ones are for machines, or are the picture itself
-_LONGEST_CELL = 2000  # characters; in a table of data no cell is that long
+_LONGEST_LINK = 300  # characters; longer ones are for machines, or contain the picture itself
+_LONGEST_CELL = 2000  # characters; no cell of a data table is that long
 _MOST_SPAN = 1000  # columns or rows (HTML, 4.9.11)
 _OTHER_SCHEME = re.compile(r"(?!(?:https?|mailto|ftp|tel):)[^/:]*:", re.IGNORECASE)
 _SMALL = re.compile(r"(?=0*[1-9])[0-9]{1,5}")
-_BREAK = "\v"  # which stands in no page
+_BREAK = "\v"  # which occurs in no page
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(("ul", "ol", "menu", "dl", "dir"))
 _ITEMS = frozenset(("li", "dt", "dd"))
@@ -41,7 +41,7 @@ def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = No
     """Yield the blocks of an element and of its content, in order.
 
     Links are Markdown links, inline code is in backticks, a list is one block, a table of data is a GitHub table, and a
-    table for layout is its contents.
+    layout table becomes its contents.
 
     Args:
         root: The element.
@@ -69,7 +69,7 @@ def _stays(_: Element) -> bool:
 
 @dataclass(slots=True)
 class _List:
-    """A list that is being read: its numbers, if it has any, and the marker of the next line."""
+    """A list that is being read: its numbers, if any, and the marker of the next line."""
 
     number: int | None
     lead: str = ""
@@ -87,7 +87,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Writer:
-    """The text of a page that is not yet a block."""
+    """The text of a page that is not yet in a block."""
 
     leave_out: Callable[[Element], bool]
     skipped: Element | None = None
@@ -107,7 +107,7 @@ class _Writer:
     # --- elements ---
 
     def start(self, tag: str, element: Element) -> bool:
-        """Begin an element; return False if it has been read as a whole, or is left out."""
+        """Start an element; return False if it has been read as a whole, or is left out."""
         begin = _BEGINNINGS.get(tag)
         if _is_unseen(element, tag) or self.leave_out(element) or (begin and not begin(self, tag, element)):
             self.skipped = element
@@ -263,7 +263,7 @@ _BEGINNINGS: dict[str, Callable[[_Writer, str, Element], bool]] = {
     "hr": _Writer._start_rule,
     "img": _Writer._start_picture,
 }
-"""What is done where an element begins, by its tag; False if it has been read whole. All others are text in a line."""
+"""Actions at the start of an element, by tag; False if it has been read whole. All other elements are inline text."""
 
 _ENDS: dict[str, Callable[[_Writer, str, Element], None]] = {
     **dict.fromkeys((*_APART, *_HEADINGS), _Writer._end_apart),
@@ -312,7 +312,7 @@ def _lines_of(text: str) -> str:
 
 
 def _target(element: Element) -> str:
-    """Return the target of a link; '' if it is of no use to a reader."""
+    """Return the target of a link; '' if it is useless to a reader."""
     target = "".join(element.get("href", "").split())
     if len(target) > _LONGEST_LINK or target.startswith("#"):
         return ""
@@ -323,7 +323,7 @@ def _target(element: Element) -> str:
 
 
 def _rows_of_data(table: Element) -> list[list[Element]]:
-    """Return the cells of a real table; [] for a table that only arranges parts of a page."""
+    """Return the cells of a data table; [] for a layout table."""
     if table.get("role") in ("presentation", "none") or _has(table.iterdescendants("table", "form", *_HEADINGS)):
         return []
     rows = list(map(_cells, table.iter("tr")))
@@ -351,7 +351,7 @@ def _is_long(cell: Element) -> bool:
 def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
     """Yield the texts of a table. Cells that span rows are repeated; those that span columns are padded."""
     below: dict[int, tuple[str, int]] = {}
-    # A few spans of a thousand rows and columns would make a table of gigabytes out of a page of kilobytes.
+    # A few spans of a thousand rows and columns would turn a page of kilobytes into a table of gigabytes.
     spare = 1000 + 4 * sum(map(len, rows))
     for row in rows:
         texts: list[str] = []
@@ -371,7 +371,7 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
 
 def _spans(cell: Element, spare: int) -> tuple[int, int]:
     """Return the columns and rows that a cell spans; one column if it spans more than are left."""
-    if not cell.keys():  # as most
+    if not cell.keys():  # as for most cells
         return 1, 1
     width, height = _number(cell.get("colspan"), 1), _number(cell.get("rowspan"), 1)
     return (1, 1) if min(width, _MOST_SPAN) > spare else (min(width, _MOST_SPAN), min(height, _MOST_SPAN))

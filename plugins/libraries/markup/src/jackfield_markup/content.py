@@ -12,8 +12,8 @@ from jackfield.retrieval import Block
 from jackfield_markup.blocks import blocks_of
 from jackfield_markup.trees import Element
 
-_ENOUGH = 0.25  # of the text of a page: what calls itself the main part, and has less, is not
-_MOST_LINKED = 0.5  # of the text of a part: more is a menu
+_ENOUGH = 0.25  # of a page's text; an element marked as the main part with less is not the main part
+_MOST_LINKED = 0.5  # of a part's text; a part with more is a menu
 _NOT_TEXT = ("script", "style", "template", "noscript")
 _ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "menu", "menubar", "complementary"))
 _MENUS = re.compile(r"(?:^|[-_])(?:nav|navbar|navigation|menu|menubar|sidebar|side-bar|toc|pagination|pager)(?:$|[-_])")
@@ -37,7 +37,7 @@ _META = {
 def main_blocks(root: Element) -> list[Block]:
     """Return the blocks of a page without its menus, header, footer and anything else around the text.
 
-    If nothing would be left, they are those of the whole page.
+    If nothing would be left, return the blocks of the whole page.
     """
     etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
     main, is_certain = _main(root)
@@ -61,7 +61,7 @@ def _titles(root: Element) -> Iterator[str]:
 
 
 def metadata_of(root: Element) -> dict[str, str]:
-    """Return the metadata of a page: `language`, `author`, `description`, `keywords`, `published`, if it has them."""
+    """Return the metadata of a page: `language`, `author`, `description`, `keywords`, `published`, where present."""
     stated: dict[str, str] = {}
     for name, text in (("language", _language(root)), *map(_named, root.iter("meta"))):
         if name and text:
@@ -84,8 +84,8 @@ def _content(meta: Element) -> str:
 
 
 def _main(root: Element) -> tuple[Element, bool]:
-    """Return the part of a page that holds its text, and True if the page marks it."""
-    # Not `body`: where a page leaves it out, the tree has some of the text in `head`.
+    """Return the part of a page that contains its text, and True if the page marks it."""
+    # Not `body`: if a page omits it, the tree has some of the text in `head`.
     enough = _ENOUGH * len(_text(root))
     named = [*root.iter("main"), *root.iterfind(".//div[@role='main']"), *root.iterfind(".//section[@role='main']")]
     for candidates in (named, list(root.iter("article"))):
@@ -95,7 +95,7 @@ def _main(root: Element) -> tuple[Element, bool]:
 
 
 def _is_menu(element: Element) -> bool:
-    """Return True if it is a menu or a footer, also in the middle of the text."""
+    """Return True for a menu or footer, even in the middle of the text."""
     tag = element.tag
     if tag in ("nav", "footer"):
         return True
@@ -112,7 +112,7 @@ def _is_called_a_menu(element: Element) -> bool:
 
 
 def _is_beside(element: Element) -> bool:
-    """Return True if it does not belong to the text, on a page that does not mark its text."""
+    """Return True for an element outside the text, on a page that does not mark its text."""
     if _is_menu(element):
         return True
     if element.tag == "header":

@@ -1,4 +1,4 @@
-"""Trees out of untrusted bytes: entities are not followed, nothing is fetched, and depth has an end."""
+"""Parse untrusted bytes into trees of limited depth, without following entities or fetching anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lxml import etree
 from jackfield.errors import DocParserError
 from jackfield_documents import Decoded, codec_of, decode
 
-Element: TypeAlias = Any  # of lxml, which has no types
+Element: TypeAlias = Any  # lxml has no types
 
 _HEAD_BYTES = 4096
 _CHARSET = re.compile(
@@ -58,7 +58,7 @@ def decode_html(data: bytes, *, source: str) -> Decoded:
     declared = _declared(data)
     if declared and b"\0" not in data and not data.startswith(_MARKS):
         text = data.decode(declared, "replace")
-        # A page with a few broken bytes is still what it says.
+        # A page with a few broken bytes still has its declared encoding.
         if text.count("\ufffd") <= len(text) // 200 and text.strip():
             return Decoded(text, declared)
     return decode(data, source=source)
@@ -75,7 +75,7 @@ def html_tree(text: str, *, source: str) -> Element:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except (etree.XMLSyntaxError, etree.ParserError) as error:
         raise DocParserError(f"{source} cannot be read: it is not HTML ({_first_line(error)})") from error
-    # The parser is content with what it has read so far, and says nothing about the rest of the page.
+    # The parser keeps the part it has read and does not report that it dropped the rest of the page.
     if any("xcessive depth" in entry.message for entry in parser.error_log):
         raise DocParserError(f"{source} cannot be read: its elements are nested too deeply, or are never closed")
     if root is None:
@@ -90,7 +90,7 @@ def xhtml_tree(data: bytes, *, source: str) -> Element:
         DocParserError: It is empty, binary, without any element, or nested too deeply; the text names `source`.
     """
     text = decode_html(data, source=source).text
-    # Without its document type a page has no entities of its own; those of HTML are known.
+    # Without its document type, a page has no entities of its own; HTML's are known.
     head = _XML_DECLARATION.sub("", _DOCTYPE.sub("", text[:_HEAD_BYTES], count=1), count=1)
     body = _NOT_XML.sub("", _NAMED_ENTITY.sub(_character, head + text[_HEAD_BYTES:]))
     try:
@@ -107,7 +107,7 @@ def _declared(data: bytes) -> str | None:
     if not found:
         return None
     codec = codec_of(found[1].decode("ascii", "replace"))
-    # A page that says in ASCII that it is in UTF-16 is not.
+    # A page that declares UTF-16 in ASCII is not in UTF-16.
     return None if codec is None or codec.startswith("utf-16") else codec
 
 

@@ -1,4 +1,4 @@
-"""The way to a PostgreSQL server: kept connections, and errors that say what to do."""
+"""Connect to a PostgreSQL server: pooled connections, and errors that say what to do."""
 
 from jackfield_postgres.database import (
     Address,

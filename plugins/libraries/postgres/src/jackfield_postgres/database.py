@@ -1,6 +1,6 @@
-"""The way to one PostgreSQL server: where it is, connections that are kept, and its errors.
+"""Connect to one PostgreSQL server: its address, pooled connections, and its errors.
 
-Connections block: they belong to worker threads, and any thread may use one that another has left.
+Connections block, so they belong to worker threads; a thread may reuse one that another has returned.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEXT_STEP = {
 }
 
 
-# These pass: locks are let go of, disks get room, a standby becomes the primary, transactions get their turn.
+# These pass: locks are released, disks get space, a standby becomes the primary, transactions get their turn.
 _PASSING = ("25006", "40001", "40P01", "53000", "53100", "53200", "53300", "53400", "55P03", "57014")
 
 
@@ -78,7 +78,7 @@ class Address:
         """Return the address in a DSN, `postgresql://…`.
 
         Raises:
-            ConfigError: It is not a valid one. It is not shown: a password is in it.
+            ConfigError: The DSN is not valid. The error does not show it, since it contains a password.
         """
         parts, port = _split(dsn)
         options = dict(parse_qsl(parts.query))
@@ -146,7 +146,7 @@ def _password(parts: SplitResult) -> str | None:
 
 
 class Connection:
-    """A connection for one thread. Values are always bound: no foreign text is part of a statement.
+    """A connection for one thread. Values are always bound, so no foreign text is part of a statement.
 
     Args:
         driver: The driver's connection.
@@ -162,7 +162,7 @@ class Connection:
 
         Raises:
             LostConnectionError: The server went away.
-            ToolServiceError: It refused; `code` is its SQLSTATE.
+            ToolServiceError: The server refused; `code` is its SQLSTATE.
         """
         with self._database.translated():
             return list(self._driver.run(sql, **values) or [])
@@ -189,14 +189,14 @@ class OwnConnection(Connection):
         """
         if not self._driver.notifications:
             with self._database.translated():
-                select.select([self._driver._usock], [], [], timeout_s)  # the driver itself cannot wait for them
+                select.select([self._driver._usock], [], [], timeout_s)  # the driver itself cannot wait for messages
             self.run("SELECT 1")
         messages = [message for _, _, message in self._driver.notifications]
         self._driver.notifications.clear()
         return messages
 
     def close(self) -> None:
-        """Close it; the server ends its session, and all that the session has locked is free."""
+        """Close it; the server ends the session and releases its locks."""
         _close(self._driver)
 
 
@@ -204,9 +204,9 @@ class Database:
     """Connections to one database, kept for later use by any thread. Creating it connects to nothing.
 
     Args:
-        dsn: Its address as a URL. Neither it nor its password appears in an error.
+        dsn: Its address as a URL. No error shows the URL or its password.
         timeout_s: The time for which the server may be silent.
-        connections: Their largest number; a caller that needs one more waits.
+        connections: The most connections; a caller that needs one more waits.
         settings: Statements for each new connection.
 
     Raises:
@@ -251,7 +251,7 @@ class Database:
             self._put_back(driver)
 
     def connect(self) -> OwnConnection:
-        """Return a connection of the caller's own, which is not among the kept ones.
+        """Return a connection outside the pool, which the caller owns.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -270,7 +270,7 @@ class Database:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Make an error of the driver one of ours, without the DSN and without the values of a statement."""
+        """Translate an error of the driver into one of ours, without the DSN or the values of a statement."""
         try:
             yield
         except DatabaseError as error:
@@ -316,7 +316,7 @@ class Database:
     def _taken(self) -> Driver | None:
         with self._lock:
             mine = [one for one in self._idle if one.process == os.getpid()]
-            # Those of the process that this one was forked from are that one's; they are not closed here.
+            # Connections of the parent of a fork belong to the parent; they are not closed here.
             self._idle[:] = mine[:-1]
             return mine[-1].driver if mine else None
 
@@ -350,6 +350,7 @@ def _close(driver: Driver) -> None:
     buffer: Any = getattr(driver, "_sock", None)
     with suppress(Error, OSError):  # it is broken, or was closed by an error
         driver.close()
-    # What could not be sent would be tried again when the buffer is collected, and Python reports that on stderr.
+    # Otherwise, unsent data would be sent again when the buffer is garbage-collected, and Python would report that on
+    # stderr.
     with suppress(AttributeError, OSError, ValueError):
         buffer.close()

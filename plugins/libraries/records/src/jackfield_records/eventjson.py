@@ -1,7 +1,8 @@
-"""Events as JSON, and back.
+"""Convert events to JSON and back.
 
 An event is one object: `event` names its class, and every other key is a field of it. An event of a run has its place
-before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints it; files that keep answers hold it.
+before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints this form; caches of answers store
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def event_to_json(event: Event, *, whole: bool = True) -> Json:
         whole: Include fields that have their default value.
 
     Raises:
-        ValueError: The event holds a value that cannot be written as JSON, as `data` and `metadata` of plugins may.
+        ValueError: The event has a value that cannot be written as JSON, which may happen in `data` and `metadata` of
+            plugins.
     """
     kind: type = type(event)
     told: Json = {"event": kind.__name__}
@@ -46,7 +48,7 @@ def run_event_to_json(event: RunEvent) -> Json:
     """Return an event of a run with its place, as one object.
 
     Raises:
-        ValueError: The event holds a value that cannot be written as JSON.
+        ValueError: The event has a value that cannot be written as JSON.
     """
     return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
 
@@ -155,7 +157,7 @@ def _made(kind: _Kind, told: Json) -> Any:
     try:
         return kind.made(**{name: readers[name](value) for name, value in told.items()})
     except (KeyError, ValueError, TypeError) as error:
-        # Looked for only now: an answer of many thousand events is read for each hit of a cache.
+        # Looked up only now, because a cache hit may mean reading thousands of events.
         raise ValueError(_what_is_wrong(kind, told)) from error
 
 
@@ -176,7 +178,7 @@ def _reader(hint: object) -> _Reader:
     """Return the function that reads a value of a field's type.
 
     Raises:
-        KeyError: A new event has a field of a type that nothing here reads.
+        KeyError: A new event has a field whose type has no reader here.
     """
     if hint == Event:
         return event_from_json

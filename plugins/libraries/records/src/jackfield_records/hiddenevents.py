@@ -1,4 +1,4 @@
-"""Events as JSON without secrets, even those that a stream cuts in two."""
+"""Convert events to JSON without secrets, even those that a stream cuts in two."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Stream:
 
 
 class HiddenEvents:
-    """Turns events into JSON as they come, with placeholders for secrets.
+    """Converts events to JSON as they arrive, with placeholders for secrets.
 
-    A piece of text that ends like the beginning of a secret waits, with all events behind it, until the next piece
-    shows what it is.
+    A piece of text whose end may be the beginning of a secret is held back, with all events after it, until the next
+    piece decides.
 
     Args:
         secrets: Those of the agent.

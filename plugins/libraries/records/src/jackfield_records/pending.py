@@ -1,4 +1,4 @@
-"""Record runs that have not begun, and notes in runs that wait, for the process that continues them."""
+"""Record runs that have not begun, and notes in waiting runs, for the process that continues them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def record_pending(
 async def append_events(
     recorder: AgentRecorder, run_id: str, hold: int, events: Sequence[PluginEvent | RunStarted]
 ) -> list[str]:
-    """Write notes into a run that this process holds, or messages with which it begins again; return the entries.
+    """Append notes to a run that this process holds, or messages with which it starts again; return the entries.
 
     Raises:
         StoreError: They cannot be written, or the hold was lost.
@@ -116,7 +116,7 @@ def _steps_of(response: Sequence[Message]) -> Iterator[TurnFinished | ToolFinish
 
 
 async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error: BaseException) -> None:
-    """Write that a run which this process holds has failed before it could begin.
+    """Record that a run held by this process failed before it could begin.
 
     Raises:
         StoreError: It cannot be written, or the hold was lost.

@@ -37,13 +37,13 @@ from jackfield_records.entries import (
 )
 
 _log = logging.getLogger(__name__)
-_NOT_MADE = "CutOff"  # the error of a call that the answer was cut off in
+_NOT_MADE = "CutOff"  # the error of a call in which the answer was cut off
 _RESUMABLE_ENDS = ("approval_needed", "input_needed", "cancelled", "time_limit")
 
 
 @dataclass(kw_only=True)
 class _Part:
-    """The work of one agent since it got the conversation; its messages begin at `begin` in the history."""
+    """The work of one agent since it took over the conversation; its messages begin at `begin` in the history."""
 
     agent: str = ""
     by_handoff: bool = False
@@ -58,16 +58,16 @@ class Progress(RunState):
     Attributes:
         began: The ids of calls that may have been made and have no result.
         parts: The agents that had the conversation, in order; the first is the run's own.
-        run_id, agent: The run, and its agent; of the run itself, the store says which agent.
+        run_id, agent: The run, and its agent; for the run itself, the store has the agent.
         number: The number of a nested run in the record; 0 for the run itself.
-        parent: The run that waits for it.
-        asked: The nested runs, by their places; if one began again, the last one.
+        parent: The run that waits for a nested one.
+        asked: The nested runs, by their places; for one that started again, the last attempt.
         entries, below: The number of entries and of nested runs in the record.
         state: The state that the store recorded for it, or ''.
         digests: The digests of the calls that wait for approval, by their ids.
         facts: Facts about the run from the process that recorded it.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
-        trace: The trace under which the run `traced` began, as HTTP headers: this run, or the one it was forked from.
+        trace: The trace of the run `traced`, as HTTP headers: this run, or the one it was forked from.
         traced: The id of that run, or ''.
     """
 
@@ -108,7 +108,7 @@ class Progress(RunState):
 
     @property
     def turns(self) -> int:
-        """The number of answers of models in it, whichever agent had the conversation."""
+        """The number of model answers in it, by any agent."""
         return self.spent.turns
 
     @property
@@ -118,12 +118,12 @@ class Progress(RunState):
 
     @property
     def has_ended(self) -> bool:
-        """True if it ended in a way that only continues with a new question."""
+        """True if only a new question can continue it."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason not in _RESUMABLE_ENDS
 
     @property
     def may_have_acted(self) -> bool:
-        """True if it, or a run below it, has called a tool, or may have."""
+        """True if this run or a nested one has called a tool, or may have."""
         return bool(self.began or self.spent.tool_calls) or any(run.may_have_acted for run in self.asked.values())
 
     @property
@@ -144,15 +144,15 @@ class Progress(RunState):
                 by_handoff = bool(self.handoff_to)
                 self.apply(event)
                 self.parts.append(_Part(agent=event.to, by_handoff=by_handoff, begin=len(self.history)))
-            case ApprovalNeeded():  # no call of a turn is made where one waits; nested runs know how far they are
+            case ApprovalNeeded():  # while one call of a turn waits, none is made; nested runs track their own progress
                 self.apply(event)
                 self.began = self._under_way | {*event.in_doubt}
                 for call_id in event.in_doubt:
-                    self._allowed.discard(call_id)  # who allowed a call has not allowed to repeat it
+                    self._allowed.discard(call_id)  # approving a call does not approve repeating it
                 self._reported_in_doubt = {*event.in_doubt}
             case PluginEvent():
                 self.reported = (*self.reported, event)
-            case RunFinished() | RunFailed():  # the messages of a recorded end are only those that no step has
+            case RunFinished() | RunFailed():  # a recorded end has only the messages that are in no step
                 self.end = event
                 self.settle()
             case RunStarted():
@@ -167,7 +167,7 @@ class Progress(RunState):
     def _take_turn(self, event: TurnFinished) -> None:
         self.apply(event)
         self.parts[-1].turns += 1
-        # Tools run once this is written: until there is a result, nobody knows.
+        # Tools run once this is written; until there is a result, the outcome is unknown.
         self.began, self._under_way, self._allowed = _open_ids(event.messages), set(), set()
         self._reported_in_doubt, self._stopped = set(), {}
 
@@ -182,24 +182,24 @@ class Progress(RunState):
         self._under_way.discard(event.call_id)
 
     def resumed(self, approvals: Mapping[str, object]) -> None:
-        """Continue: calls that wait are made from now on."""
+        """Continue: from now on, waiting calls are made."""
         self._reopen()
         self._reported_in_doubt -= approvals.keys()
         self.end = self._instead = None
         self._under_way, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
-        """Take messages that neither a model nor a tool made: after the others, or instead of them."""
+        """Take messages from neither a model nor a tool: after the others, or instead of them."""
         self.settle()
         if instead and self.handoffs:
-            self._instead = [*messages]  # what each agent had made is still known
+            self._instead = [*messages]  # the messages of each agent are still known
         elif instead:
             self.replace_made([*messages])
         else:
             (self.history if self._instead is None else self._instead).extend(messages)
 
     def _reopen(self) -> None:
-        """Drop the results of calls that were stopped with the run: they are open, and in doubt."""
+        """Drop the results of calls that were stopped with the run; the calls become pending and in doubt."""
         self.settle()
         if self._stopped:
             dropped = {id(message) for message in self._stopped.values()}
@@ -215,7 +215,7 @@ class Progress(RunState):
         self._reopen()
         waiting = {planned.call_id: planned.call for planned in open_calls([*self.messages, *self.now()])}
         self._check_known(waiting)
-        # What somebody has allowed is asked about once; but not that it may be made twice.
+        # An approval is requested once, but it does not allow making the call twice.
         unaware = self.began - self._reported_in_doubt
         answers = {call_id: said for call_id, said in run.answers.items() if not said or call_id not in unaware}
         answers = self._as_approved({**dict.fromkeys(self._allowed - self.began, True), **answers}, waiting)
@@ -244,7 +244,7 @@ class Progress(RunState):
         )
 
     def compare_digests(self) -> None:
-        """Compare the calls that wait for approval with their digests, here and in the runs below.
+        """Compare the calls that wait for approval with their digests, here and in nested runs.
 
         `put_into` uses the results. It runs on the event loop, where comparing a call with a secret would take long.
         """
@@ -270,7 +270,7 @@ class Progress(RunState):
             )
 
     def _as_approved(self, answers: Mapping[str, Decision], waiting: Mapping[str, FunctionCall]) -> dict[str, Decision]:
-        """Return the answers without approvals of calls that differ from the calls that a person saw."""
+        """Return the answers, without approvals of calls that differ from what a person saw."""
         changed = [
             one
             for one, said in answers.items()
@@ -288,7 +288,7 @@ class Progress(RunState):
         return {one: said for one, said in answers.items() if one not in changed}
 
     def now(self) -> tuple[Message, ...]:
-        """Return all messages that it has made."""
+        """Return all messages that it has produced."""
         self.settle()
         return self.made if self._instead is None else tuple(self._instead)
 
@@ -333,7 +333,7 @@ class EntryReader:
 
     Args:
         progress: The progress of the run before its first entry.
-        secrets: Put back into what is read.
+        secrets: Restored in the entries that are read.
     """
 
     def __init__(self, progress: Progress, secrets: Secrets | None = None) -> None:
@@ -377,7 +377,7 @@ class EntryReader:
     def settle(self) -> None:
         """Add what nested runs have used to the runs that asked them, after the last entry."""
         self._runs[0].below = len(self._runs) - 1
-        for run in reversed(self._runs):  # a run below has a higher number than the run above it
+        for run in reversed(self._runs):  # a nested run has a higher number than its parent
             run.now()
             if run.parent is not None:
                 run.parent.spent = run.parent.spent.plus_below(run.spent)

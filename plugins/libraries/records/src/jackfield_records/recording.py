@@ -1,7 +1,7 @@
 """Write the steps of runs into a store, each before the next begins.
 
-The steps of agents below stand in the record of the run above, with the number that their run has there: so one hold,
-one order and one end are those of the whole tree.
+The steps of nested agents are in the record of the top run, with the number of their run, so the whole tree has one
+hold, one order and one end.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class AgentRecorder:
         store: The store of the record.
         secrets: The secrets that are hidden when writing, and restored when reading to continue.
         agent: The name of the agent.
-        model: Its model, as a list of runs shows it.
+        model: Its model, as shown in a list of runs.
         goes_on: True if it can continue an interrupted run.
-        recovery: Recovers its interrupted runs when the first one begins; None if that is not wanted.
+        recovery: Recovers its interrupted runs when the first run begins; None for no recovery.
     """
 
     store: Store
@@ -81,7 +81,7 @@ class AgentRecorder:
 
         Raises:
             StoreError: No run has this id, or its record cannot be read.
-            ConfigError: This kind of agent cannot go on with a run that has done something.
+            ConfigError: This kind of agent cannot continue a run that has made progress.
         """
         if run_id is None:
             return None
@@ -153,7 +153,7 @@ class AgentRecorder:
         try:
             await wait_out_outage(lambda: self._check_unchanged(run.id, progress), self.store, run)
             await recorder.resumed(run.answers, [] if progress.traced == run.id else _trace_entries(run))
-        except BaseException:  # it comes too late, or did not begin: its record stays as it is
+        except BaseException:  # too late, or the run did not begin: the record stays as it is
             await writer.release()
             raise
         return run, recorder
@@ -166,7 +166,7 @@ class AgentRecorder:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingRun:
-    """A recorded run that has not begun, and that this process holds; `pending.record_pending` makes one.
+    """A recorded run that has not begun and is held by this process; `pending.record_pending` creates one.
 
     Attributes:
         run: The run as it is stored.
@@ -181,7 +181,7 @@ class PendingRun:
     entries: list[str]
 
     def resume(self, run: Run) -> Run:
-        """Return the run as it is: it has its id, and no steps."""
+        """Return the progress of the run, which has its id but no steps."""
         return run
 
 
@@ -192,7 +192,7 @@ def _trace_entries(run: Run) -> list[str]:
 
 
 def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
-    """Return what records the runs of an agent, without the secrets of the agent and of all that it uses."""
+    """Return a recorder of an agent's runs that hides the secrets of the agent and of its components."""
     return AgentRecorder(
         store=store,
         secrets=secrets_of(agent, settings=agent.host.settings),
@@ -213,7 +213,7 @@ def _model_of(agent: AgentLike) -> str:
 
 
 async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
-    """Return how far a run is; digests of secrets are compared in a worker thread."""
+    """Return the progress of a run; digests of secrets are compared in a worker thread."""
 
     def read() -> Progress:
         progress = progress_of(entries, secrets)
@@ -227,14 +227,14 @@ async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
 class NestedRecorder:
     """Records a nested run in the record of the run that waits for it.
 
-    The place identifies the run: the turn and the tool call of the run above, or the place that its agent kind names,
-    and how many runs were asked there before. The question does not identify it, because texts change: a prompt may
-    contain the date, or be edited.
+    The place identifies the run: the turn and the tool call of the parent, or the place named by its agent kind, and
+    the number of earlier runs there. The question does not identify it, because texts change: a prompt may contain the
+    date, or be edited.
 
     Attributes:
-        parent: The recorder of the run that waits.
+        parent: The recorder of the waiting run.
         agent: The name of the agent that is asked.
-        place: The place in the run above.
+        place: The place in the parent run.
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answer: The decision of a person about this place; None if there is none.
         goes_on: True if it can continue an interrupted run.
@@ -249,10 +249,10 @@ class NestedRecorder:
     _note: str = ""
 
     async def load(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """Return the progress of the nested run at the interruption; None if it had not begun, or must begin again.
+        """Return the progress of the nested run at the interruption; None if it had not begun, or must start again.
 
         Raises:
-            InDoubtError: It cannot continue, may have called tools, and has no approval to begin again.
+            InDoubtError: It cannot continue, may have called tools, and is not approved to start again.
         """
         before = self.parent.asked_before(self.place)
         problem = None if before is None else self._problem(before, messages)
@@ -311,7 +311,7 @@ async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Ev
 
 
 def _without_system(messages: Sequence[Message]) -> str:
-    """Messages for comparison; system messages change with every prompt, and are not the question."""
+    """Return messages for comparison, without system messages, which change with every prompt."""
     return listed([message for message in messages if message.role != SYSTEM])
 
 
@@ -378,7 +378,7 @@ class RunRecord:
         self._whole = writer.store.content
         self._progress = progress
         self._notes: list[str] = []
-        self._known_handoffs = progress.handoffs  # a run that goes on says again who has the conversation
+        self._known_handoffs = progress.handoffs  # a run that continues states again which agent has the conversation
         self._waiting: list[Step] = []
         self._asked_at: defaultdict[str, int] = defaultdict(int)
         self._answers: Mapping[str, Decision] = {}
@@ -389,9 +389,9 @@ class RunRecord:
         return bool(self._waiting)
 
     async def keep(self, event: Step) -> list[Step]:
-        """Write an event, if it is to be kept; return the events that may be shown now.
+        """Write an event if the record keeps it; return the events that may be shown now.
 
-        An answer without calls waits: if the run ends with it, both are one write.
+        An answer without calls is held back, so that it and the end of the run can be one write.
         """
         waiting, self._waiting = self._waiting, []
         if waiting and not isinstance(event, RunFinished):
@@ -400,7 +400,7 @@ class RunRecord:
             self._waiting = [event]
             return waiting
         if isinstance(event, ApprovalDecided):
-            self.writer.doubt()  # people take their time
+            self.writer.doubt()  # people may take long to answer
         if isinstance(event, RunFinished):
             await self._write([*waiting, event])
         elif event.is_recorded:
@@ -413,7 +413,7 @@ class RunRecord:
             return []
         text = str(error) if isinstance(error, Exception) else ""
         waiting, self._waiting = self._waiting, []
-        # A store that has just failed, and a reader who has left, are not made to wait.
+        # Do not wait for a store that has just failed, or keep a reader that has left waiting.
         patiently = isinstance(error, Exception) and not isinstance(error, StoreError)
         try:
             await self._write([*waiting, RunFailed(text, type(error).__name__)], patiently=patiently)
@@ -432,7 +432,7 @@ class RunRecord:
         return await self.writer.before_call()
 
     async def resumed(self, approvals: Mapping[str, Decision], trace: Sequence[str] = ()) -> None:
-        """Write that the run continues, and the decisions about calls that wait; then the entry of its trace."""
+        """Write that the run continues, with the decisions about waiting calls; then the entry of its trace."""
         self._answers = approvals
         self._progress.resumed(approvals)
         decisions = {call_id: one is True for call_id, one in approvals.items()}
@@ -447,12 +447,12 @@ class RunRecord:
             _log.warning("results of run %s are not recorded", self.writer.run_id, exc_info=True)
 
     async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that neither the model nor a tool made."""
+        """Write messages that come from neither the model nor a tool."""
         self._progress.added(messages)
         texts = listed(messages, whole=self._whole)
         await self._append([f'{{"event": "{ADDED}", "messages": {texts}}}'])
 
-    # --- runs below ---
+    # --- nested runs ---
 
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
@@ -479,9 +479,10 @@ class RunRecord:
         return _without_system(event.messages) if isinstance(event, RunStarted) else ""
 
     async def end_with(self, error: Exception) -> tuple[list[Step], bool]:
-        """Write the end of a run that an error ended; return the events to show, and True if they are the last.
+        """Write the end of a failed run; return the events to show, and True if they are the last.
 
-        The run pauses if an agent is in doubt that it had asked without a tool call. Any other error is raised.
+        The run pauses if it had asked an agent without a tool call and that agent is in doubt. Any other error is
+        raised.
         """
         if not isinstance(error, InDoubtError) or error.call_id or error.is_refused:
             return await self.give_up(error), False
@@ -493,7 +494,7 @@ class RunRecord:
         return [*written, *await self.keep(end)], True
 
     async def asks(self, run: Run, agent: str, place: str) -> RunRecord:
-        """Record that a run below begins; return its recorder."""
+        """Record that a nested run begins; return its recorder."""
         writer = self.writer
         writer.below += 1
         writer.secrets.include(run.agent)
@@ -525,7 +526,7 @@ class RunRecord:
             await self._append(entries, state, patiently=patiently)
 
     def _end(self, event: RunFinished) -> list[str]:
-        """Return the end with the messages that no step has: a part of an answer, results of cancelled calls."""
+        """Return the end with the messages that are in no step: a partial answer, results of cancelled calls."""
         known = self._progress.now()
         if event.messages[: len(known)] == known:
             return self._written(replace(event, messages=event.messages[len(known) :]))
@@ -535,7 +536,7 @@ class RunRecord:
     def _written(self, event: Step) -> list[str]:
         try:
             return [entry_of(event, whole=self._whole)]
-        except ValueError:  # data of a plugin that has no form in JSON
+        except ValueError:  # a plugin's data without a JSON form
             if event.is_note:
                 return []
             if isinstance(event, ToolFinished):

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 _MOST_LISTED = 10_000
 _AT_ONCE = 8
 MOST_TRIES = 3
-"""Limit of recoveries without a step in between; after that, a person decides."""
+"""The most recoveries without a step in between; after that, a person decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Recovered:
 
 
 def recorded_name(agent: AgentLike) -> str:
-    """Return the name under which an agent's runs are recorded: its own, or that of its kind or class."""
+    """Return the name under which an agent's runs are recorded: its own, or its kind's or class's."""
     return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
 
 
@@ -101,7 +101,7 @@ class Recovery:
     _process: int = field(default=0, init=False)
 
     def begin(self) -> None:
-        """Begin, unless this process has begun before; the runs continue independently of the one that began it."""
+        """Start, unless this process has already started; the runs do not depend on the one that started it."""
         if self._process != os.getpid():
             self._process = os.getpid()
             sync.in_background(self._run)
@@ -120,5 +120,5 @@ def count_tries(entries: Sequence[str]) -> int:
     for head in map(head_of, reversed(entries)):
         if head.event not in (RESUMED, TRACED):
             break
-        tries += head == EntryHead(RESUMED)  # agents below continue with the run: that is one try
+        tries += head == EntryHead(RESUMED)  # nested agents continue with the run, so this counts as one try
     return tries

@@ -1,4 +1,4 @@
-"""Recorded runs, to look at and to go another way from."""
+"""Replay recorded runs, and fork them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from jackfield_records.progress import EntryReader, Progress, progress_of
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
     """Return the events of a recorded run again, without asking a model or calling a tool.
 
-    Answers come whole. Events that are not recorded (progress of tools, failed attempts) are missing.
+    Each answer comes as a whole. Events that are not recorded (progress of tools, failed attempts) are missing.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -91,7 +91,7 @@ class Replay:
             case ToolFinished():
                 call = self._calls.get(run.number, {}).get(event.call_id) or _call_of(event, run.now())
                 return [ToolStarted(event.index, event.call_id, call), event]
-            case RunFinished():  # what is recorded of an end is only what is not in the steps before it
+            case RunFinished():  # a recorded end has only what is not in the steps before it
                 return [replace(event, messages=run.now())]
         return [event]
 
@@ -115,7 +115,7 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
     Args:
         store: The store of the original run.
         run_id: The id of the original run.
-        at: The number of entries of the record to take, at least 1; None for all.
+        at: The number of entries to copy, at least 1; None for all.
 
     Raises:
         RunNotFoundError: There is no such run.

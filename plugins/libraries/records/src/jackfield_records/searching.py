@@ -1,4 +1,4 @@
-"""The text of a run that a search looks at: its question and its answers."""
+"""The searchable text of a run: its question and its answers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _ANSWERS = ("TurnFinished", "RunFinished")
 
 
 def search_words(text: str) -> list[str]:
-    """Return the words of a search, in the form in which `searched_text` has them."""
+    """Return the words of a search, in the form used by `searched_text`."""
     return _fold(text).split()
 
 
 def searched_text(entries: Iterable[str]) -> str:
-    """Return the question and the answers of a run, folded to one case; '' if its content is not recorded.
+    """Return the question and the answers of a run, case-folded; '' if its content is not recorded.
 
-    The questions before the last one belong to earlier runs of the conversation, and agents that the run asked have
-    texts of their own: neither is included.
+    Earlier questions, which belong to earlier runs of the conversation, and the texts of nested agents are not
+    included.
     """
     return _fold("\n".join(text for entry in entries for text in texts_of(entry)))
 
@@ -70,5 +70,5 @@ def _texts(messages: Iterable[Any]) -> Iterator[tuple[object, str]]:
 
 
 def _fold(text: str) -> str:
-    # Neither a NUL nor half of a surrogate pair can be searched for, and some stores cannot keep them.
+    # NULs and lone surrogates cannot be searched for, and some stores cannot keep them.
     return text.replace("\0", " ").encode("utf-8", "replace").decode().casefold()

@@ -1,4 +1,4 @@
-"""The base class of stores whose runs this library records."""
+"""The base class of stores that use this library's recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecordingStore(Store):
     """A store that leaves the entries of its records to this library: a subclass only keeps texts."""
 
     def recorder(self, agent: AgentLike) -> Recorder:
-        """Return what records the runs of an agent, without the secrets of the agent and of all that it uses."""
+        """Return a recorder of an agent's runs that hides the secrets of the agent and of its components."""
         from jackfield_records.recording import recorder_of
 
         return recorder_of(agent, self)

@@ -1,4 +1,4 @@
-"""Write to the record of one run for as long as it is held, and wait out outages of the store."""
+"""Write to the record of one run while it is held, and wait out outages of the store."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
-# A call that begins right after a write needs no confirmation of its own: several calls of a turn would each ask.
+# A call that begins right after a write needs no confirmation of its own; otherwise each call of a turn would ask.
 _CONFIRMED_S = 0.01
 _NOT_HELD_TEXT = "Nothing was done: this process may not act for the run any more ({reason})."
 
 
 class Writer:
-    """Append to one record, for the run and all runs below it.
+    """Append to one record, for the run and all its nested runs.
 
     Once the hold is lost, or the store was out of use for longer than its patience, every later write fails with the
     same error, and `before_call` refuses every call.
 
     Args:
         store: The store of the record.
-        run: The run; while its store is out of use, its time limit and its cancel token end the wait.
+        run: The run; during an outage of its store, its time limit and its cancel token end the wait.
         hold: The number of the hold.
-        secrets: Taken out of entries.
-        below: The number of runs below it in the record.
+        secrets: Removed from entries.
+        below: The number of nested runs in the record.
     """
 
     def __init__(self, store: Store, run: Run, hold: int, secrets: Secrets, below: int = 0) -> None:
@@ -53,14 +53,14 @@ class Writer:
             RunBusyError: The hold was lost.
             StoreError: They cannot be written.
         """
-        async with self._turn:  # agents that work side by side; an entry that takes long to hide keeps its place
+        async with self._turn:  # agents work in parallel; an entry whose secrets take long to hide keeps its place
             hidden = [await hide_entry(entry, self.secrets) for entry in entries]
-            if number:  # a run below is not the end of the whole
+            if number:  # the end of a nested run is not the end of the whole
                 state, hidden = RUNNING, [f'{{"below": {number}, {entry[1:]}' for entry in hidden]
             await self._append(hidden, state, patiently=patiently)
 
     async def before_call(self) -> str:
-        """Confirm that the run is still held, right before a call is made; the reason for the model if it is not."""
+        """Confirm right before a call that the run is still held; return the reason, for the model, if it is not."""
         try:
             if self._failure is None and time.monotonic() - self._confirmed_at <= _CONFIRMED_S:
                 return ""
@@ -75,7 +75,7 @@ class Writer:
         self._confirmed_at = float("-inf")
 
     async def release(self) -> None:
-        """End the hold; the run ends here, whatever the store says."""
+        """End the hold; the run ends here, even if the store fails."""
         await self.store.release(self.run_id, self.hold)
 
     async def _append(self, entries: Sequence[str], state: str, *, patiently: bool) -> None:
@@ -94,9 +94,9 @@ class Writer:
 
 
 async def wait_out_outage(work: Callable[[], Awaitable[T]], store: Store, run: Run) -> T:
-    """Do some work of a store, again and again while it is out of use, for as long as its patience lasts.
+    """Run an operation of a store, and retry it during an outage until its patience ends.
 
-    The end of the run's time, and its cancel token, end the wait as the end of the patience does.
+    The run's time limit and its cancel token end the wait in the same way.
 
     Raises:
         StoreUnavailableError: The store was out of use until then.
@@ -113,7 +113,7 @@ async def wait_out_outage(work: Callable[[], Awaitable[T]], store: Store, run: R
                 raise
         else:
             if began:
-                _log.warning("run %s goes on: its store can be used again", run.id)
+                _log.warning("run %s continues: its store can be used again", run.id)
             return result
         await asyncio.sleep(min(pause_s, store.patience_s))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,4 +1,4 @@
-"""Addresses that clients may send and see: they name no file of the server."""
+"""Addresses that clients may send and see, because they name no file of the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.messages import ContentItem
 
 
 def is_public_url(url: str) -> bool:
-    """Return True for web addresses and `data:` URIs; False for all that may name a file of the server."""
+    """Return True for web addresses and `data:` URIs; False for anything that may name a file of the server."""
     try:
         return urlsplit(url).scheme.lower() in ("http", "https", "data")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The agents of a service, as objects, files or names in modules, and copies of them that record in its store."""
+"""The agents of a service, from objects, files or names in modules; copies of them record in its store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ServedAgent:
         """Return the agent with a client's tools, for one run.
 
         Raises:
-            ConfigError: Agents of its kind cannot have tools that are made for a run.
+            ConfigError: Agents of its kind take no tools made for a single run.
         """
         if not self.takes_client_tools:
             raise ConfigError(f"agent {self.name!r} takes no tools of a client: leave them out")
@@ -134,7 +134,7 @@ def describe_tool(tool: BaseTool) -> ToolInfo:
 
 
 class AgentInfos(Mapping[str, AgentInfo]):
-    """The agents of a service as it shows them. Each is described when it is read: faces look names up all the time."""
+    """The agents of a service as it shows them, each described only when read: faces look up names all the time."""
 
     def __init__(self, agents: Mapping[str, ServedAgent]) -> None:
         self._agents = agents
@@ -222,7 +222,7 @@ def files_of(agent: AgentLike) -> tuple[str, ...]:
 
 
 def _agents_at(agent: AgentLike, path: str) -> Iterator[AgentLike]:
-    """Yield the agents that a path of names may mean; those that an agent hands over to have the path of that agent."""
+    """Yield the agents that a path of names may mean; a hand-off target has the path of the agent that hands over."""
     if path:
         for name, asked in _agents_asked_by(agent):
             if path == name or path.startswith(f"{name}/"):
@@ -273,7 +273,7 @@ def _load_from_module(source: str) -> Agent[Any]:
 
 
 def check_names(agents: Mapping[str, object]) -> None:
-    """Refuse a service without agents, or with an empty name.
+    """Refuse a service without agents, or with an empty agent name.
 
     Raises:
         ConfigError: There are no agents, or one has no name.

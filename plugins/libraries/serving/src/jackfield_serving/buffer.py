@@ -28,8 +28,8 @@ _AGAIN_TEXT = "the answer is too long to keep its pieces apart: it follows once 
 class EventBuffer:
     """The latest events of a run, in the order of their numbers.
 
-    When it is full, the deltas of each text are joined, and then steps that the record has are dropped, oldest first.
-    An unfinished answer is never dropped: it comes again as a whole, after a `StreamReset`.
+    When it is full, the deltas of each text are joined; then recorded steps are dropped, oldest first.
+    An unfinished answer is never dropped: it is sent again as a whole, after a `StreamReset`.
 
     Args:
         floor: The number before the first event: earlier ones are in the record.
@@ -44,7 +44,7 @@ class EventBuffer:
         self._numbers: list[int] = []
         self._events: list[RunEvent] = []
         self._chars = 0
-        self._cut_runs: set[str] = set()  # runs whose answers are too long for the numbers between two steps
+        self._cut_runs: set[str] = set()  # runs with answers too long for the numbers between two steps
 
     def add_step(self, event: RunEvent, index: int) -> None:
         """Add an event that the record keeps as the entry with this index."""
@@ -57,11 +57,11 @@ class EventBuffer:
         self._chars += 500  # its messages are in memory anyway, as the history of the run
 
     def pass_entry(self, index: int) -> None:
-        """Continue after an entry that readers do not get."""
+        """Skip an entry that readers do not get."""
         self.last = index * STRIDE
 
     def add(self, event: RunEvent) -> bool:
-        """Add a live event; return False if its answer has too many, so that readers get it once it is recorded."""
+        """Add a live event; return False if its answer has too many: readers then get the recorded answer."""
         width = width_of(event.event)
         if self.last % STRIDE + width >= HALF or event.run_id in self._cut_runs:
             self._cut_runs.add(event.run_id)
@@ -123,7 +123,7 @@ class EventBuffer:
             self._drop_up_to(steps[-1])
 
     def _drop_up_to(self, floor: int) -> None:
-        """Drop the events up to a recorded step, apart from answers that are unfinished: agents work side by side."""
+        """Drop the events up to a recorded step, except unfinished answers, since agents work in parallel."""
         complete = self._complete()
         self._send_again(
             {
@@ -192,7 +192,7 @@ class EventBuffer:
 
 
 def _topic(event: RunEvent) -> tuple[object, ...]:
-    """Return what a note is about: a later one on the same topic replaces it."""
+    """Return the topic of a note; a later note on the same topic replaces it."""
     note = event.event
     return event.run_id, type(note), getattr(note, "call_id", ""), getattr(note, "step", "")
 

@@ -1,4 +1,4 @@
-"""Requests whose clients may go away."""
+"""Handle requests whose clients may disconnect."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class ClientLeftError(Exception):
 
 
 async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
-    """Return the result of work, and cancel it if the client goes away.
+    """Return the result of work, and cancel the work if the client disconnects.
 
     Args:
         receive: The `receive` of the request, after its body was read.
         work: The answer.
 
     Raises:
-        ClientLeftError: The client went away.
+        ClientLeftError: The client disconnected.
     """
     scope = asyncio.timeout(None)
     is_working = True
 
     def stop(_: object) -> None:
-        if is_working:  # it may have ended in the same round of the loop
+        if is_working:  # it may have ended in the same iteration of the loop
             scope.reschedule(0)
 
     listener = asyncio.ensure_future(_disconnected(receive))
@@ -60,7 +60,7 @@ def read_disconnect(query: Mapping[str, str], *, cancels: bool) -> bool:
         cancels: The setting of the face, for requests without the parameter.
 
     Raises:
-        RequestRefusedError: There are other parameters, or the value is another.
+        RequestRefusedError: There are other parameters or values.
     """
     value = query.get("on_disconnect", "cancel" if cancels else "continue")
     if query.keys() - {"on_disconnect"} or value not in ("cancel", "continue"):

@@ -1,4 +1,4 @@
-"""Drive runs: one task for each, so many at the same time, and the others in a queue."""
+"""Drive runs: one task each, a limited number at the same time, and the others in a queue."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from jackfield_serving.toolcalls import agent_of_call
 
 _log = logging.getLogger("jackfield.serving")
 _KEPT = 32
-"""The number of runs that have ended whose live events stay for readers."""
+"""The number of ended runs whose live events are kept for readers."""
 
 
 class Driver:
     """The runs of this process.
 
     Attributes:
-        live: The runs that are queued or running, and the latest that have ended, by their ids.
+        live: The queued and running runs, and the latest ended ones, by their ids.
         count: The number of runs that are queued or running.
         editors: The editors of connected users, by the owners and sessions of their runs.
     """
@@ -106,7 +106,7 @@ class Driver:
                 if has_slot:
                     self._slots.release()
         except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
-            # Clients read no more than that this log names the cause, unless they caused it themselves.
+            # Clients are only referred to this log for the cause, unless they caused the error themselves.
             is_ours = failure_of(RunFailed(str(error), type(error).__name__)).status >= 500
             _log.log(logging.WARNING if is_ours else logging.INFO, "run %s failed", live.run_id, exc_info=True)
             await self._record_failure(served, live, hold, error)
@@ -162,7 +162,7 @@ class Driver:
                 await append_failure(served.recorder, live.run_id, hold, error)
 
     def _keep(self, live: LiveRun) -> None:
-        """Keep the events of the latest runs that have ended, for readers that are about to read their end."""
+        """Keep the events of the latest ended runs, for readers that are about to read their end."""
         if live.end is not None:
             self._ended.append(live)
             if len(self._ended) <= _KEPT:
@@ -172,7 +172,8 @@ class Driver:
 
 
 async def _let_requests_be_accepted() -> None:
-    """Let the loop turn twice: it reads what has arrived in the first, and accepts those requests in the second.
+    """Let the loop iterate twice: it reads arrived data in the first iteration, and accepts those requests in the
+    second.
 
     In a burst, clients then get their headers before the runs of earlier ones take the loop's time. The 95th
     percentile of the time to the first text stays the same: see `benchmarks/streams.py`.

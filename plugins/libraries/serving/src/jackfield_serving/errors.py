@@ -34,7 +34,7 @@ class AgentNotFoundError(ServingError, LookupError):
 
 
 class TooManyRunsError(ServingError):
-    """A limit of the service is reached; it may have room in `retry_after_s` seconds."""
+    """A limit of the service is reached; there may be room in `retry_after_s` seconds."""
 
     status = 429
     code = "busy"
@@ -44,14 +44,14 @@ class TooManyRunsError(ServingError):
 
 
 class DrainingError(TooManyRunsError):
-    """The service ends, and begins no runs."""
+    """The service is shutting down and starts no runs."""
 
     status = 503
     code = "draining"
 
 
 class SessionBusyError(ServingError):
-    """A run of the session is still going on, or waits for an answer; `run_id` names it."""
+    """A run of the session has not ended, or waits for an answer; `run_id` names it."""
 
     status = 409
     code = "session_busy"
@@ -69,7 +69,7 @@ class NotWaitingError(ServingError):
 
 
 class OptionsRefusedError(ServingError, ConfigError):
-    """The agent does not take the tools, the options or the form of the answer of a request."""
+    """The agent does not take a request's tools, options or answer format."""
 
     code = "unsupported_options"
 

@@ -13,14 +13,14 @@ class ServingLimits:
         runs: Runs at the same time; others wait in a queue.
         runs_per_owner: Runs of one owner at the same time, those in the queue included.
         queue: Runs that wait for their turn.
-        run_s: The time of a run in seconds, from its turn to its end or pause.
+        run_s: The time limit of a run in seconds, from its start to its end or pause.
         input_bytes: The size of the messages of one request as JSON, media included.
         history_bytes: The size of the conversation that a run continues.
-        buffer_events: The live events that a run keeps for its readers. Beyond it, old ones are read from the store.
+        buffer_events: The live events that a run keeps for its readers. Beyond that, old ones are read from the store.
         buffer_chars: The characters of live events that a run keeps for its readers.
         kept_runs: Runs that have ended, in a service without a store; the oldest are forgotten.
-        waiting_runs: Runs that wait for a person, in a service without a store. At this number, no run begins.
-        retry_after_s: The pause that a refused client is asked for.
+        waiting_runs: Runs that wait for a person, in a service without a store. At this number, no more runs start.
+        retry_after_s: The time after which a refused client should retry.
     """
 
     runs: int = 500

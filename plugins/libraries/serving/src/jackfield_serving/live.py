@@ -1,4 +1,4 @@
-"""A run that this process drives: its events as they happen, numbered as the record has them."""
+"""A run that this process drives: its events as they happen, numbered as in the record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_EVENTS = WITHOUT_EVENT | {""}
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry that was written, and whose event has not come yet."""
+    """A written entry whose event has not arrived yet."""
 
     index: int
     run_id: str
@@ -80,8 +80,8 @@ class LiveRun:
         heads = [head_of(entry) for entry in entries]
         self._nested = {head.below: head.begins for head in heads if head.begins}
         self._old_runs = {*self._nested.values()}
-        self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not come
-        # An agent that continues first repeats what was done.
+        self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not arrived
+        # A resumed agent first repeats what was done.
         beginnings = [place for place, head in enumerate(heads) if head == EntryHead("RunStarted")]
         has_steps = any(head.event == "TurnFinished" for head in heads[max(beginnings, default=0) :])
         self._repeats = {run.run_id, *self._old_runs} if has_steps else set[str]()
@@ -150,7 +150,7 @@ class LiveRun:
         self._buffer.pass_entry(self._entries)
 
     def note_written(self, entries: Sequence[str]) -> None:
-        """Take entries that were written: their events come soon, or have come."""
+        """Take written entries, whose events will arrive soon or have arrived."""
         for text in entries:
             self._entries += 1
             head = head_of(text)
@@ -221,7 +221,7 @@ class LiveRun:
             self._early[key] += 1
             self._buffer.add(event)
         elif not isinstance(event.event, RunFailed) and event.run_id not in self._old_runs:
-            self._buffer.add(event)  # a run that another process continues has not failed
+            self._buffer.add(event)  # a run continued by another process has not failed
         if event.depth == 0:
             self._take_end(event, is_written=position is not None)
 
@@ -230,11 +230,11 @@ class LiveRun:
             self.end = event.event
 
     def _flush(self, count: int) -> None:
-        """Publish the first unmatched entries: their events were overtaken, or never come."""
+        """Publish the first unmatched entries, whose events were overtaken or never arrive."""
         for _ in range(count):
             entry = self._unmatched.popleft()
             key = (entry.run_id, entry.name)
-            if self._early[key] > 0:  # a note that readers have
+            if self._early[key] > 0:  # a note that readers already have
                 self._early[key] -= 1
                 self._buffer.pass_entry(entry.index)
             elif entry.name == "RunStarted" or entry.name in _WITHOUT_EVENTS:

@@ -1,4 +1,4 @@
-"""A store for services without one: runs are kept in the memory of the process, within bounds."""
+"""A store for services without one, which keeps a bounded number of runs in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Kept:
 
 
 class MemoryStore(RecordingStore):
-    """Keeps runs while the process lives. Beyond `max_runs`, the oldest that have ended are forgotten.
+    """Keeps runs while the process lives. Beyond `max_runs`, the oldest ended ones are forgotten.
 
     Runs that wait for a person stay, and do not count. `Serving` bounds their number.
     """

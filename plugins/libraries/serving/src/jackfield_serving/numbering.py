@@ -16,7 +16,7 @@ from jackfield.events import AgentEvent, FunctionCallDelta, ModelEvent, Reasonin
 STRIDE = 1 << 24
 """The distance of the numbers of two entries. Numbers of 500 million entries fit into a double."""
 HALF = STRIDE // 2
-_TEXTS = (TextDelta, ReasoningDelta)  # a union would be made for each event
+_TEXTS = (TextDelta, ReasoningDelta)  # otherwise a union would be created for each event
 
 
 class Numbered(NamedTuple):
@@ -27,7 +27,7 @@ class Numbered(NamedTuple):
 
 
 def width_of(event: ModelEvent | AgentEvent) -> int:
-    """Return how many numbers a live event takes."""
+    """Return the number of numbers that a live event takes."""
     if isinstance(event, _TEXTS):
         return len(event.text) or 1
     return _width_of_call(event) or 1 if isinstance(event, FunctionCallDelta) else 1
@@ -38,7 +38,7 @@ def _width_of_call(delta: FunctionCallDelta) -> int:
 
 
 def can_join(first: object, second: object) -> bool:
-    """Return True if two deltas in a row can be one, as wide as both."""
+    """Return True if two consecutive deltas can be joined into one, as wide as both."""
     match first, second:
         case TextDelta(), TextDelta():
             return bool(first.text and second.text)
@@ -50,7 +50,7 @@ def can_join(first: object, second: object) -> bool:
 
 
 def join_deltas(deltas: Sequence[object]) -> TextDelta | ReasoningDelta | FunctionCallDelta:
-    """Return deltas as one, each of which can be joined with the next."""
+    """Join deltas, each of which can be joined with the next."""
     first: Any = deltas[0]
     if isinstance(first, FunctionCallDelta):
         return replace(first, arguments="".join([delta.arguments for delta in deltas]))  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def cut_delta(event: RunEvent, seen: int) -> RunEvent:
     delta = event.event
     if isinstance(delta, TextDelta | ReasoningDelta):
         return event._replace(event=replace(delta, text=delta.text[seen:]))
-    if isinstance(delta, FunctionCallDelta):  # an id and a name have the first number
+    if isinstance(delta, FunctionCallDelta):  # an id and a name take the first number
         seen -= 1 if delta.id or delta.name else 0
         return event._replace(event=FunctionCallDelta(delta.index, arguments=delta.arguments[seen:]))
     return event

@@ -1,4 +1,4 @@
-"""The other processes of a store: signals to them and from them."""
+"""Signals to and from other processes that share a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Peers:
 
     Args:
         store: Carries the signals. A store that sends none is read every `poll_s` seconds.
-        on_message: Gets the run and the message of a signal.
+        on_message: Receives the run and the message of a signal.
         poll_s: See `store`.
     """
 
@@ -68,7 +68,7 @@ class Peers:
             self._has_written.set()
 
     def ring(self) -> None:
-        """Wake those who wait for a change."""
+        """Wake the tasks that wait for a change."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():

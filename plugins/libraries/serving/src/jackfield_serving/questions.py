@@ -21,7 +21,7 @@ class Questions:
     """The questions of one run.
 
     Args:
-        publish: Gets each question.
+        publish: Receives each question.
     """
 
     def __init__(self, publish: Callable[[WaitingCall], None]) -> None:
@@ -48,7 +48,7 @@ class Questions:
         return tuple(question for question, future in self._waiting.values() if not future.done())
 
     def answer(self, answers: Mapping[str, Any]) -> bool:
-        """Answer questions; return False, and answer none, if one of the ids or answers does not fit."""
+        """Answer questions; if an id or answer does not fit, answer none and return False."""
         questions = {question.call_id: question for question in self.waiting()}
         if not questions.keys() >= answers.keys():
             return False

@@ -1,4 +1,4 @@
-"""Read a recorded run: its question, its progress, and the calls that it waits for."""
+"""Read a recorded run: its question, its progress, and its pending calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunRecord:
         recorded_request: The request that started it; None if no service did.
         messages, response: The messages that it began with and those that it has produced.
         usage: The usage so far.
-        needed: The calls that it paused at last; None if there are none.
+        needed: The calls at its latest pause; None if there are none.
         answers: The answers to calls of this turn.
         results: The results of all calls of the client's tools.
         end: The end of the run, or its last pause; None while it runs.
@@ -104,7 +104,7 @@ class RunRecord:
         return Answers(approvals=approvals, results=results)
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:
-        """Return the run as in a list."""
+        """Return the run as shown in a list."""
         return summary_of(self.run, is_queued=is_queued)
 
     def info(self, *, is_queued: bool = False) -> RunInfo:
@@ -154,10 +154,10 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
             case PluginEvent(name=name) as note if name == ANSWERS:
                 _take_answers(record, note)
             case ApprovalNeeded() as needed:
-                # Decisions of this turn about other calls stay: the calls wait until all are decided.
+                # Earlier decisions of this turn stay, because its calls wait until all are decided.
                 kept = {one: said for one, said in record.answers.approvals.items() if one not in needed.call_ids}
                 record.needed, record.answers = needed, Answers(approvals=kept)
-            case TurnFinished():  # models use ids of calls again
+            case TurnFinished():  # models reuse ids of calls
                 record.answers = Answers()
             case RunFinished() | RunFailed() as end:
                 record.end = end
@@ -171,7 +171,7 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
 
 
 def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
-    """Return a stored run as in a list."""
+    """Return a stored run as shown in a list."""
     phase: RunPhase = "ended"
     if run.state in (RUNNING, "forked"):
         phase = "queued" if is_queued else "running"

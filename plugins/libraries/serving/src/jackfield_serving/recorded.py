@@ -1,4 +1,4 @@
-"""Events of a run from its record, numbered for readers that come late, or to another process."""
+"""Events of a run from its record, numbered for readers that arrive late or at another process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CONTINUES_TEXT = "the run continues from its last step"
 
 
 class Reader:
-    """The calls whose beginning a reader has seen, so that each begins only once for it.
+    """The calls whose start a reader has seen, so that it gets each start only once.
 
-    Live events that came before a recorded step are not in the record. A reader that continues there gets the
-    `ToolStarted` that it has missed together with the result.
+    Live events before a recorded step are not in the record. A reader that continues there gets the missed
+    `ToolStarted` together with the result.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Reader:
         self._has_gaps = False
 
     def note_turn(self, event: RunEvent) -> None:
-        """Take a step that the reader has, or will not get live."""
+        """Note a step that the reader has, or will not get live."""
         self._has_gaps = True
         self._take_turn(event)
 
     def complete(self, numbered: Numbered) -> list[Numbered]:
-        """Return the reader's version of an event: the event, nothing, or the missing start of a call before it."""
+        """Return the events for the reader: the event, none, or the event after the missing start of its call."""
         number, event = numbered
         match event.event:
             case TurnFinished():
@@ -80,7 +80,7 @@ class RecordedEvents:
         """Yield the events of the next entries, without those that the reader has.
 
         Args:
-            entries: The entries after those that were fed before.
+            entries: The entries after those already fed.
             up_to: The number of the last event; later entries are left out. None for all.
 
         Raises:
@@ -111,7 +111,7 @@ class RecordedEvents:
         for event in events[:-1]:
             number += 1
             if number <= self._after:
-                self._reader.complete(Numbered(number, event))  # it has that one
+                self._reader.complete(Numbered(number, event))  # the reader has that one
             else:
                 yield Numbered(number, event)
         yield Numbered(end, events[-1])

@@ -1,4 +1,4 @@
-"""The store of a service as its agents see it: it passes holds on, and reports every write."""
+"""The store of a service as its agents see it, which passes on holds and reports every write."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ class ServedRecorder(AgentRecorder):
 
 
 class ServedStore(RecordingStore):
-    """A store around another one.
+    """A wrapper of a store.
 
     Args:
-        store: The other one.
-        on_written: Gets the id of a run and entries, after they were written into its record.
+        store: The wrapped store. on_written: Receives the id of a run and the entries just written to its record.
     """
 
     def __init__(self, store: Store, on_written: Callable[[str, Sequence[str]], None]) -> None:
@@ -56,11 +55,11 @@ class ServedStore(RecordingStore):
         self._abandoned: set[str] = set()
 
     def pass_on(self, held: HeldRun) -> None:
-        """Let the next `hold` of the run have this hold, which already began."""
+        """Let the next `hold` of the run return this hold, which has already begun."""
         self._held[held.run.run_id] = held
 
     def pass_on_pending(self, pending: PendingRun) -> None:
-        """Let the agent begin a run that was recorded."""
+        """Let the agent begin a recorded run."""
         self._pending[pending.run.run_id] = pending
 
     def take_pending(self, run_id: str | None) -> PendingRun | None:
@@ -72,7 +71,7 @@ class ServedStore(RecordingStore):
         return ServedRecorder(**vars(recorder_of(agent, self)), served=self)
 
     def abandon(self, run_id: str) -> None:
-        """Write no end of a run from now on, so that another process continues it."""
+        """From now on, write no end of the run, so that another process continues it."""
         self._abandoned.add(run_id)
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:

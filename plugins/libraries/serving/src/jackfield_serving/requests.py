@@ -1,4 +1,4 @@
-"""Requests and answers as a record keeps them, so that any process can continue a run."""
+"""Requests and answers in the form of the record, so that any process can continue a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Request:
         client_tools: The schemas of the tools that the client runs.
         continues: The run whose conversation precedes the messages; ''.
         takes_questions: The client answers questions of running calls.
-        model: The model that a person has chosen among those that the agent offers; '' for the agent's own.
+        model: The offered model that a person has chosen; '' for the agent's own.
         call: The call of a tool that the run makes in place of asking its model; None for a question.
     """
 
@@ -118,7 +118,7 @@ def size_of(messages: Sequence[Message]) -> int:
 def _message_as_json(message: Message) -> str:
     try:
         return message.model_dump_json(exclude_defaults=True)
-    except ValueError:  # half a character, which UTF-8 cannot write, or an object in `extra`
+    except ValueError:  # a lone surrogate, which UTF-8 cannot encode, or an object in `extra`
         return json.dumps(message.model_dump(exclude_defaults=True), default=repr, ensure_ascii=False)
 
 

@@ -88,7 +88,7 @@ class Serving:
         poll_s: The interval at which runs of other processes are read, if the store sends no signals.
         recover_every_s: The interval at which runs whose process has ended are found and continued; None for never.
         trust: The caller vouches for the agent files.
-        host: The host that looks names up.
+        host: The host that looks up names.
 
     Raises:
         ConfigError: An agent cannot be loaded, or the store keeps no content.
@@ -156,7 +156,7 @@ class Serving:
 
     @contextlib.contextmanager
     def connect_editor(self, editor: Editor, *, session: str, owner: str = "") -> Iterator[None]:
-        """Let the runs of a session that begin or continue in this process work in the editor of their user."""
+        """Let the runs of a session that begin or continue in this process use their user's editor."""
         key = (owner, session)
         self._driver.editors[key] = editor
         try:
@@ -194,7 +194,7 @@ class Serving:
         call: FunctionCall | None = None,
         deps: Any = None,
     ) -> str:
-        """Begin a run, and return its id. Once this returns, the run is recorded, and ends even if this process does.
+        """Start a run, and return its id. The run is then recorded, and other processes finish it if this one ends.
 
         Args:
             agent: Its name in the service.
@@ -297,7 +297,7 @@ class Serving:
                 live.cancel.cancel()
 
     async def answer(self, run_id: str, answers: Mapping[str, Answer], *, owner: str = "") -> None:
-        """Answer calls that a run waits for. It continues with the same id, and its numbers go on.
+        """Answer calls that a run waits for. The run continues with the same id and increasing numbers.
 
         Args:
             run_id: The run.
@@ -328,7 +328,7 @@ class Serving:
             raise answered from None
         async with self._releasing_after_error(held):
             if held.run.entries != seen.entries:
-                # It was answered meanwhile, and waits again. Models may use the id of a call again in a later turn.
+                # It was answered meanwhile, and waits again. Models may reuse the id of a call in a later turn.
                 raise answered
             record = read_run(held.run, held.entries)
             served = self._served(record)
@@ -340,7 +340,7 @@ class Serving:
             self._continue(served, held)
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
-        """Cancel a run, with its request to the model and its calls. One that has ended stays as it is.
+        """Cancel a run, with its request to the model and its calls. An ended run stays as it is.
 
         A run of another process may still be running for a moment when this returns.
 
@@ -434,7 +434,7 @@ class Serving:
         return list(sessions.values())[:limit]
 
     async def search(self, text: str, *, owner: str = "", limit: int = 20) -> list[SearchHit]:
-        """Return the conversations of an owner in which a run has every word of a text, the latest hit first.
+        """Return the conversations of an owner with a run that contains every word of a text, the latest hit first.
 
         Raises:
             StoreError: The store cannot search, or cannot be read.
@@ -458,7 +458,7 @@ class Serving:
         return list(hits.values())
 
     async def rename(self, session: str, title: str, *, owner: str = "") -> None:
-        """Give a conversation a title, which its list shows from now on.
+        """Set the title that lists show for a conversation.
 
         Raises:
             RunNotFoundError: The owner has no such conversation.
@@ -519,7 +519,7 @@ class Serving:
 
         Args:
             run_id: The run.
-            at: The number of the last event of the copy; None for all that is recorded.
+            at: The number of the last event of the copy; None for all recorded events.
             owner: The identity that started the run.
 
         Raises:
@@ -577,7 +577,7 @@ class Serving:
             if self._driver.count >= self.limits.runs or self._is_draining:
                 break
             if not run.is_held and run.agent in names and self._driver.find(run.run_id) is None:
-                with contextlib.suppress(StoreError):  # another process was faster, or the store went away
+                with contextlib.suppress(StoreError):  # another process was faster, or the store became unavailable
                     continued += await self._recover_run(run.run_id)
         return continued
 
@@ -590,7 +590,7 @@ class Serving:
         live: LiveRun | None = None
         while True:
             driven = self._driver.live.get(run_id)
-            # The driver keeps only the latest runs that have ended; a reader keeps its own, and reads no record.
+            # The driver keeps only the latest ended runs; a reader keeps its own run and reads no record.
             if driven is not None or live is None or live.end is None:
                 live = driven
             is_in_record = cursor % STRIDE >= HALF  # between events that were derived from an entry
@@ -624,7 +624,7 @@ class Serving:
             cursor = following
 
     async def _continues_elsewhere(self, live: LiveRun) -> bool:
-        """Return True for a run that paused here, and that another process has continued since."""
+        """Return True for a run that paused here and has since been continued by another process."""
         if not live.is_paused:
             return False
         stored, _ = await self._store.inner.read(live.run_id, after=_NO_ENTRIES)
@@ -717,13 +717,13 @@ class Serving:
     def _served(self, record: RunRecord) -> ServedAgent:
         for served in self._agents.values():
             if served.recorder.agent == record.run.agent:
-                # An agent that no longer offers the model goes on with its own.
+                # An agent that no longer offers the model continues with its own.
                 model = record.request.model
                 return served.with_model(model if model in served.agent.models else "")
         raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
 
     def _name_of(self, agent: str) -> str:
-        """Return the name that an agent has in the service, by the name that its records have."""
+        """Return an agent's name in the service, given its name in the records."""
         names = [name for name, served in self._agents.items() if served.recorder.agent == agent]
         return names[0] if names else agent
 
@@ -738,7 +738,7 @@ class Serving:
 
     async def _check_owner(self, run_id: str, owner: str) -> None:
         if run_id not in self._owners:
-            with contextlib.suppress(RunNotFoundError):  # its text would differ from that for a run of another owner
+            with contextlib.suppress(RunNotFoundError):  # its text would differ from the one for a run of another owner
                 stored, _ = await self._store.inner.read(run_id, after=_NO_ENTRIES)
                 self._remember_owner(run_id, stored.owner)
         if self._owners.get(run_id) != owner:
@@ -749,7 +749,7 @@ class Serving:
         record = await self._read(run_id)
         try:
             messages = without_system_text(record.messages, self._served(record).agent.system_message)
-        except AgentNotFoundError:  # it is gone, and which of the instructions were its own is not known
+        except AgentNotFoundError:  # it is gone, so its own part of the instructions is unknown
             messages = tuple(message for message in record.messages if message.role != SYSTEM)
         conversation = (*messages, *record.response)
         if (size := size_of(conversation)) > self.limits.history_bytes:
@@ -776,7 +776,7 @@ class Serving:
             )
 
     def _check_waiting(self) -> None:
-        """Refuse another run while too many wait for a person, who may answer these."""
+        """Refuse another run while too many wait for a person."""
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
@@ -787,7 +787,7 @@ class Serving:
 
     @contextlib.contextmanager
     def _starting_in(self, session: str, owner: str) -> Iterator[None]:
-        """Refuse a second run of a session while the first is being recorded."""
+        """Refuse a second run of a session while the first one is being recorded."""
         key = (owner, session)
         if key in self._starting:
             raise SessionBusyError(f"a run of session {session!r} begins: wait until it has ended", run_id="")
@@ -816,7 +816,7 @@ def _load_store(store: str | Mapping[str, object] | Store | None, limits: Servin
 
 
 def _join_system(before: Sequence[Message], asked: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a conversation with at most one system message: models take no more, and clients send several."""
+    """Return a conversation with at most one system message; models take no more, but clients send several."""
     systems = [message for message in asked if message.role == SYSTEM]
     if not systems or (len(systems) == 1 and not before):
         return (*before, *asked)

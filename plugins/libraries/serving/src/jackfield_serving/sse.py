@@ -21,11 +21,11 @@ _COMMENT = b":\n\n"
 class EventStream:
     """A response of server-sent events, as an ASGI application. It ends with its client.
 
-    After each silence of 15 seconds it sends a comment, so that no proxy takes the connection for dead.
+    After each silence of 15 seconds it sends a comment, so that no proxy considers the connection dead.
 
     Args:
         events: The events, each as its lines and the empty line after them. They are closed at the end.
-        on_leave: Called if the client goes away, or the events fail, before the end.
+        on_leave: Called if the client disconnects, or the events fail, before the end.
     """
 
     def __init__(self, events: AsyncIterator[bytes], on_leave: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -39,7 +39,7 @@ class EventStream:
                 await while_connected(receive, self._send_events(send))
         except BaseException as error:
             if self._on_leave is not None:
-                # This task may be being cancelled: what must happen now happens in another one.
+                # This task may be in cancellation, so the cleanup runs in another one.
                 await asyncio.shield(asyncio.ensure_future(self._on_leave()))
             if not isinstance(error, ClientLeftError):
                 raise
@@ -57,7 +57,7 @@ class EventStream:
 
 
 class _KeepAlive:
-    """Sends a comment after each silence. It has a timer, and a task only while it sends."""
+    """Sends a comment after each silence. It uses a timer, and a task only while it sends."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -79,7 +79,7 @@ class _KeepAlive:
         now = self._loop.time()
         if now >= self._latest + _SILENCE_S:
             self._latest = now
-            if self._comment is None or self._comment.done():  # else the client does not read
+            if self._comment is None or self._comment.done():  # otherwise the client does not read
                 self._comment = asyncio.ensure_future(self._send_comment())
         self._timer = self._loop.call_at(self._latest + _SILENCE_S, self._look)
 

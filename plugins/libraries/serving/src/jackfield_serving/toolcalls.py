@@ -1,4 +1,4 @@
-"""Runs that make one call of a tool, with the rules, approvals and record of their agent, and without its model."""
+"""Runs that make one call of a tool, with the rules, approvals and record of their agent, but without its model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CALL_ID = "call_1"
 
 
 class OneCall(BaseChatModel):
-    """Makes a call, and ends the run when it has the result.
+    """Makes a call, and ends the run with its result.
 
     Args:
         call: The call.
@@ -30,7 +30,7 @@ class OneCall(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts of a model that reads results of tools as they are."""
+        """The facts of a model that takes tool results as they are."""
         return ModelFacts(native_tools=True)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:

@@ -12,7 +12,7 @@ RunPhase = Literal["queued", "running", "waiting", "ended"]
 WaitKind = Literal["approval", "client_tool", "input", "question"]
 
 INPUT = "input"
-"""The id under which a person's message is sent to a run that waits for one."""
+"""The id of a person's message in the answers to a run that waits for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class AgentInfo:
         description: Its purpose.
         model: Its model as `backend:model`; '' if it has none.
         images, audio, video, files: Its model takes content of this kind.
-        tools: The names of its own tools; those that are made for each run are not included.
+        tools: The names of its own tools, without those made for each run.
         takes_client_tools: Requests may bring tools that the client runs.
         takes_output: Requests may ask for JSON of a schema.
         workspace: The folder below which its tools work. Faces show it only to clients on this machine.
@@ -73,10 +73,10 @@ class WaitingCall:
         call_id: The key of its answer.
         call: The call; its arguments are those that will be used.
         kind: `approval`: answer True, False or `Denial(reason)`. `client_tool`: answer with the result.
-            `input`: answer with a text. `question`: a call that is running asks for something, such as an MCP server
-            does: answer as an approval, or with the values of the `form` among its arguments.
+            `input`: answer with a text. `question`: a running call, such as one of an MCP server, asks for something;
+            answer as for an approval, or with the values of the `form` among its arguments.
         agent: The nested agent that makes the call; ''.
-        in_doubt: It was under way when a process ended, and may have been made.
+        in_doubt: It was in progress when a process ended, and may have been made.
     """
 
     call_id: str
@@ -91,14 +91,14 @@ class RunSummary:
     """A run in a list.
 
     Attributes:
-        run_id, agent, session, owner: The run, and what it belongs to.
+        run_id, agent, session, owner: The run, and the agent, session and owner it belongs to.
         phase: `queued`, `running`, `waiting` (for answers) or `ended`.
         stop_reason: The reason why it ended or waits, as in `RunFinished`; `failed` after an error; '' while it runs.
         title: The beginning of the question.
         parent: The run that it was forked from, or ''.
-        began, changed: When it began, and when its phase changed last, in seconds since 1970, UTC.
-        number: The number of its last recorded event; `attach(after=number)` yields what follows. A record never
-            changes except that it gets longer, so a run with the same id, `began` and `number` has the same content.
+        began, changed: The times when it began and when its phase last changed, in seconds since 1970, UTC.
+        number: The number of its last recorded event; `attach(after=number)` yields what follows. A record only grows,
+            so a run with the same id, `began` and `number` has the same content.
     """
 
     run_id: str
@@ -120,7 +120,7 @@ class RunInfo(RunSummary):
 
     Attributes:
         messages: The messages that it began with.
-        response: The complete messages that it has made so far.
+        response: The complete messages that it has produced so far.
         usage: The usage of its complete turns so far.
         waiting: The calls that it waits for.
         error, error_kind: The text and the class of the error that ended it; ''.
@@ -149,7 +149,7 @@ class SearchHit:
         run_id: The latest run with a hit.
         agent: The agent of this run.
         excerpt: A part of the run's question or answers around a word of the search.
-        changed: When the run changed last.
+        changed: The time when the run last changed.
     """
 
     session: str
@@ -169,7 +169,7 @@ class SessionInfo:
         last_run: Its latest run, whose conversation the next run continues.
         runs: The number of its runs.
         title: The beginning of its first question, or the title that a person gave it.
-        began, changed: When its first run began, and when its latest run changed.
+        began, changed: The times when its first run began and when its latest run changed.
     """
 
     session: str
