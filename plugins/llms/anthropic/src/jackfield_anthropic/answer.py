@@ -38,7 +38,7 @@ REASONS: Mapping[str, FinishReason] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-"""Why an answer ended; all others (`pause_turn`) are `other`."""
+"""Reasons why an answer ended; all others (`pause_turn`) are `other`."""
 
 _NO_BEGINNING = Beginning()
 _PLAIN = frozenset({"text", "tool_use"})
@@ -112,7 +112,7 @@ class MessagesReader(AnswerReader):
         if self._usage or self._beginning.pauses:
             yield UsageReported(self._total_usage())
         content = self._all_blocks()
-        # Messages hold everything if the answer consists of text and calls alone.
+        # Messages contain everything if the answer consists only of text and calls.
         is_plain = all(block["type"] in _PLAIN and "citations" not in block for block in content)
         data = None if is_plain else {"server": self._server, "content": content}
         reason = REASONS.get(self._reason, "other")
@@ -136,7 +136,7 @@ class MessagesReader(AnswerReader):
         return []
 
     def _note(self, kind: object, wire: Wire) -> None:
-        """Take an event that is about the answer, not about a block of it."""
+        """Handle an event about the answer as a whole, not about one of its blocks."""
         match kind:
             case "message_start":
                 self._head(wire["message"])
@@ -221,7 +221,7 @@ class MessagesReader(AnswerReader):
         return events
 
     def _all_blocks(self) -> list[Wire]:
-        """Return the blocks of the answer as a later request sends them back."""
+        """Return the blocks of the answer in the form in which a later request sends them back."""
         arrived = [self._sent_back(self._blocks[index]) for index in sorted(self._blocks)]
         return [*self._beginning.blocks, *(block for block in arrived if block is not None)]
 
@@ -230,7 +230,7 @@ class MessagesReader(AnswerReader):
         if self.has_halves:
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         match block.wire["type"]:
-            case "thinking":  # servers refuse one without a signature
+            case "thinking":  # servers refuse reasoning without a signature
                 signed = {"type": "thinking", "thinking": text, "signature": block.signature}
                 return signed if block.signature else None
             case "text":

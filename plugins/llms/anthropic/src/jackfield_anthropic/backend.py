@@ -109,7 +109,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         status: int,
         body: bytes,
     ) -> AnthropicServer | None:
-        """Have the server drop reasoning that it refuses, because the history before it has changed since."""
+        """Have the server drop reasoning that it refuses because the history before it has changed."""
         if status != 400 or server.drops_stale_reasoning or _STALE_REASONING not in body:
             return None
         return replace(server, drops_stale_reasoning=True)

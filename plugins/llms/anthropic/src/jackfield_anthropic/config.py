@@ -13,7 +13,7 @@ HostedTool: TypeAlias = Literal["web_search", "web_fetch", "code_execution"]
 
 
 class AnthropicConfig(LLMConfig):
-    """The model's address, its thinking, and its abilities where they differ from the known ones."""
+    """The model's address, its thinking, and any abilities that differ from the known ones."""
 
     auth_token: SecretStr | None = Field(
         default=None, description="Sent as a bearer token instead of an API key; better set as ANTHROPIC_AUTH_TOKEN"
@@ -36,7 +36,7 @@ class AnthropicConfig(LLMConfig):
         default=(),
         description="Tools that the provider runs: web_search, web_fetch, code_execution, or a tool in its own format",
     )
-    citations: bool = Field(default=False, description="Have the model cite the PDFs that it is given")
+    citations: bool = Field(default=False, description="Have the model cite the PDFs that it receives")
     send_reasoning: bool = Field(
         default=True, description="Send the signed reasoning of earlier answers back to the server"
     )

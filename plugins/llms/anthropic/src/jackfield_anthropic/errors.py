@@ -27,7 +27,7 @@ _TYPES: dict[str, ErrorClass] = {
     "api_error": ModelOverloadedError,
     "overloaded_error": ModelOverloadedError,
 }
-# By a part of the text, in lower case: the type of these is `invalid_request_error`, as of most others.
+# Matched by a part of the text, in lower case, because their type is `invalid_request_error`, like that of most errors.
 _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("prompt is too long", ContextLengthError),
     ("exceed context limit", ContextLengthError),

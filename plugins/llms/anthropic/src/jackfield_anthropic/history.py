@@ -17,7 +17,7 @@ from jackfield.messages import ASSISTANT, SYSTEM, USER, ContentItem, Message, ba
 from jackfield_backends.history import Answer, Call, parts_of, text_of
 from jackfield_http import Wire
 
-MAX_IMAGE_BYTES = 3_750_000  # in base64, the five million that Anthropic takes
+MAX_IMAGE_BYTES = 3_750_000  # in base64, Anthropic's limit of five million
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
@@ -59,7 +59,7 @@ def wire_messages(
 
 
 def ask_to_continue(messages: list[Wire], lang: Lang) -> None:
-    """Ask to continue the answer at the end of a history, for a model that does not continue it unasked."""
+    """Ask the model to continue the answer at the end of a history, if it does not do so unasked."""
     if messages[-1]["role"] == ASSISTANT:
         messages.append({"role": USER, "content": _text(_CONTINUE[lang])})
 
@@ -67,7 +67,7 @@ def ask_to_continue(messages: list[Wire], lang: Lang) -> None:
 def lacks_reasoning(messages: Sequence[Wire]) -> bool:
     """Return True if the last answer called tools without reasoning before it.
 
-    While thinking is enabled, servers refuse such a history. It is the history of another model, or was changed.
+    While thinking is enabled, servers refuse such a history. Such a history comes from another model, or was changed.
     """
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
@@ -218,7 +218,7 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
     """Return the original blocks of an answer; None if they came from another server, or the answer was changed.
 
     Args:
-        messages: All that is left of the answer, with one `origin`.
+        messages: All remaining messages of the answer, with one `origin`.
         calls: Its calls in the form in which they are sent.
         server: The server's address.
     """
@@ -230,16 +230,16 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
         blocks = [dict(block) for block in data["content"]]
         kept = _visible_part(blocks)
     except (KeyError, TypeError, ValueError):
-        return None  # a history that was edited by hand: its visible part counts
+        return None  # a history edited by hand, whose visible part counts
     names = [fit_name(call.function.name) for call in calls]
     if kept != ("".join(text_of(message.content) for message in messages), names):
         return None
     own = iter(calls)
-    # With ids that are unique in this request, and the arguments that the history has now.
+    # With ids that are unique in this request, and the arguments now in the history.
     return [_call(next(own)) if block["type"] == "tool_use" else block for block in blocks]
 
 
 def _visible_part(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """Return what a history shows of blocks: the text, and the names of the calls."""
+    """Return the parts of blocks that a history shows: the text, and the names of the calls."""
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     return text, [block["name"] for block in blocks if block["type"] == "tool_use"]

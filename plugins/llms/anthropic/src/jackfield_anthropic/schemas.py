@@ -25,8 +25,8 @@ class _UnenforceableError(Exception):
 def enforceable_schema(schema: Schema) -> Wire | None:
     """Return a schema as the protocol enforces it.
 
-    A constraint that the protocol does not have, such as `minimum`, moves into the description, where the model reads
-    it. The caller must still validate the answer.
+    A constraint unknown to the protocol, such as `minimum`, moves into the description, where the model reads it. The
+    caller must still validate the answer.
 
     Returns:
         None if the protocol cannot enforce the schema, because it contains objects with free keys, values of any type

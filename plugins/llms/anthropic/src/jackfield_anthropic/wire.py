@@ -18,7 +18,7 @@ from jackfield_http import Wire
 
 DEFAULT_MAX_TOKENS = 8192
 THINKING_MAX_TOKENS = 32_000
-"""The default for a model that thinks by its own measure, because the limit includes its reasoning."""
+"""The default for a model that decides itself how long it thinks, because the limit includes its reasoning."""
 MIN_BUDGET_TOKENS = 1024
 BINDING_FEATURE = "thinking-binding-controls-2026-08-01"
 HOSTED_TOOLS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ class Abilities:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], *, refuses_schemas: bool = False) -> Abilities:
-        """Read them from the details of a `KnownModel`; details of other names are ignored."""
+        """Read the facts from the details of a `KnownModel`; other details are ignored."""
         thinking = details.get("thinking")
         return cls(
             thinking=None if thinking is None else tuple(thinking),
@@ -133,7 +133,7 @@ def countable_body(body: Wire) -> Wire:
 
 
 def drop_stale_reasoning(body: Wire) -> bool:
-    """Ask the server to drop reasoning whose history has changed; return False if the request cannot ask that.
+    """Ask the server to drop reasoning whose history has changed; return False if the request cannot ask for that.
 
     Only a model that decides itself how long it thinks binds its reasoning to the history.
     """
@@ -207,7 +207,7 @@ def _effort(effort: str | None) -> Wire:
 
 
 def _format(request: ChatRequest, abilities: Abilities) -> tuple[Wire, list[Wire]]:
-    """Return the schema that the server enforces; or blocks for the system message, if it cannot enforce the schema."""
+    """Return the schema for the server to enforce, or blocks for the system message if the server cannot enforce it."""
     wanted = request.config.response_format
     if not wanted or wanted.get("type") == "text":
         return {}, []

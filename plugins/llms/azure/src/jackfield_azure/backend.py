@@ -45,7 +45,7 @@ class AzureChat(ChatCompletionsModel):
     config: AzureConfig
 
     async def alist_models(self) -> list[str]:
-        """Refuse: Azure gives a key no list of deployments.
+        """Refuse, because Azure lists no deployments for a key.
 
         Raises:
             ConfigError: Always.
@@ -75,7 +75,7 @@ class AzureChat(ChatCompletionsModel):
         return ChatServer(_deployment_url(endpoint, deployment, version), headers, key, self.dialect(profile))
 
     def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
-        """Return the secret and its header. Configured ones win over the environment; there, a token wins."""
+        """Return the secret and its header. Configured secrets win over the environment, in which a token wins."""
         if self.config.api_key and self.config.azure_ad_token:
             raise ConfigError("api_key and azure_ad_token are both set, but Azure takes only one: leave the other out")
         token = find_key(
@@ -110,7 +110,7 @@ def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Ma
         azure_endpoint=endpoint,
         azure_deployment=quote(deployment, safe="", errors="replace"),
         api_version=version,
-        api_key="unused",  # it asks for one, and sends nothing
+        api_key="unused",  # it requires a key, and sends nothing
         max_retries=0,
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )

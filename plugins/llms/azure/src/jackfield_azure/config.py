@@ -26,5 +26,5 @@ class AzureConfig(ChatCompletionsConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The endpoint, else the address that every backend can have."""
+        """The endpoint, else the address from the common settings."""
         return self.azure_endpoint or super().server_url

@@ -19,7 +19,7 @@ from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import AnswerReader, Calls, DataLineDecoder, Failures, Wire, arguments_of, count_of
 
-# DashScope documents the same terms as Jackfield, but also sends others.
+# DashScope documents the same terms as Jackfield, but also sends other ones.
 REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
 SEARCH_EVENT = "jackfield-dashscope.search"
 
@@ -97,7 +97,7 @@ class DashScopeReader(AnswerReader):
             self._note_reason(output.get("finish_reason"))
 
     def _note_reason(self, reason: str | None) -> None:
-        if reason and reason != "null":  # which means: not yet
+        if reason and reason != "null":  # meaning: not finished yet
             self._reason = reason
             self.enough = True
 

@@ -74,9 +74,9 @@ class DashScopeImagesConfig(ServerConfig, LLMConfig):
     negative_prompt: str | None = Field(default=None, description="What the images must not show")
     count: int = Field(default=1, ge=1, le=10, description="How many images an answer has")
     poll_interval: float = Field(
-        default=1.0, gt=0, description="Seconds until a task is polled first; then twice as many, at most 8"
+        default=1.0, gt=0, description="Seconds before the first poll of a task; doubled after each, up to 8"
     )
-    task_timeout: float = Field(default=300.0, gt=0, description="Seconds that a task may take")
+    task_timeout: float = Field(default=300.0, gt=0, description="Time limit of a task in seconds")
 
     @property
     def server_url(self) -> str | None:
@@ -95,7 +95,7 @@ class ServiceConfig(ServerConfig):
     )
     request_timeout: float = Field(default=60.0, gt=0, description="Seconds the server may be silent")
     max_retries: int = Field(
-        default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed request is repeated, if that can help"
+        default=DEFAULT_RETRIES, ge=0, le=100, description="Most retries of a failed request, if a retry can help"
     )
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="Merged into the parameters of each request; these values win"
@@ -122,5 +122,5 @@ class RerankConfig(ServiceConfig):
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
     candidates: int = Field(
-        default=50, ge=1, le=500, description="How many hits are reranked, which is also the most that are returned"
+        default=50, ge=1, le=500, description="The number of hits to rerank, and the most to return"
     )

@@ -53,7 +53,7 @@ class DashScopeEmbedder(Embedder):
     def __init__(
         self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             super().__init__(cfg, **settings)
         self._service = Service(
             PATH,
@@ -96,7 +96,7 @@ class DashScopeEmbedder(Embedder):
             "text_type": purpose,
             "dimension": self.config.dimension,
             "output_type": "dense",
-            # It describes the query's purpose. Documents are embedded once, for all queries.
+            # An instruction describes the query's purpose; documents are embedded once, for all queries.
             "instruct": self.config.instruct if purpose == "query" else None,
         }
         answer = await self._service.ask({"texts": list(texts)}, parameters)

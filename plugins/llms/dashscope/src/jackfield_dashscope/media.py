@@ -1,6 +1,6 @@
 """Put images, audio and video into the form that DashScope takes: URLs unchanged, local files as `data:` URIs.
 
-The SDK would upload local files to the provider's store. Inside the request, only the server that is asked gets them.
+The SDK would upload local files to the provider's store. Inside the request, only the addressed server gets them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jackfield.errors import UnsupportedInputError
 from jackfield.media import address_of
 from jackfield.messages import ContentItem
 
-MAX_FILE_BYTES = 7_500_000  # in base64, the ten million that DashScope takes
+MAX_FILE_BYTES = 7_500_000  # in base64, DashScope's limit of ten million
 REMOTE = ("http", "https", "oss")
 
 

@@ -1,7 +1,7 @@
 """Find the address, the credentials and the parameters of streaming requests that DashScope's SDK would use.
 
-Loading the SDK takes longer than the rest of a first answer. So this module has its defaults, and loads it only if it
-is configured.
+Loading the SDK takes longer than the rest of a first answer. So this module has the SDK's defaults, and loads the SDK
+only if it is configured.
 
 Nothing is set for the whole process, so components with different API keys do not affect each other.
 """
@@ -110,7 +110,7 @@ def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
 
 
 def _sdk_is_configured() -> bool:
-    if "dashscope" in sys.modules:  # it may be configured for the whole process, and costs nothing more
+    if "dashscope" in sys.modules:  # it may be configured for the whole process, and costs nothing once loaded
         return True
     return _sdk_is_configured_outside()
 
@@ -133,7 +133,7 @@ def _server_by_sdk(config: AnyConfig, key: FoundKey, base_url: str | None) -> Da
             region=config.region,
             protocol="native",
             max_retries=0,
-            # It sends nothing; with one of its own, the SDK would load certificates for it.
+            # It sends nothing; given no session, the SDK would create one and load certificates.
             http_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
         )
         base = check_url(str(httpx.URL(client.config.base_url)))

@@ -1,4 +1,4 @@
-"""Ask services other than chat, which take a JSON object and return one."""
+"""Call services other than chat, which take a JSON object and return one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Service(Generic[AnswerT]):
         self._access = Access(lambda: find_server(config, needed_by=name, settings=settings()), backend=backend)
 
     async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
-        """Ask, and retry if that can help and is allowed.
+        """Send a request, and retry it if that can help and is allowed.
 
         Args:
             inputs: The input for the model.

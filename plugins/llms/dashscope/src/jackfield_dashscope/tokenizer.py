@@ -14,8 +14,8 @@ SDK = "dashscope"
 FILE = "qwen.tiktoken"
 SHA256 = "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186"
 
-# Splits a text into pieces, each of which is encoded alone. It belongs to the vocabulary: with another one, the counts
-# would be wrong.
+# Splits a text into pieces, each of which is encoded alone. The pattern belongs to the vocabulary; with another
+# pattern, the counts would be wrong.
 _PIECES = "|".join(
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",  # English contractions

@@ -117,7 +117,7 @@ def _tool_options(functions: Sequence[FunctionSchema], config: GenerateConfig) -
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """Return the history in the form that DashScope takes, repaired where it would be refused."""
+    """Return the history in the form that DashScope takes, with anything repaired that it would refuse."""
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Answer):

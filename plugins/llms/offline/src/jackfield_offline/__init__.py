@@ -1,1 +1,1 @@
-"""A model that does not generate: it quotes the documents it is given, and calls the tools you name."""
+"""A model that generates nothing: it quotes the given documents, and calls the tools you name."""

@@ -1,4 +1,4 @@
-"""Write an answer: results of tools, where values came from, and quotations with their sources. Pure.
+"""Write an answer: results of tools, the origins of values, and quotations with their sources. Pure.
 
 Every quotation is a piece of a passage, letter by letter.
 """
@@ -21,7 +21,7 @@ MAX_QUOTES = 3
 MAX_QUOTE_CHARS = 600
 MAX_RESULT_CHARS = 4_000
 
-# Either is enough: no sentence has all the words of a long question.
+# Either is enough, because no sentence has all the words of a long question.
 _RELEVANT_COVERAGE, _RELEVANT_TERMS = 1 / 3, 3
 _BESIDE_THE_BEST = 0.5  # a sentence with less than this part of the best one's score is left out
 
@@ -94,7 +94,7 @@ def write_answer(turn: Turn, lang: Lang) -> Answer:
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:
-    """Return the few sentences that say most about some words, best first; [] without any."""
+    """Return the few sentences that fit some words best, best first; [] if none fits."""
     relevant = [match for match in library.find(words) if _is_relevant(match)]
     if not relevant:
         return []
@@ -113,7 +113,7 @@ class _Writer:
     texts: Mapping[str, str]
 
     def listed(self, title: str, write: Callable[[_T], str], entries: Sequence[_T]) -> list[str]:
-        """Return a title with a list below it; nothing without entries."""
+        """Return a title with a list below it; nothing if the list is empty."""
         return ["\n- ".join([self.texts[title], *map(write, entries)])] if entries else []
 
     def result(self, message: Message) -> str:

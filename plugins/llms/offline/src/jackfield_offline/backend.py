@@ -1,4 +1,4 @@
-"""The backend: the events of an answer that was put together from the request alone."""
+"""The backend: the events of an answer composed from the request alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = re.compile(r"\s*\S{1,24}\s*")
 
 
 class OfflineChatModel(BaseChatModel):
-    """Quotes the documents it is given and calls the tools you name. It needs no API key and no network."""
+    """Quotes the given documents and calls the tools you name. It needs no API key and no network."""
 
     backend: ClassVar[str] = "offline"
 
@@ -46,7 +46,7 @@ class OfflineChatModel(BaseChatModel):
 
 def _calls(turn: Turn, request: ChatRequest) -> Iterator[ModelEvent]:
     one_at_a_time = request.config.parallel_function_calls is False
-    # Ids go on from the history's, so that no two calls of a conversation share one.
+    # Ids continue from the history's, so that no two calls of a conversation share one.
     first = 1 + sum(message.function_call is not None for message in request.messages)
     for index, call in enumerate(turn.ready[:1] if one_at_a_time else turn.ready):
         yield FunctionCallDelta(index, id=f"offline_{first + index}", name=call.tool, arguments=call.arguments)

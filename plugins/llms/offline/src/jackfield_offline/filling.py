@@ -1,4 +1,4 @@
-"""Turn a directive into a call: fill its slots from the documents, and say where each value came from."""
+"""Turn a directive into a call: fill its slots from the documents, and record the origin of each value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reason: TypeAlias = Literal[
 ]
 
 CODE_ARGUMENT = "code"
-"""An argument of this name is a program in Python. No text of a document may become a part of it but as a literal."""
+"""An argument of this name is a Python program. A document's text may become part of it only as a literal."""
 
 _ENOUGH = 0.5
 
@@ -91,7 +91,7 @@ def _arguments(directive: Directive, schema: FunctionSchema, fillings: Sequence[
     for index, filling in enumerate(fillings):
         if filling.slot.kind == "text":
             texts[placeholder(index)] = filling
-        else:  # only digits: they can stand anywhere, in code and outside of JSON's strings, too
+        else:  # only digits, which are safe anywhere, even in code and outside JSON strings
             template = template.replace(placeholder(index), filling.value)
     name = None if directive.is_json else one_text_argument(schema)
     if name is not None:
@@ -116,7 +116,7 @@ def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
             return _with_literals(value, texts) if name == CODE_ARGUMENT else _replaced(value, texts)
         case list():
             return [_with_texts(name, entry, texts) for entry in value]
-        case dict():  # whatever is inside of code is code as well
+        case dict():  # everything inside code is code as well
             is_code = name == CODE_ARGUMENT
             return {key: _with_texts(name if is_code else key, entry, texts) for key, entry in value.items()}
         case _:

@@ -6,7 +6,7 @@ call <tool> {"key": …}      the arguments as JSON
 {number: <phrase>}          inside of both: a number from the documents
 {text: <phrase>}            inside of both: a sentence from the documents
 ```
-One call a line; all other lines are the question.
+One call per line; all other lines are the question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLOT = re.compile(r"\{[ \t]*(?P<kind>number|text)[ \t]*[:：][ \t]*(?P<phrase>[
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place to be filled from the documents."""
+    """A placeholder to fill from the documents."""
 
     kind: Literal["number", "text"]
     phrase: str
@@ -60,7 +60,7 @@ def parse_message(text: str) -> tuple[str, list[Directive]]:
     """Return the question in a user's message, or '' if it only makes calls, and its directives in order."""
     question: list[str] = []
     directives: list[Directive] = []
-    # A list of uploads may stand in front, added by what shows files to a model.
+    # A list of uploads may come first, added by the code that shows files to a model.
     for line in _UPLOADS.sub("", text, count=1).splitlines() if _UPLOADS.match(text) else text.splitlines():
         match = _CALL.match(line)
         if match is None:

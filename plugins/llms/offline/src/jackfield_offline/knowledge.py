@@ -85,7 +85,7 @@ def _fenced(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         if match := _SOURCE.match(line):
             source = match["en"] or match["zh"]
         elif source and (match := _FENCE.match(line.rstrip())):
-            # The last fence may never close: the block was cut, to fit a context for instance.
+            # The last fence may never close, for instance if the block was cut to fit a context.
             yield source, "\n".join(_until(match[1], rest))
             source = ""
 

@@ -29,9 +29,9 @@ _POWERS_OF_TEN = {
     "billion": 9,
 }
 _PARTS = re.compile(r"[,;，；、|]")
-_PART_CHARS = 16  # a word in another part of the sentence is as far away as one with so many characters more between
+_PART_CHARS = 16  # a word in another part of the sentence counts as this many characters farther away
 _ENOUGH = 0.5
-"""The part of a phrase's words that a sentence must have to be about it."""
+"""The share of a phrase's words that a sentence must have to be about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _nearness(number: Number, term: Term, text: str) -> float:
     is_after = term.start >= number.end
     between = text[number.end : term.start] if is_after else text[term.end : number.start]
     gap = len(between) + _PART_CHARS * len(_PARTS.findall(between))
-    # What is counted mostly follows its number.
+    # The counted thing mostly follows its number.
     return (2.0 if is_after else 1.0) / (1 + gap / 8)
 
 

@@ -1,4 +1,4 @@
-"""Cut passages into sentences, and find those that fit some words. English and Chinese; no vocabulary, no model."""
+"""Split passages into sentences, and find those that fit some words. English and Chinese; no vocabulary, no model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield.normal_forms import normalize
 from jackfield_offline.knowledge import Passage
 
 _LINE = re.compile(r"[^\n]*\n?")
-# What a line begins with that does not go on with the text before it. A heading, a fence or no text has no content.
+# The beginning of a line that does not continue the text before it. Headings, fences and empty lines have no content.
 _MARK = re.compile(
     r"\s*(?:(?P<row>\|)|(?P<none>#|```|~~~|\Z))|(?P<item>[ \t]*(?:[-*+•>][ \t]+|\d{1,3}[.)、][ \t]*(?=\D)))"
 )
@@ -21,7 +21,7 @@ _NO_CONTENT = re.compile(r"[\s|:\-=_*`~#.]*$")
 _END = re.compile(r"[。！？!?]+[\"”’」』）)]*|\.[\"”’)]*(?=\s+[^\s\da-z]|\s+\d+\s|\s*$)")
 _TOKEN = re.compile(r"(?P<cjk>[\u3400-\u9fff]+)|(?P<word>[^\W_\u3400-\u9fff]+)")
 
-# Words that say nothing about what is asked.
+# Words that say nothing about the subject of a question.
 _STOP_WORDS = frozenset(
     """
     a an and any are as at be been but by can could did do does each every for from give had has have how i if in
@@ -48,7 +48,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A sentence that fits; `coverage` is the part of the words looked for that it has, above 0 up to 1."""
+    """A sentence that fits; `coverage` is the share of the wanted words in it, above 0 up to 1."""
 
     sentence: Sentence
     score: float
@@ -139,7 +139,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Yield the starts and ends of a text's paragraphs, list items and table rows, without their markers."""
     begun: list[
         tuple[int, int | None]
-    ] = []  # where each line stands that goes on with nothing, and what is a block of it
+    ] = []  # the position of each line that continues nothing, and the kind of block it starts
     is_open = False
     for line in _LINE.finditer(text):
         start, mark = line.start(), _MARK.match(line[0])

@@ -25,7 +25,7 @@ class Turn:
         origins: The origins of the values in the calls so far.
         ready: The calls to make now.
         problem: The reason why a requested call cannot be made.
-        offered: The names of the tools there are.
+        offered: The names of the available tools.
     """
 
     question: str
@@ -39,8 +39,8 @@ class Turn:
 
 
 def read_turn(request: ChatRequest) -> Turn:
-    """Read a request. Calls are made in their order; one whose slots the documents cannot fill waits for the results
-    of those before it, and is a problem if there are none to wait for."""
+    """Read a request. Calls are made in order. A call whose slots the documents cannot fill waits for the results of
+    the calls before it; if there are none, it is a problem."""
     messages = request.messages
     since = max((place for place, message in enumerate(messages, 1) if message.role == USER), default=0)
     question, directives = parse_message(messages[since - 1].get_text_content() if since else "")

@@ -10,7 +10,7 @@ from jackfield_chat_completions.profiles import ServerName
 
 
 class OpenAIConfig(ChatCompletionsConfig):
-    """The address of the model, and its abilities where they differ from the known ones."""
+    """The address of the model, and any abilities that differ from the known ones."""
 
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama, dashscope …")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")

@@ -54,7 +54,7 @@ class OpenAIEmbedderConfig(Config):
     max_retries: int = Field(
         default=DEFAULT_RETRIES, ge=0, le=100, description="How often a failed request is retried, if that may help"
     )
-    request_timeout: float = Field(default=120.0, gt=0, description="How many seconds the server may send nothing")
+    request_timeout: float = Field(default=120.0, gt=0, description="The longest silence of the server in seconds")
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Sent to the server unchanged")
     extra_headers: Headers = Field(default_factory=dict, repr=False)
 
@@ -102,7 +102,7 @@ class OpenAIEmbedder(Embedder):
         host: Plugins | None = None,
         **settings: Any,
     ) -> None:
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             super().__init__(cfg, **settings)
         self._host = host
         self._access = Access(self._server, backend=self.backend)
@@ -115,7 +115,7 @@ class OpenAIEmbedder(Embedder):
         """The model, with the dimension and the document prefix if they are configured."""
         config = self.config
         parts = [self.backend, config.model, str(config.dimension or ""), config.document_prefix]
-        while not parts[-1]:  # no colon is taken from a prefix: `passage` and `passage:` give other vectors
+        while not parts[-1]:  # colons in a prefix are kept, because `passage` and `passage:` give different vectors
             parts.pop()
         return ":".join(parts)
 

@@ -36,7 +36,7 @@ class OpenAIImagesConfig(LLMConfig):
 
 
 class OpenAIImages(HTTPBackend[Server]):
-    """A model that makes images. An answer has images alone, each with its content or by its URL."""
+    """A model that makes images. An answer has only images, each with its content or its URL."""
 
     backend: ClassVar[str] = "openai_images"
     config_class: ClassVar[type[LLMConfig]] = OpenAIImagesConfig

@@ -1,8 +1,9 @@
 """Find the address and the headers that the openai SDK would use, from its settings and environment variables.
 
 Requests and answers bypass the SDK's pydantic models, which cost more than everything else together. Loading the SDK
-alone takes longer than the rest of a first answer. So this module implements the rules that all its versions share, and
-loads it only if it knows more: for an address that it would write differently, or an environment variable of its own.
+alone takes longer than the rest of a first answer. So this module implements the rules shared by all SDK versions, and
+loads the SDK only where it knows more: for an address that it would write differently, or an environment variable of
+its own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 KEY_RULE = KeyRule(KEY_VARIABLE, (OPENAI_HOST, f".{OPENAI_HOST}"), URL_VARIABLE)
 
-# The last four do not change a request: other programs read them, or the SDK for another purpose.
+# The last four do not affect requests: other programs read them, or the SDK uses them for another purpose.
 _KNOWN_VARIABLES = frozenset(
     {
         KEY_VARIABLE,
@@ -87,7 +88,7 @@ def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Se
         base_url = url
         organization, project = _find_payers(account)
         headers = _usual_headers(sent_key, organization, project)
-    if key.withheld:  # the account in the environment belongs to that key
+    if key.withheld:  # the account in the environment belongs to the key there
         headers = _usual_headers(sent_key, account.organization, account.project)
     return Server(base_url + path, headers, key)
 
@@ -126,7 +127,7 @@ def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]
         organization=account.organization,
         project=account.project,
         max_retries=0,
-        # It sends nothing; with one of its own, the SDK would load certificates for it.
+        # The client sends nothing; given none, the SDK would create one and load certificates.
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )
     headers = _of_a_request({**client.default_headers, **client.auth_headers}, client.user_agent)
@@ -136,7 +137,7 @@ def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]
 def _of_a_request(headers: Mapping[str, object], user_agent: str) -> dict[str, str]:
     """Return the headers without the SDK's marks for omitted ones, and without its description of the machine.
 
-    System, architecture and Python: nobody asked for that.
+    That names system, architecture and Python, which no server needs.
     """
     lowered = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
     return {

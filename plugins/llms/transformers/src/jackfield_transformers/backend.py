@@ -58,7 +58,7 @@ class TransformersChat(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts as configured, else of the model: known at once for a folder, after loading for one at the hub."""
+        """The facts as configured, else the model's: known at once for a folder, after loading for a hub model."""
         loaded = self._models.get(self.config.model)
         return ModelFacts(
             context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),
@@ -88,7 +88,7 @@ class TransformersChat(BaseChatModel):
     # --- one call ---
 
     def _check(self, request: ChatRequest) -> None:
-        """Refuse, before a model is loaded, options that no model of this backend has."""
+        """Before a model is loaded, refuse options that no model of this backend supports."""
         wanted = request.config.response_format
         if wanted is not None and wanted.get("type") != "text":
             raise ModelRequestError(
@@ -185,7 +185,7 @@ class TransformersChat(BaseChatModel):
             raise BrokenPluginError(f"call format {name!r} is not a jackfield.processors.CallFormat")
         return call_format
 
-    # --- what the first call does ---
+    # --- the first call ---
 
     def _load(self, name: str) -> LoadedModel:
         with self._loading:

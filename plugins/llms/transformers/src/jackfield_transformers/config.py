@@ -42,4 +42,4 @@ class TransformersConfig(LLMConfig):
     reasoning: bool | None = Field(
         default=None, description="Separate the text in <think> as reasoning; unset: if the chat template has the tag"
     )
-    context_tokens: int | None = Field(default=None, ge=1, description="Unset: as the model's own configuration states")
+    context_tokens: int | None = Field(default=None, ge=1, description="Unset: as in the model's own configuration")

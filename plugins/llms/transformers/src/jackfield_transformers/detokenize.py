@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 REPLACEMENT = "\ufffd"  # decoders return it for invalid or incomplete characters
 _CONTEXT_TOKENS = 6
 _PATIENCE_TOKENS = (
-    8  # after so many without the end of a character, the bytes are invalid: a character has at most four
+    8  # after so many without a complete character, the bytes are invalid, because a character has at most four
 )
 _MOST_OPEN = 3  # the most bytes of an incomplete character
 

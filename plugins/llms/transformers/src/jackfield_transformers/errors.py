@@ -67,7 +67,7 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
 
 
 def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
-    """Return the error for one of the hub's; None if no cause is the hub's."""
+    """Return the error for a failure of the hub; None if no cause is the hub's."""
     from huggingface_hub import errors as hub
 
     if _is_any(causes, hub.GatedRepoError):
@@ -130,7 +130,7 @@ def _is_network_error(cause: BaseException) -> bool:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    # torch has a class for it on accelerators only; on a CPU it is a RuntimeError with a text.
+    # torch has a class for this only on accelerators; on a CPU it is a RuntimeError with a text.
     return isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY)
 
 

@@ -125,7 +125,7 @@ def _without_sampling(options: GenerationConfig, loaded: LoadedModel, max_new_to
 class _ListeningCriterion:
     """A stopping criterion that passes the new tokens on.
 
-    A streamer of transformers would receive a token only after the decision to continue.
+    A transformers streamer would receive a token only after the decision to continue.
     """
 
     def __init__(self, listener: Listener, prompt_length: int) -> None:
@@ -140,7 +140,7 @@ class _ListeningCriterion:
         return torch.full((input_ids.shape[0],), self._listener(new), device=input_ids.device, dtype=torch.bool)
 
 
-# --- what chooses a token ---------------------------------------------------------------------------------------------
+# --- choosing a token ---------------------------------------------------------------------------------------------
 
 
 def _sampling(options: GenerationConfig, config: GenerateConfig, device: device) -> list[object]:

@@ -57,7 +57,7 @@ def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel
     Args:
         name: A folder, or a name at the hub.
         config: The settings.
-        key: A token for the hub; '' for that of the machine's login, if there is one.
+        key: A token for the hub; '' for the token of the machine's login, if any.
 
     Raises:
         ModelServiceError: The model does not exist, or cannot be loaded.
@@ -113,7 +113,7 @@ def can_sanitize(writer: Any) -> bool:
 
 
 def context_of(model_config: Mapping[str, Any]) -> int | None:
-    """Return the longest text of a model, in tokens, from its `config.json`; None if it states none."""
+    """Return a model's context size, in tokens, from its `config.json`; None if it states none."""
     for values in (model_config, model_config.get("text_config") or {}):
         for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
             tokens = values.get(key)

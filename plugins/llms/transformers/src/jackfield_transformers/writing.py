@@ -71,7 +71,7 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
     )
     inputs = dict(encoded.to(loaded.model.device))
     if "token_type_ids" not in inspect.signature(loaded.model.forward).parameters:
-        inputs.pop("token_type_ids", None)  # generic tokenizers make them even for models that do not take them
+        inputs.pop("token_type_ids", None)  # generic tokenizers return them even for models that do not take them
     tokens = int(inputs["input_ids"].shape[1])
     _check_length(tokens, loaded)
     tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)

@@ -27,7 +27,7 @@ _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_
 class ResponsesReader(AnswerReader):
     """Reads an answer in the Responses API.
 
-    A server sends everything up to three times: in pieces, in the whole item, and in the whole response. The first one
+    A server sends everything up to three times: in pieces, in the whole item, and in the whole response. The first copy
     counts; later ones only fill in missing parts.
 
     Args:
@@ -96,7 +96,7 @@ class ResponsesReader(AnswerReader):
         return self._about_all(wire)
 
     def _about_all(self, event: Mapping[str, Any]) -> list[ModelEvent]:
-        """Read an event that is about the answer, not about an item of it."""
+        """Read an event about the answer as a whole, not about one of its items."""
         match event.get("type"):
             case "response.created":
                 self._head(event["response"])

@@ -28,10 +28,10 @@ class ResponsesConfig(LLMConfig):
         default=None, description="Requests with the same key share the provider's cache"
     )
     store: bool | None = Field(
-        default=False, description="Whether the provider may store the answer; None: the provider decides"
+        default=False, description="Let the provider store the answer; None: the provider decides"
     )
     include: tuple[str, ...] = Field(
-        default=("reasoning.encrypted_content",), description="What else the answer should include; empty: not sent"
+        default=("reasoning.encrypted_content",), description="Further data to include in the answer; empty: not sent"
     )
     send_reasoning: bool = Field(default=True, description="Send the reasoning of earlier answers back to the server")
     reasoning_summary: Literal["auto", "concise", "detailed"] | None = Field(

@@ -9,7 +9,7 @@ from jackfield.errors import ContentFilterError, ModelRequestError, ModelService
 from jackfield_chat_completions.errors import error_in_stream
 from jackfield_http import ErrorClass, Failures
 
-# Codes of this API alone, after which a retry is useless. No HTTP status would tell that.
+# Codes of this API after which a retry is useless. No HTTP status shows that.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
     (r"policy|moderation", ContentFilterError),
     (r"^invalid_(prompt|image|base64)|image|data_residency", ModelRequestError),

@@ -26,7 +26,7 @@ class GrowingItem:
     def __init__(self, index: int) -> None:
         self.index = index
         self.arrived: Counter[str] = Counter()
-        self.cut: set[str] = set()  # the texts whose last piece ended with half a character
+        self.cut: set[str] = set()  # the texts whose last piece ended in the middle of a character
         self.call_id = ""
         self.name = ""
         self.number: int | None = None
@@ -51,7 +51,7 @@ class GrowingItem:
 
 
 class Items:
-    """Finds the item that an event is about, by its id, else by its index.
+    """Finds the item of an event by its id, else by its index.
 
     vLLM has sent the events of one item under two indices, and gateways give one item a
     new id in each event.
@@ -64,12 +64,12 @@ class Items:
         self.calls = 0
 
     def of(self, event: Mapping[str, Any]) -> GrowingItem:
-        """Return the item that an event is about; a new one if it was not announced."""
+        """Return the item of an event; a new one if it was not announced."""
         item_id, index = event.get("item_id"), event.get("output_index")
         return self._find(item_id, index) or self.begin(item_id, index)
 
     def begin(self, item_id: object, index: object) -> GrowingItem:
-        """Add an item that is announced, and return it."""
+        """Add an announced item, and return it."""
         item = GrowingItem(index if isinstance(index, int) else len(self._all))
         self._all.append(item)
         if item_id is not None:
@@ -114,13 +114,13 @@ class Channel:
     """Passes on one item's text at a time, with an empty line between two parts: items may arrive interleaved."""
 
     def __init__(self) -> None:
-        self._waiting: deque[GrowingItem] = deque()  # in the order in which they began; the first one speaks
+        self._waiting: deque[GrowingItem] = deque()  # in order of arrival; the first one's text is passed on
         self._held: dict[GrowingItem, list[tuple[object, str]]] = {}
         self._ended: set[GrowingItem] = set()
         self._last_part: object = None
 
     def begin(self, item: GrowingItem) -> None:
-        """Take an item that is announced; its text follows in its turn."""
+        """Add an announced item, whose text follows in its turn."""
         if item not in self._held:
             self._ended.discard(item)
             self._held[item] = []

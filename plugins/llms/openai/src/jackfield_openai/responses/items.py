@@ -49,7 +49,7 @@ def content_of_items(items: Sequence[Item]) -> VisibleContent:
 
 
 def content_of_messages(messages: Sequence[Message]) -> VisibleContent | None:
-    """Return the visible content of an answer's messages; None if it has parts that no answer of this backend has."""
+    """Return the visible content of an answer's messages; None if it has parts unknown to this backend."""
     reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
     items = [item for message in messages for item in message.items]
     images = [item.image for item in items if item.image is not None]
