@@ -234,7 +234,7 @@ def test_an_outage_shorter_than_the_patience_is_waited_out_and_nothing_is_done_m
     assert (result.text, done) == ("Paid.", [3]), "the call waited for the store"
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         f"run {result.run_id} waits for its store, up to 30 s",
-        f"run {result.run_id} goes on",
+        f"run {result.run_id} continues",
     ]
     assert all(record.exc_info is None for record in caplog.records), "no traceback reaches stderr"
     assert [len(store.events(name)) for name in ("TurnFinished", "ToolFinished", "RunFinished")] == [2, 1, 1]

@@ -702,10 +702,10 @@ def test_of_a_part_of_many_documents_five_are_named() -> None:
 
     five = ", ".join(f"{number} of 9 pages of {number}.md" for number in range(5))
     assert said(0) == []
-    assert said(5) == [f"shown is only a part of the documents: {five}"]
-    assert said(7) == [f"shown is only a part of the documents: {five} and parts of 2 more"]
+    assert said(5) == [f"only a part of the documents is shown: {five}"]
+    assert said(7) == [f"only a part of the documents is shown: {five} and parts of 2 more"]
     assert said(0, matched=False) == [
-        "nothing in the documents matches the query; the passages are only how the documents begin"
+        "nothing in the documents matches the query; the passages are only the beginnings of the documents"
     ]
 
 

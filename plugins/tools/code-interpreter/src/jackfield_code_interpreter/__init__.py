@@ -1,1 +1,1 @@
-"""Python for agents: code runs in a Jupyter kernel that keeps its state, within limits, and ends with the run."""
+"""Python for agents: code runs within limits in a Jupyter kernel, which keeps its state and ends with the run."""

@@ -15,8 +15,9 @@ _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # a line for IPython
 def code_of(text: str) -> str:
     """Return the code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
-    Fences in the strings of a whole program are a part of it. A fence closes where a line begins with as many backticks
-    as opened it, so backticks inside a line of code cut nothing off. A fence that never closes does not count.
+    Fences in the strings of a whole program are a part of it. A fence closes at a line that begins with as many
+    backticks as opened it, so backticks inside a line of code cut nothing off. A fence that never closes does not
+    count.
     """
     from_json = _code_in_json(text)
     if from_json is not None:
@@ -37,7 +38,7 @@ def _is_python(text: str) -> bool:
     """Return True if a text is a whole program with no backtick outside of strings and comments."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an odd escape: whoever runs the code is told
+            warnings.simplefilter("ignore")  # about an odd escape; the code's output shows it
             ast.parse(_MAGIC.sub("", text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
@@ -68,6 +69,6 @@ def _code_in_json(text: str) -> str | None:
     try:
         value = loads_lenient(text)
     except ValueError:
-        return None  # a set or a dict of Python, then: it is code itself
+        return None  # then it is a Python set or dict, and so code
     code = value.get("code") if isinstance(value, dict) else None
     return code if isinstance(code, str) else None

@@ -23,7 +23,7 @@ class CodeInterpreterConfig(Config):
     sandbox: str = Field(
         default="auto", description="The sandbox of the code: auto (the best one that works here), a name, or none"
     )
-    network: bool = Field(default=False, description="Whether code in a sandbox may use the network")
+    network: bool = Field(default=False, description="Let code in a sandbox use the network")
     readable: list[str] = Field(default_factory=list, description="Files and folders that code in a sandbox may read")
     warm_kernels: int = Field(
         default=0, ge=0, le=32, description="Kernels that are started ahead, for runs to come; each is used by one run"
@@ -35,7 +35,7 @@ class CodeInterpreterConfig(Config):
     file_mb: int | None = Field(default=256, ge=1, description="The largest file that can be written")
     brought_files: int | None = Field(default=200, ge=0, description="Files of a conversation copied to the code")
     brought_mb: int | None = Field(
-        default=1024, ge=1, description="The size limit for all of them together; for each one: file_mb"
+        default=1024, ge=1, description="The size limit for all of them together; file_mb limits each one"
     )
     max_output_chars: int = Field(default=20_000, ge=200, description="Longer output is cut in the middle")
     max_images: int = Field(default=8, ge=0, description="Images returned by one call; more are left out")

@@ -50,7 +50,7 @@ class BroughtFiles:
         """Copy new files. Anything but a local file (a URL, a folder) is skipped.
 
         Returns:
-            Sentences about files that are not where one would look for them.
+            Notes about files that are not where the code would expect them.
         """
         notes = [note for path in paths for note in self._bring(path)]
         if len(notes) > _MAX_NOTES:
@@ -82,7 +82,7 @@ class BroughtFiles:
     @contextmanager
     def _open(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
         """Open a file, and return it with its facts; None for the file if it is in the folder already."""
-        # Links on the way to a file are followed once, when it is first named: code could put others there later.
+        # Links on the way to a file are followed once, when it is first named, because code could plant others later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
         with open_folder(real_folder) as parent:
             facts = os.stat(source.name, dir_fd=parent, follow_symlinks=False)
@@ -96,7 +96,7 @@ class BroughtFiles:
             file = os.open(source.name, FILE, dir_fd=parent)
         try:
             facts = os.fstat(file)
-            if not stat.S_ISREG(facts.st_mode):  # another by now
+            if not stat.S_ISREG(facts.st_mode):  # replaced meanwhile
                 raise _RefusedError("it is not a regular file")
             if facts.st_nlink > 1 and self._folder.resolve() in real_folder.parents:
                 raise _RefusedError("it has a second name, which may be anywhere")
@@ -107,9 +107,9 @@ class BroughtFiles:
     def _copy(self, file: int, facts: os.stat_result, name: str, *, new: bool) -> None:
         most = self._room(facts.st_size, new=new)
         with open_folder(self._folder.resolve()) as folder:
-            # A new file that takes the place of the old one: writing into that would follow where the code has put it.
+            # A new file replaces the old one; writing into the old one would follow it to wherever the code has put it.
             fresh = f".{uuid4().hex}"
-            # Whom the original keeps out, the copy does, too.
+            # The copy has the same permissions as the original.
             target = os.open(fresh, _WRITE, facts.st_mode & 0o666 | 0o600, dir_fd=folder)
             try:
                 try:
@@ -155,8 +155,8 @@ def remove_folder(folder: Path) -> None:
 
 
 def _empty(handle: int) -> None:
-    # Folders in folders are moved up to here, one level at a time: `shutil.rmtree` calls itself for each level, and the
-    # code may have made more than Python can call, or a path can have.
+    # Nested folders are moved up to here, one level at a time: `shutil.rmtree` recurses for each level, and the code
+    # may have made more levels than Python's recursion or a path allows.
     waiting = os.listdir(handle)
     while waiting:
         name = waiting.pop()
@@ -189,7 +189,7 @@ class _RefusedError(Exception):
 
 
 def _copy_bytes(source: int, target: int, most: float) -> int:
-    """Copy a whole file; refuse one that has grown beyond `most`. How many bytes there were."""
+    """Copy a whole file, and return its bytes; refuse one that has grown beyond `most`."""
     copied = 0
     while piece := os.read(source, _PIECE_BYTES):
         copied += len(piece)
@@ -201,7 +201,7 @@ def _copy_bytes(source: int, target: int, most: float) -> int:
 
 
 def _give_to_owner(file: int, folder: int) -> None:
-    """Give a file that root copied to the owner of its folder: code in a sandbox is not root there."""
+    """Give a file that root copied to the owner of its folder, because code in a sandbox is not root."""
     owner = os.fstat(folder).st_uid
     if os.geteuid() == 0 and owner != 0:
         os.fchown(file, owner, owner)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 FOLDERS = tuple(map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts")))
 
-# How the file of a font begins, and the name by which matplotlib finds it: that of the first font in the file.
+# The beginning of a font's file name, and its name in matplotlib: that of the first font in the file.
 _FAMILIES = {
     "NotoSansCJKsc": "Noto Sans CJK SC",
     "NotoSansCJK-": "Noto Sans CJK JP",
@@ -29,12 +29,12 @@ _FAMILIES = {
 
 
 def write_matplotlibrc(folder: Path) -> None:
-    """Have plots show Chinese if the machine has a font for it; other letters stay as they are."""
+    """Let plots show Chinese if the machine has a font for it; other letters stay as they are."""
     families = chinese_families(FOLDERS)
     if not families:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    # Of each character the first font is taken that has it.
+    # Each character uses the first font that has it.
     (folder / "matplotlibrc").write_text(f"font.family: {', '.join(['DejaVu Sans', *families])}\n", encoding="utf-8")
 
 

@@ -29,15 +29,15 @@ from jackfield_confine.strays import end_marked
 
 _log = logging.getLogger(__name__)
 
-_POLL_S = 0.25  # how often a silent kernel is looked after
-_LOST_AFTER_S = 2.0  # silence after the reply: the message that says "done" is not going to come
+_POLL_S = 0.25  # how often a silent kernel is checked
+_LOST_AFTER_S = 2.0  # silence after the reply, after which the message that says "done" is considered lost
 _END_S = 5.0  # for the guard to kill what the kernel started
-# What waits unread may cost the host's memory: the larger are not read at all, of others so many of each channel.
+# Unread messages cost the host memory: larger ones are not read at all, and each channel holds only so many others.
 _MAX_MESSAGE_BYTES = 32 << 20
 _MAX_WAITING_MESSAGES = 16
-_MESSAGE_COST = 1024  # what reading one costs at least, in bytes, so that a flood of empty ones is one, too
-_MAX_REPLIES = 64  # looked at for the one that is waited for
-_MESSAGES_IN_A_ROW = 16  # then others have their turn: what is there already is read without waiting
+_MESSAGE_COST = 1024  # the least cost of reading a message, in bytes, so that a flood of empty ones counts as well
+_MAX_REPLIES = 64  # messages to look through for the expected one
+_MESSAGES_IN_A_ROW = 16  # then other tasks get a turn, because reading messages that are already there never waits
 _MAX_LOG_BYTES = 4000
 
 
@@ -50,21 +50,21 @@ class KernelDiedError(Exception):
 
 
 class FloodError(Exception):
-    """The code printed so much that reading on would only cost time."""
+    """The code printed so much that reading more would only cost time."""
 
 
 class Kernel:
     """A running kernel, made by `start` and ended by `aclose`, or immediately by `end`.
 
-    One of the two must be called. Left to the garbage collector, a context may be collected before its sockets, and
-    then waits for them for ever.
+    One of the two must be called. The garbage collector may collect a context before its sockets, and the context would
+    then wait for them forever.
     """
 
     def __init__(self, manager: AsyncKernelManager, folders: KernelFolders) -> None:
-        self.barrier = NONE  # the sandbox, or what keeps the code from other processes
+        self.barrier = NONE  # the sandbox, or the barrier between the code and other processes
         self._folders = folders
         self.process: subprocess.Popen[bytes] | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None  # whose the channels are; None if they must be opened anew
+        self.loop: asyncio.AbstractEventLoop | None = None  # owns the channels; None if they must be reopened
         self._manager = manager
         self._context: zmq.asyncio.Context | None = manager.context
         self._client: AsyncKernelClient | None = None
@@ -88,7 +88,7 @@ class Kernel:
         try:
             await kernel._launch(launch)
             await kernel.connect(timeout_s=timeout_s)
-            # Read now: later, code could have changed it.
+            # Read now, before code can change it.
             kernel.barrier = launch.layer or launch.folders.report.read_text(encoding="ascii")
         except (OSError, RuntimeError) as error:
             await kernel.aclose()
@@ -108,7 +108,7 @@ class Kernel:
             self.process = getattr(self._manager.provisioner, "process", None)
 
     async def connect(self, *, timeout_s: float) -> None:
-        """Open the channels for the running event loop, which the sockets belong to, in place of earlier ones.
+        """Open the channels for the running event loop, which owns the sockets, in place of earlier ones.
 
         Raises:
             RuntimeError: The kernel has ended, or does not answer in time.
@@ -138,12 +138,12 @@ class Kernel:
 
     @property
     def is_alive(self) -> bool:
-        """True if the process still runs."""
+        """True if the process is still running."""
         return self.process is not None and self.process.poll() is None
 
     def submit(self, code: str) -> str:
-        """Send code to be run; the id of the request."""
-        # With `stop_on_error`, a request that comes soon after a failed one is not run at all.
+        """Send code to be run, and return the id of the request."""
+        # With `stop_on_error`, a request that arrives soon after a failed one would not run at all.
         return self._send(
             "execute_request",
             {
@@ -166,13 +166,13 @@ class Kernel:
         request, whose id it cannot guess.
 
         Raises:
-            FloodError: More than `most_bytes` came.
+            FloodError: More than `most_bytes` arrived.
             KernelDiedError: The process ended first.
         """
         client = self._connected()
         course = _Course(request, {request})
         while True:
-            # The code may have said itself that it was done: what its kernel sent before the reply is there by now.
+            # The code may have forged the end; everything the kernel sent before the reply has arrived by now.
             parts = await _receive(client.iopub_channel, 0 if course.is_over else _POLL_S)
             if parts:
                 await course.count(parts, most_bytes)
@@ -184,11 +184,11 @@ class Kernel:
             elif not self.is_alive:
                 raise KernelDiedError(self._exit_code())
             elif await self._is_silent(course):
-                self.loop = None  # too large a message closed the channel: it is opened anew for the next call
+                self.loop = None  # a message that was too large closed the channel, which is reopened for the next call
                 yield "stream", {"name": "stderr", "text": "[output was lost: it was too much at once]\n"}
                 break
         if error := course.untold_error():
-            yield "error", error  # its message was lost, or could not be written: half a character in it
+            yield "error", error  # its message was lost, or could not be encoded because of a lone surrogate
 
     async def _concerns(self, course: _Course, message: _Message) -> bool:
         """Return True if a message concerns the request, and note messages about its end."""
@@ -207,12 +207,12 @@ class Kernel:
             course.reply = await self._take_reply(course.awaited)
         course.is_over = course.reply is not None
         if not course.is_over:
-            # It is lost, or the code only says that it is done: asked now, the kernel answers when it is.
+            # The reply is lost, or the code only pretends to be done; a request sent now is answered once it is done.
             course.awaited = {course.request, self._send("kernel_info_request", {})}
 
     async def _is_silent(self, course: _Course) -> bool:
         """Return True if the kernel has replied and sends no more. Its last output is then lost."""
-        # The reply comes on another channel: it is there even if a flood of output made this one lose its end.
+        # The reply arrives on another channel, even if a flood of output made this one lose its end.
         if course.reply is None:
             course.reply = await self._take_reply(course.awaited, timeout_s=0)
         course.silence_s = 0.0 if course.reply is None else course.silence_s + _POLL_S
@@ -224,13 +224,13 @@ class Kernel:
         client.control_channel.send(client.session.msg("interrupt_request", content={}))
 
     def end(self) -> None:
-        """Let the guard kill the kernel and all it started; do not wait for it."""
+        """Let the guard kill the kernel and everything it started, without waiting."""
         self._disconnect()
         if self.process is not None:
             self.process.terminate()
 
     async def aclose(self) -> None:
-        """End the kernel and wait until nothing of it is left."""
+        """End the kernel, and wait until none of its processes is left."""
         self.end()
         try:
             async with asyncio.timeout(_END_S):
@@ -256,7 +256,7 @@ class Kernel:
 
     def _make_sure(self) -> None:
         if self.process is not None and self.is_alive:
-            self.process.kill()  # the kernel goes with its guard
+            self.process.kill()  # the kernel ends with its guard
             self.process.wait()
         if self.process is not None and self.process.returncode < 0 and self.barrier == NONE:
             end_marked(MARK, str(self._folders.connection))  # the guard was killed before it could
@@ -269,20 +269,20 @@ class Kernel:
     def _disconnect(self) -> None:
         if self._context is None:
             return
-        # While the client still holds the sockets: those nobody holds are collected instead of closed.
+        # While the client still holds the sockets, because unreferenced ones would be collected instead of closed.
         self._context.destroy(linger=0)
         self._context = self._client = None
 
     def _exit_code(self) -> int:
         returncode = self.process.returncode if self.process else 0
-        # Negative if the guard itself was killed; the kernel went with it.
+        # Negative if the guard itself was killed; the kernel ended with it.
         return returncode if returncode >= 0 else 128 - returncode
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a request; its id."""
+        """Send a request, and return its id."""
         client = self._connected()
         message = client.session.msg(kind, content)
-        # The ids of the library count up: code could send the answers of requests that are still to come.
+        # The library's ids count up, so code could send answers to future requests.
         message["msg_id"] = message["header"]["msg_id"] = uuid4().hex
         client.shell_channel.send(message)
         return str(message["msg_id"])
@@ -327,7 +327,7 @@ class _Course:
         return self.reply if self.reply.get("status") == "error" else None
 
     async def count(self, parts: list[bytes], most_bytes: int | None) -> None:
-        """Note what came; too much raises FloodError. Now and then others get their turn."""
+        """Count received data; too much raises FloodError. Let other tasks run from time to time."""
         self.received += 1
         self.received_bytes += _MESSAGE_COST + sum(map(len, parts))
         if most_bytes is not None and self.received_bytes > most_bytes:
@@ -360,7 +360,7 @@ def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | 
         _, rest = client.session.feed_identities(parts)
         message = client.session.deserialize(rest)
         request, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # nothing promises which
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # any exception is possible
         return None
     if not (isinstance(request, str) and isinstance(kind, str) and isinstance(content, dict)):
         return None
@@ -368,7 +368,7 @@ def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | 
 
 
 class _OneSpec(KernelSpecManager):
-    """Knows the one kernel that is to be started, instead of those installed on the machine."""
+    """Knows only the kernel to start, instead of those installed on the machine."""
 
     name = "jackfield"
 
@@ -383,7 +383,7 @@ class _OneSpec(KernelSpecManager):
         return self._spec
 
 
-# What the log of a kernel that did not start has, and what to do then.
+# Patterns in the log of a kernel that did not start, and the remedy for each.
 _STEPS = (
     (
         "No module named.*ipykernel|ipykernel.*No module named",

@@ -1,4 +1,4 @@
-"""The start of a kernel's process: its command, its environment, its folders. `kernel.py` carries it out."""
+"""Plan the start of a kernel's process: command, environment and folders. `kernel.py` carries it out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jackfield_confine.interpreters import find_python
 START_KERNEL = Path(__file__).with_name("start_kernel.py")
 
 BARRIERS: tuple[str, ...] = (NAMESPACES, LANDLOCK)
-"""What may keep the code from other processes without a sandbox, the best first; the first that works is used."""
+"""The barriers between the code and other processes without a sandbox, best first; the first that works is used."""
 
 _ISOLATION = {
     NAMESPACES: "processes only: the code sees and signals its own; your files and network are open to it",
@@ -27,12 +27,12 @@ _ISOLATION = {
 }
 _NO_ISOLATION = "none: limits only"
 
-# Where things are, and how text is written; never a key, a token, or what changes how Python itself works.
+# Locations and text encodings; never a key, a token, or a variable that changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _MB = 1 << 20
 
 MARK = "JACKFIELD_KERNEL"
-"""The variable that names the kernel a process belongs to, by the folder of its connection."""
+"""The variable that identifies a process's kernel by the folder of its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class KernelFolders:
     Attributes:
         work: The folder in which the code runs.
         private: The session's own folder, which no other user may read; removed at its end.
-        connection: In it, for the connection file and the sockets. A short path: a socket's may have 107 bytes.
+        connection: In it, for the connection file and the sockets. The path is short, because a socket's may have only
+            107 bytes.
     """
 
     work: Path
@@ -51,7 +52,7 @@ class KernelFolders:
 
     @property
     def home(self) -> Path:
-        """In place of the user's: caches and settings of libraries."""
+        """Caches and settings of libraries, in place of the user's."""
         return self.private / "home"
 
     @property
@@ -106,7 +107,7 @@ def kernel_launch(
         str(START_KERNEL),
         *("-f", str(folders.connection_file)),
         "--InteractiveShell.colors=NoColor",
-        "--InteractiveShell.xmode=Plain",  # the short traceback: the model wrote the code and knows it
+        "--InteractiveShell.xmode=Plain",  # a short traceback, because the model wrote the code and knows it
         "--HistoryManager.enabled=False",
     )
     env = _environment(config, folders, os.environ if environ is None else environ)
@@ -137,7 +138,7 @@ def _folder_of_user() -> tuple[str, ...]:
 
 
 def absolute_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths of the settings as a sandbox takes them: relative to the working directory, and with `~`."""
+    """Return paths of the settings, which may be relative or begin with `~`, in the form that a sandbox takes."""
     return tuple(os.path.abspath(os.path.expanduser(path)) for path in paths)  # noqa: PTH100, PTH111 - as text
 
 
@@ -166,7 +167,7 @@ def file_limits(config: CodeInterpreterConfig) -> FileLimits:
 
 
 def stated_limits(config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> dict[str, int | str]:
-    """Return the limits for people, with a mark on those that this system does not enforce."""
+    """Return the limits as text for people, with a mark on those that this system does not enforce."""
     limits = asdict(limits_of(config))
     stated: dict[str, int | str] = {name: value for name, value in limits.items() if value is not None}
     counts = "process_count" in sandbox.protection().covers if sandbox else os.getuid() != 0
@@ -187,9 +188,9 @@ def _environment(config: CodeInterpreterConfig, folders: KernelFolders, environ:
         "MPLCONFIGDIR": str(folders.matplotlib),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONIOENCODING": "utf-8:replace",
-        # Each thread of it takes address space, and there is one for each core unless this says otherwise.
+        # Each thread takes address space, and without this setting there is one per core.
         "OPENBLAS_NUM_THREADS": "1",
     }
     if config.python is None and site.ENABLE_USER_SITE:
-        env["PYTHONUSERBASE"] = site.getuserbase()  # ipykernel may be installed there, and HOME is another now
+        env["PYTHONUSERBASE"] = site.getuserbase()  # ipykernel may be installed there, and HOME differs now
     return {**env, **config.env, MARK: str(folders.connection)}

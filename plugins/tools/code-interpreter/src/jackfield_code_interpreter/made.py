@@ -12,7 +12,7 @@ from jackfield_confine.paths import open_listed_folder
 
 MOST_FILES = 200
 _MOST_LOOKED_AT = 5000
-_DEEPEST = 64  # levels: a path of thousands has megabytes
+_DEEPEST = 64  # levels; a path with thousands would have megabytes
 _NOT_RESULTS = frozenset({"__pycache__"})
 
 State = tuple[int, int]
@@ -47,7 +47,7 @@ def _states(folder: Path) -> Iterator[tuple[str, State]]:
         try:
             with open_listed_folder(here) as handle, os.scandir(handle) as listed:
                 entries = [(entry.name, _facts(entry)) for entry in islice(listed, _MOST_LOOKED_AT - looked_at)]
-        except OSError:  # the code may have removed it, put a link in its place, or closed it to others
+        except OSError:  # the code may have removed it, replaced it by a link, or changed its permissions
             continue
         looked_at += len(entries)
         for name, facts in entries:

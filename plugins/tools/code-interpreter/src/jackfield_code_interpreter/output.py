@@ -17,9 +17,9 @@ PLOTS = ("matplotlib", "numpy", "pandas")
 """The modules of the extra `plots`."""
 TIMED_OUT = "Timeout: Code execution exceeded the time limit."
 
-_MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB: no provider takes a larger image
+_MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB; no provider takes a larger image
 _MAX_IMAGES_CHARS = 24_000_000  # of all images of a result
-_MAX_BLOCKS = 200  # of a result, half of them its first and half its last: fences and titles have characters, too
+_MAX_BLOCKS = 200  # of a result, first half and last half; fences and titles count as well
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 _STREAMS = ("stdout", "stderr")
 _BACKTICKS = re.compile(r"`{3,}")
@@ -29,7 +29,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of a block. Consecutive output of a stream is one block; every other message is its own."""
+    """A part of a block. Consecutive output of a stream is one block; every other message is a block of its own."""
 
     block: int
     kind: str
@@ -40,7 +40,7 @@ class Output:
     """Collects the messages of one execution. Beyond `max_chars`, it keeps the beginning and the end.
 
     Attributes:
-        received_chars: The amount that has arrived, including images, kept or not.
+        received_chars: The number of characters received, including images, kept or not.
         images: Data URIs, in order.
         missing: The member of `PLOTS` that the code has requested and that is not installed; '' if there is none.
     """
@@ -104,7 +104,7 @@ class Output:
             return "[image left out: it is too large; draw it with a lower resolution]"
         if self._images_chars + len(encoded) > _MAX_IMAGES_CHARS:
             return "[image left out: together they are too large; draw them with a lower resolution]"
-        try:  # the code says what it is, and the code may say anything
+        try:  # the label comes from the code, which may claim anything
             image = decode_image(encoded)
         except UnsupportedInputError as error:
             return f"[image left out: {error}]"
@@ -168,7 +168,7 @@ def clean_text(text: str) -> str:
     text = _ANSI.sub("", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    # Half of a surrogate pair is no text: it could not be sent anywhere.
+    # A lone surrogate cannot be encoded, and so cannot be sent anywhere.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -197,5 +197,5 @@ def _error_text(content: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    # The code can forge messages of its kernel: anything may stand where a text belongs.
+    # The code can forge messages of its kernel, so any value may be in the place of a text.
     return value if isinstance(value, str) else ""

@@ -35,10 +35,10 @@ EXECUTOR_DESCRIPTION = {
     "zh": "运行一段 Python 程序，返回其打印的内容和最后一行的值。不会为下一段程序保留任何内容；不能使用 input()。",
 }
 
-# The tool ends its calls itself, after `timeout` seconds of its settings; this must only be longer than any of those.
+# The tool ends its calls itself, after the `timeout` of its settings, so this only has to be longer than any of those.
 TIMEOUT_S = 4000.0
 
-# What code can do at most: with settings that open its sandbox, or without one.
+# The most that code can do, with settings that open its sandbox, or without a sandbox.
 EFFECTS = frozenset({"files", "network", "processes"})
 
 

@@ -38,7 +38,7 @@ S = TypeVar("S", ProgramSandbox, CodeSandbox)
 _DONE = "Done"
 _READ_BYTES = 1 << 20  # of what a program prints; `max_output_chars` of them are shown
 
-# Reads a program from its input, so that there is none left for the program, and runs it as a Python prompt would.
+# Reads a program from stdin, which leaves no input for the program, and runs it as a Python prompt would.
 _RUNNER = """
 import ast, sys, traceback
 code, sys.stdin = sys.stdin.buffer.read().decode(), None
@@ -71,8 +71,8 @@ class PythonExecutorConfig(Config):
 class PythonExecutor(BaseTool):
     """Runs a Python program in a sandbox, and returns its output and the value of its last line.
 
-    Nothing is kept for the next program. In a sandbox that runs programs, it is this Python, with its packages. One
-    that runs code by itself (`monty`) has what it has, and starts faster.
+    Nothing is kept for the next program. In a sandbox that runs programs, it is this Python, with its packages. A
+    sandbox that runs code by itself (`monty`) has only its own modules, but starts faster.
     """
 
     name = EXECUTOR
@@ -92,7 +92,7 @@ class PythonExecutor(BaseTool):
 
     @property
     def host(self) -> Plugins | None:
-        """The host whose sandboxes are used. Approval is needed where the chosen one leaves files open."""
+        """The host whose sandboxes are used. Approval is needed if the chosen one leaves files open."""
         return self._host
 
     @host.setter
@@ -106,7 +106,7 @@ class PythonExecutor(BaseTool):
 
         Args:
             params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
-            context: Not used: a program sees nothing of the run.
+            context: Unused; a program sees nothing of the run.
 
         Raises:
             ToolArgumentError: The code is not a text.
@@ -149,10 +149,11 @@ class PythonExecutor(BaseTool):
 
 
 class _Unprotected(ProgramSandbox):
-    """None: a program has the rights of this process, within limits, and ends with all it has started."""
+    """No sandbox: a program has the rights of this process, within limits, and ends with everything it has started."""
 
     def protection(self) -> Protection:
-        # Not memory: a limit of address space does not count files in memory, which only a sandbox refuses.
+        # No memory limit, because a limit of address space does not count files in memory, which only a sandbox
+        # refuses.
         return Protection(NONE, frozenset({"cpu", "file_size"}))
 
     def command(self, program: Program) -> list[str]:

@@ -1,4 +1,4 @@
-"""State over several calls: a kernel in its folders, restarted after it is lost, used by one call at a time."""
+"""Keep state over several calls: a kernel in its folders, restarted after it is lost, used by one call at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jackfield_confine.barriers import NONE
 
 _GRACE_S = 2.0  # for interrupted code to stop
 _FLOOD_BYTES = 50_000_000
-_LONGEST_FOLDER = 60  # bytes; what comes below it for a socket must fit into 107
+_LONGEST_FOLDER = 60  # bytes; the path of a socket below it must fit into 107
 
 KEPT = "Variables and imports are kept."
 LOST = "All variables and imports are lost, files are kept; the next call starts a new kernel."
@@ -47,7 +47,7 @@ class Execution:
 
 @dataclass
 class _Holdings:
-    """The resources that must not outlive the session, even if it is never closed. It has no link to the session."""
+    """The resources that must not outlive the session, even if it is never closed. They do not refer to it."""
 
     folder: Path
     kernel: Kernel | None = None
@@ -93,7 +93,7 @@ class KernelSession:
         """Run code and wait for its end, at most the configured time.
 
         Args:
-            files: Paths of files to be copied to the working directory first, those that have changed since only.
+            files: Paths of files to copy to the working directory first; unchanged ones are not copied again.
 
         Raises:
             ToolServiceError: The kernel does not start, or another event loop uses the session now.
@@ -108,7 +108,7 @@ class KernelSession:
             return replace(execution, notes=all_notes, barrier=kernel.barrier, changed_files=changed_files)
 
     async def warm_up(self) -> None:
-        """Start the kernel before there is code.
+        """Start the kernel before any code arrives.
 
         Raises:
             ToolServiceError: It does not start.
@@ -152,7 +152,7 @@ class KernelSession:
         notes: tuple[str, ...] = ()
         kernel = self._kernel
         if kernel is not None and kernel.is_alive and kernel.loop is not self._loop:
-            with suppress(RuntimeError):  # it does not answer: it is replaced
+            with suppress(RuntimeError):  # it does not answer, so it is replaced
                 await kernel.connect(timeout_s=self._config.start_timeout)
                 return kernel, ()
             kernel.end()
@@ -168,7 +168,7 @@ class KernelSession:
         if not self._release.alive:
             raise ToolServiceError("This code interpreter has been closed: no more code can be run in it.")
         private = self._holdings.folder
-        try:  # the code may have moved, removed or replaced what was made for it
+        try:  # the code may have moved, removed or replaced its folders
             for folder in (private, self.work_dir, private / "home"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             connection = Path(tempfile.mkdtemp(prefix="k", dir=private))
@@ -180,7 +180,7 @@ class KernelSession:
             ) from error
         folders = KernelFolders(self.work_dir, private, connection)
         try:
-            if self._is_unused:  # later, code may have put a link there
+            if self._is_unused:  # before code can put a link there
                 await sync.in_worker(lambda: write_matplotlibrc(folders.matplotlib))
                 self._is_unused = False
             launch = await sync.in_worker(lambda: kernel_launch(self._config, folders, self._sandbox))

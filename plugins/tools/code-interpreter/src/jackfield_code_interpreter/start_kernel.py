@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _MESSAGE_CHARS = 1_000_000
 _READ_BYTES = 1 << 16
-_MOST_READING_S = 2.0  # a program that never stops writing holds the reply back no longer
+_MOST_READING_S = 2.0  # the longest that a program that never stops writing can delay the reply
 
 
 def main() -> None:
     """Start the kernel; this returns when it has ended."""
     if os.getpgrp() != os.getpid():
-        os.setpgid(0, 0)  # an interrupt of the kernel reaches what it started, and nobody else
-    # ipykernel leaves when this process is not its parent; it was told the host's, which is not.
+        os.setpgid(0, 0)  # an interrupt of the kernel reaches its children, and no other process
+    # ipykernel exits when the given process is not its parent; it was given the host's id, which is not.
     os.environ["JPY_PARENT_PID"] = str(os.getppid())
-    # The script's folder: modules beside it must not hide those of the code.
+    # The script's folder, because modules beside it must not hide those of the code.
     del sys.path[0]
     _write_readme()
     _leave_out_the_debugger()
@@ -50,7 +50,7 @@ def _write_readme() -> None:
 
 
 def _leave_out_the_debugger() -> None:
-    """Keep ipykernel from importing debugpy, which nothing uses and takes a third of the start."""
+    """Keep ipykernel from importing debugpy, which is unused and takes a third of the start-up time."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     import ipykernel.debugger  # noqa: F401 - it looks for debugpy once, now
 
@@ -60,8 +60,8 @@ def _leave_out_the_debugger() -> None:
 def _send_output_in_small_messages() -> None:
     """Make `print` wait until earlier output is sent.
 
-    ipykernel collects for a fifth of a second and sends that as one message: a loop that prints could fill the memory
-    of the kernel, and of the host, with it.
+    ipykernel collects output for a fifth of a second and sends it as one message, so a loop that prints could fill the
+    memory of kernel and host.
     """
     from ipykernel.iostream import OutStream
 
@@ -87,7 +87,7 @@ def _show_written_output(app: IPKernelApp) -> None:
     stdout, stderr = _WrittenOutput("stdout", 1), _WrittenOutput("stderr", 2)
     for handler in app.log.handlers:
         if isinstance(handler, logging.StreamHandler):
-            handler.setStream(stderr.log)  # what the kernel reports itself is not output of the code
+            handler.setStream(stderr.log)  # the kernel's own reports are not output of the code
 
     def pass_on() -> None:
         stdout.pass_on()
@@ -99,11 +99,11 @@ def _show_written_output(app: IPKernelApp) -> None:
 class _WrittenOutput:
     """The output that C code and other programs write to a descriptor, passed on to a stream of the kernel.
 
-    ipykernel does that as well (`capture_fd_output`), but what its thread reads after the reply to the code is shown by
-    nobody. Here, the kernel passes on what is there before it replies.
+    ipykernel does that as well (`capture_fd_output`), but output that its thread reads after the reply is lost. Here,
+    the kernel passes on the available output before it replies.
 
     Attributes:
-        log: A file for what was behind the descriptor before.
+        log: A file for the descriptor's earlier target.
     """
 
     def __init__(self, name: str, descriptor: int) -> None:
@@ -112,7 +112,7 @@ class _WrittenOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lock = threading.Lock()
         self._is_closed = False
-        # Open as long as the kernel is.
+        # Open as long as the kernel runs.
         self.log = open(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")  # noqa: PTH123, SIM115
         self._output, written = os.pipe()
         os.dup2(written, descriptor)
@@ -125,7 +125,7 @@ class _WrittenOutput:
             self.pass_on()
 
     def pass_on(self) -> None:
-        """Pass on all that is there."""
+        """Pass on all available output."""
         end = time.monotonic() + _MOST_READING_S
         with self._lock:
             while not self._is_closed and self._is_there(timeout_ms=0) and time.monotonic() < end:

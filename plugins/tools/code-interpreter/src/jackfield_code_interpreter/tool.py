@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from jackfield_code_interpreter.warm import WarmSessions
 
 WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
-"""Where code runs if the settings do not say; the name that people who come from Qwen-Agent have set."""
+"""The folder of code if the settings name none; the variable that users of Qwen-Agent have set."""
 
 
 class CodeInterpreter(BaseTool):
     """Runs Python in a Jupyter kernel.
 
-    Inside a run the kernel is the run's, and is closed with it. Outside of one it is the tool's, until `aclose`.
+    Inside a run, the kernel belongs to the run and is closed with it. Outside, it belongs to the tool until `aclose`.
     Without a sandbox, or in one that leaves files open, an agent asks before each call, unless the tool's settings say
     `approval: never`.
 
     Args:
-        host: The host that looks sandboxes up; by default the installed plugins.
+        host: The host that looks up sandboxes; by default the installed plugins.
     """
 
     name = NAME
@@ -80,7 +80,7 @@ class CodeInterpreter(BaseTool):
 
         Args:
             params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
-            context: The session whose kernel is used; the tool's own without one.
+            context: The run whose kernel is used; without one, the tool's own kernel.
 
         Raises:
             ToolArgumentError: The code is not a text.
@@ -112,7 +112,7 @@ class CodeInterpreter(BaseTool):
         return super().parse_arguments(params)
 
     async def aclose(self) -> None:
-        """End the tool's own kernel and those that wait; the next call starts new ones. A run closes its own."""
+        """End the tool's own kernel and the warm ones; the next call starts new ones. A run closes its own."""
         (session, self._own), (warm, self._warm) = (self._own, None), (self._warm, None)
         if session is not None:
             await session.aclose()
@@ -120,7 +120,7 @@ class CodeInterpreter(BaseTool):
             await warm.aclose()
 
     async def warm_up(self) -> None:
-        """Start as many kernels ahead as `warm_kernels` says, and wait for them: at most as long as one may take.
+        """Start `warm_kernels` kernels ahead, and wait for them, at most for the start-up time of one.
 
         Raises:
             ToolServiceError: No sandbox works here.
@@ -146,14 +146,14 @@ class CodeInterpreter(BaseTool):
         return self._own
 
     async def _open(self) -> KernelSession:
-        # Here, because it brings jupyter_client with it.
+        # Imported here, because it loads jupyter_client.
         from jackfield_code_interpreter.session import KernelSession
 
         warm = await self._warm_sessions()
         return (warm and warm.take()) or KernelSession(self.config, await self._chosen_sandbox())
 
     async def _warm_sessions(self) -> WarmSessions | None:
-        """Return the pool of kernels that are started ahead; None for a folder of the user."""
+        """Return the pool of warm kernels; None if code runs in a folder of the user."""
         if not self.config.warm_kernels or self.config.work_dir is not None:
             return None
         sandbox = await self._chosen_sandbox()
@@ -161,7 +161,7 @@ class CodeInterpreter(BaseTool):
             from jackfield_code_interpreter.session import KernelSession
             from jackfield_code_interpreter.warm import WarmSessions
 
-            config = self.config  # and not this tool, which the sessions would keep
+            config = self.config  # not this tool, which the sessions would keep alive
             self._warm = WarmSessions(config.warm_kernels, lambda: KernelSession(config, sandbox))
         return self._warm
 

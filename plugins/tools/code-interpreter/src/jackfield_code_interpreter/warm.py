@@ -1,4 +1,4 @@
-"""Kernels that are started ahead, so that a run need not wait for one."""
+"""Start kernels ahead, so that a run need not wait for one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _log = logging.getLogger(__name__)
 
 
 class WarmSessions:
-    """Sessions whose kernels run and have run no code. Each is handed out once and never comes back.
+    """Sessions with running kernels that have run no code. Each is handed out once and never returns.
 
     They are started in the background, on the loop that outlives all runs.
 
     Args:
-        most: The number that is kept.
+        most: The number of sessions to keep.
         make: Makes a session whose kernel does not run yet.
     """
 
@@ -40,7 +40,7 @@ class WarmSessions:
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
-            self._ready = deque(one for one in self._ready if one.is_warm)  # the dead leave with their folders
+            self._ready = deque(one for one in self._ready if one.is_warm)  # dead ones go with their folders
             taken = self._ready.popleft() if self._ready else None
         self.refill()
         return taken
@@ -54,7 +54,7 @@ class WarmSessions:
             threading.Thread(target=self._start, name="jackfield-warm-kernel", daemon=True).start()
 
     def wait_until_full(self, timeout_s: float) -> bool:
-        """Wait until all sessions run, and return True if they do in time."""
+        """Wait until all sessions are running, and return True if they are in time."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._ready) >= self._most, timeout_s)
 
@@ -62,7 +62,7 @@ class WarmSessions:
         session = self._make()
         try:
             sync.run(session.warm_up())
-        except (JackfieldError, OSError, RuntimeError):  # whoever needs a kernel starts one, and gets the error
+        except (JackfieldError, OSError, RuntimeError):  # a call that needs a kernel starts one, and gets the error
             _log.info("a kernel could not be started ahead", exc_info=True)
         with self._changed:
             self._starting -= 1
@@ -74,7 +74,7 @@ class WarmSessions:
             sync.run(session.aclose())
 
     async def aclose(self) -> None:
-        """End those that wait; those that are being started end when they have."""
+        """End the waiting sessions; those that are starting end once they have started."""
         with self._lock:
             self._is_closed = True
             ready, self._ready = [*self._ready], deque()

@@ -1,1 +1,1 @@
-"""Tools that give documents to a model: whole, cut into chunks, or as their vocabulary."""
+"""Tools that give documents to a model: as a whole, in chunks, or as their vocabulary."""

@@ -36,7 +36,7 @@ def agent_for(llm: Any, context: ToolContext, host: Plugins, *, name: str, what:
 
 
 async def ask_model(agent: BasicAgent, content: str | list[ContentItem], context: ToolContext, *, part: str) -> str:
-    """Return the answer of the model. The request counts against the limits of the run, as its part named `part`.
+    """Return the answer of the model. The request counts against the limits of the run, under the name `part`.
 
     Raises:
         ModelServiceError: The model failed.

@@ -43,7 +43,7 @@ class DocumentTool(BaseTool):
 
         Raises:
             ConfigError: There are too many.
-            DocParserError: None could be read, but there are some.
+            DocParserError: None of the documents could be read.
         """
         return await self._documents.read(names)
 

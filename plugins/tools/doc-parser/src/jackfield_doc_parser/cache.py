@@ -24,8 +24,8 @@ from jackfield_documents import Fingerprint
 _VERSION = 2
 _SUFFIX = ".doc"
 _STAGING = ".new-"
-_ABANDONED_S = 3600.0  # after which a file that is being written belongs to a process that was killed
-_TOUCH_S = 60.0  # how old the last use must be before a new one is noted
+_ABANDONED_S = 3600.0  # age of an incomplete file after which its writer must have been killed
+_TOUCH_S = 60.0  # least age of the recorded use before a new one is recorded
 _KINDS = frozenset(get_args(BlockKind))
 
 _log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class _Entry:
 class DocumentCache:
     """Keeps parsed documents by their source, up to a total size.
 
-    Any number of threads and processes share a folder. A file appears whole or not at all, and says for itself whether
-    it still is; two processes that write the same one write the same bytes.
+    Any number of threads and processes share a folder. A file appears whole or not at all and has a checksum; two
+    processes that write the same file write the same bytes.
 
     Args:
         folder: Its folder; it is created when first needed, readable only by the user.
-        max_bytes: The size that is kept; the least recently used files are deleted first. 0: nothing is kept.
+        max_bytes: The largest total size; the least recently used files are deleted first. 0: nothing is kept.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:
@@ -61,7 +61,7 @@ class DocumentCache:
         path = self._path(fingerprint)
         try:
             data = path.read_bytes()
-            with contextlib.suppress(OSError):  # it is there for reading only, or was deleted just now
+            with contextlib.suppress(OSError):  # it is read-only, or was deleted a moment ago
                 if time.time() - path.stat().st_mtime > _TOUCH_S:
                     os.utime(path)
             return _document(data, source, fingerprint.content_hash)
@@ -105,7 +105,7 @@ class DocumentCache:
         for entry in entries:
             if excess <= 0:
                 return
-            with contextlib.suppress(OSError):  # another process was quicker, or Windows keeps what one has open
+            with contextlib.suppress(OSError):  # another process was quicker, or has the file open on Windows
                 entry.path.unlink()
             excess -= entry.size_bytes
 
@@ -140,7 +140,7 @@ def default_folder() -> Path:
 def _bytes(document: Document) -> bytes:
     rows = [(block.text, block.kind, block.page, block.level, block.part) for block in document.blocks]
     content = {"title": document.title, "metadata": dict(document.metadata), "blocks": rows}
-    # The sum of zlib says whether a file is whole.
+    # The checksum of zlib shows whether a file is complete.
     return zlib.compress(json.dumps(content, default=repr).encode(), 1)
 
 
@@ -148,7 +148,7 @@ def _document(data: bytes, source: str, content_hash: str) -> Document:
     """Read a cached document.
 
     Raises:
-        ValueError, KeyError, TypeError, zlib.error: It is not whole, or not of this cache.
+        ValueError, KeyError, TypeError, zlib.error: The file is incomplete, or not from this cache.
     """
     content = json.loads(zlib.decompress(data))
     blocks = tuple(_block(*row) for row in content["blocks"])

@@ -40,7 +40,7 @@ class DocParser(DocumentTool):
                 `{"error"}` and `{"note"}` represent missing ones.
 
         Raises:
-            ToolArgumentError: It names no document that the model may read, or there is no such part.
+            ToolArgumentError: The name matches no document that the model may read, or there is no such part.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)

@@ -18,7 +18,7 @@ class Part(Generic[T]):
     Attributes:
         items: Its contents.
         number: Its number, from 1.
-        count: Their number.
+        count: The number of parts.
     """
 
     items: tuple[T, ...]
@@ -35,7 +35,7 @@ class Part(Generic[T]):
 
 
 def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Callable[[T], int]) -> Part[T]:
-    """Return a part of some items: as many as have at most `max_tokens` together, and at least one.
+    """Return a part of some items: as many as fit into `max_tokens`, but at least one.
 
     Raises:
         ToolArgumentError: There is no part of this number.

@@ -1,8 +1,8 @@
 """The program of a query process: answer one SQL query over tables, within limits.
 
-It reads a job in JSON from its input and writes the answer in JSON. It runs by itself, with the standard library only
-(`python -I -S query_process.py`): a query of a model may be as expensive as SQL allows, and must not take the memory or
-the time of the program that asks.
+It reads a job in JSON from its input and writes the answer in JSON. It runs on its own, with only the standard library
+(`python -I -S query_process.py`): a model's query may be as expensive as SQL allows, and must not take the memory or
+the time of the calling program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 _MAX_VALUE_BYTES = 1_000_000
-_INSTRUCTIONS = 10_000  # of SQLite's machine between two looks at the clock
+_INSTRUCTIONS = 10_000  # instructions of SQLite between two looks at the clock
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, getattr(sqlite3, "SQLITE_RECURSIVE", 33)}
 )
@@ -23,7 +23,7 @@ _ALLOWED = frozenset(
 def answer(job: dict[str, Any]) -> dict[str, Any]:
     """Return the columns and rows of a query: `{"columns", "rows", "more"}`, or `{"error"}`."""
     database = sqlite3.connect(":memory:")
-    database.execute("PRAGMA temp_store = MEMORY")  # or large sorts would fill the disk
+    database.execute("PRAGMA temp_store = MEMORY")  # otherwise large sorts would fill the disk
     for table in job["tables"]:
         columns = ", ".join(
             f"{_quote(name)} {kind}" for name, kind in zip(table["columns"], table["types"], strict=True)

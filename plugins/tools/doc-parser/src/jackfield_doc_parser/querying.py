@@ -19,10 +19,10 @@ from jackfield_documents import cells_of, places_of
 
 _PROGRAM = Path(__file__).with_name("query_process.py")
 _WALL_S = 10.0
-_START_S = 20.0  # for the process to begin and to take the tables
+_START_S = 20.0  # for the process to start and to receive the tables
 _CPU_S = 20
 _MEMORY_BYTES = 1 << 30
-_NUMERIC_SHARE = 0.9  # of the filled cells of a column, so that a few notes in it do no harm
+_NUMERIC_SHARE = 0.9  # of the filled cells of a column, so that a few notes in the column do no harm
 _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:[,\u202f\u00a0 ]\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?")
 _CURRENCIES = "$€£¥￥"
 _GROUPS = re.compile(r"[,\u202f\u00a0 ]")
@@ -82,7 +82,7 @@ def run_query(tables: Sequence[Table], sql: str, *, max_rows: int) -> Mapping[st
         `columns`, `rows`, and `more`: True if there are more rows than `max_rows`.
 
     Raises:
-        ToolArgumentError: The query is wrong, changes something, or needs too much.
+        ToolArgumentError: The query is invalid, changes something, or needs too much.
         ToolServiceError: The process cannot start.
     """
     job = {
@@ -140,7 +140,7 @@ def _unique(name: str, names: set[str]) -> str:
 
 
 def _without_markup(cell: str) -> str:
-    """Return the text of a cell without the targets of links and the marks of code, so that numbers are numbers."""
+    """Return the text of a cell without link targets and code marks, so that numbers are recognised."""
     return _CODE.sub(r"\2", _LINK.sub(r"\1", cell))
 
 

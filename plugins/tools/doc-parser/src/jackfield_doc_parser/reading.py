@@ -1,4 +1,4 @@
-"""The documents that a call means, and their contents. Several are read concurrently, each is parsed once."""
+"""Find the documents that a call means, and read them concurrently, parsing each once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Readings:
 
 def shown_name(source: str) -> str:
     """Return the name of a document for a model."""
-    return shown_path(basename_of(source))  # in this order: what is escaped has backslashes
+    return shown_path(basename_of(source))  # in this order, because escaped names contain backslashes
 
 
 class Documents:
@@ -88,8 +88,8 @@ class Documents:
         """Read the documents that a model names, or all of the conversation's if it names none.
 
         Raises:
-            ToolArgumentError: A name means no document that the model may read.
-            ConfigError: The conversation has more files than a result can be made of.
+            ToolArgumentError: A name matches no document that the model may read.
+            ConfigError: The conversation has more files than fit into a result.
             DocParserError: No document could be read.
         """
         if not names:
@@ -198,7 +198,7 @@ def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[
     """Return the files that a model means by a name, or by a pattern of the conversation's file names.
 
     Raises:
-        ToolArgumentError: There is none that it may read.
+        ToolArgumentError: There is no such file that the model may read.
     """
     try:
         return [file_meant(name, known_names, context.workspace)]

@@ -57,7 +57,7 @@ class SummarizeDocument(DocumentTool):
         Raises:
             ToolArgumentError: It names no document that the model may read, or the document is too long.
             ConfigError: There is no model.
-            ModelServiceError: The model failed at every part.
+            ModelServiceError: The model failed for every part.
         """
         arguments = self.parse_arguments(params)
         scope = context or ToolContext()
@@ -97,7 +97,7 @@ class SummarizeDocument(DocumentTool):
                 if groups[-1] and estimate_tokens("\n\n".join([*groups[-1], note])) > self.config.part_tokens:
                     groups.append([])
                 groups[-1].append(note)
-            if len(groups) == len(notes):  # each is as long as a request may be
+            if len(groups) == len(notes):  # each is already as long as a request may be
                 return "\n\n".join(notes)
             prompts = [_JOIN[lang].format(text="\n\n".join(group)) for group in groups if len(group) > 1]
             try:

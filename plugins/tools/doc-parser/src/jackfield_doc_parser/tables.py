@@ -35,8 +35,8 @@ class QueryTable(DocumentTool):
         """Answer a query, or, without `sql`, list the tables and their columns.
 
         Raises:
-            ToolArgumentError: It names no document that the model may read, a document has no table, or the query is
-                wrong or needs too much.
+            ToolArgumentError: The name matches no document that the model may read, a document has no table, or the
+                query is invalid or needs too much.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)
@@ -71,7 +71,7 @@ class QueryTable(DocumentTool):
 
 
 def _listed(tables: Sequence[Table]) -> list[str]:
-    """Return what to say about tables: those with data first, because a list may be cut; layout by name only."""
+    """Return descriptions of tables, those with data first, because a list may be cut; layout tables by name only."""
     listed = [table.summary for table in tables if not table.is_layout]
     layout = ", ".join(f'"{table.name}"' for table in tables if table.is_layout)
     return [*listed, *([f"Probably no data, but layout: {layout}"] if layout else [])]

@@ -1,4 +1,4 @@
-"""The tool `extract_doc_vocabulary`: what documents are about, in words."""
+"""The tool `extract_doc_vocabulary`: the characteristic words of documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ExtractDocVocabulary(DocumentTool):
         """Return the words, separated by commas, and a line for each document that could not be read.
 
         Raises:
-            ToolArgumentError: It names a document that the model may not read.
+            ToolArgumentError: A name matches no document that the model may read.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)
@@ -45,7 +45,7 @@ class ExtractDocVocabulary(DocumentTool):
         return Made()
 
     def _words(self, readings: Readings, query: str) -> Sequence[str]:
-        from jackfield_doc_parser.words import vocabulary  # it loads a dictionary of Chinese
+        from jackfield_doc_parser.words import vocabulary  # loads a Chinese dictionary
 
         def make() -> list[str]:
             texts = [block.text for document in readings.documents for block in document.blocks if block.text.strip()]
@@ -57,7 +57,7 @@ class ExtractDocVocabulary(DocumentTool):
         """Return as many of the words as fit into a result."""
         used = 0
         for index, word in enumerate(words):
-            used += estimate_tokens(word) + 1  # and a comma
+            used += estimate_tokens(word) + 1  # plus a comma
             if used > self.config.max_ref_token:
                 return words[:index]
         return words

@@ -22,13 +22,13 @@ _SHORTEST = 2
 def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]:
     """Return the most characteristic words of some texts, best first, in their most frequent spelling.
 
-    A word counts the more, the more often it occurs, and the fewer of the texts have it. The forms of an English word
-    are one word; numbers, single letters and words that say nothing (`the`, `的`) are left out.
+    A word counts more if it occurs often and in few of the texts. The forms of an English word count as one word;
+    numbers, single letters and stop words (`the`, `的`) are left out.
 
     Args:
         texts: Passages of the documents: words that all of them contain are not characteristic.
         most: The number of words.
-        query: If the texts have words in its language, which is Chinese or not, there are no others in the list.
+        query: If the texts have words in its language (Chinese or not), the list has only those.
     """
     counts, passages, forms, size = _count_terms(texts)
     same_script = [term for term in counts if _is_chinese(term) == _is_chinese(query)] if query.strip() else []
@@ -70,7 +70,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 class _Terms(dict[str, str]):
-    """The term that each word is counted as; '' for one that is left out."""
+    """The term under which each word is counted; '' for one that is left out."""
 
     def __init__(self) -> None:
         self._stemmed: Callable[[str], list[str]] = Analyzer().terms_of_word

@@ -8,8 +8,8 @@ from pydantic import Field, field_validator
 
 from jackfield.config import Config
 
-# Python decodes more, and some of it in quadratic time: a megabyte of `punycode` takes minutes.
-# Source: https://encoding.spec.whatwg.org, its encodings and parts of them by the names that Python has for them.
+# Python has more codecs, some of which take quadratic time: a megabyte of `punycode` takes minutes.
+# Source: https://encoding.spec.whatwg.org, its encodings and subsets of them, under Python's names.
 _CODECS = frozenset(
     {
         *("ascii", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"),
@@ -30,7 +30,9 @@ class FilesConfig(Config):
     )
     max_file_bytes: int = Field(default=10 * 2**20, ge=1, description="The largest file to write, edit or search")
     max_scan_bytes: int = Field(
-        default=256 * 2**20, ge=1, description="How far into a larger file read_file goes, and search_files altogether"
+        default=256 * 2**20,
+        ge=1,
+        description="Bytes that read_file reads of a larger file, and search_files altogether",
     )
     max_lines: int = Field(default=2000, ge=1, description="Lines of one result")
     max_line_chars: int = Field(default=2000, ge=20, description="Characters of one line that is read")
@@ -38,7 +40,7 @@ class FilesConfig(Config):
     max_entries: int = Field(default=500, ge=1, description="Files and folders of one list")
     max_matches: int = Field(default=100, ge=1, description="Matching lines of one search")
     time_limit_s: float = Field(
-        default=20, gt=0, description="Seconds for reading, a list or a search; what was found is shown"
+        default=20, gt=0, description="Seconds for reading, a list or a search; partial results are shown"
     )
     skip: list[str] = Field(
         default=[".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"],

@@ -34,7 +34,7 @@ def unified_diff(path: str, old: str, new: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines; a last line without a line break differs from one that has it."""
+    """Return the lines; a last line without a line break differs from one with it."""
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n{_NO_NEWLINE}"] if last else lines

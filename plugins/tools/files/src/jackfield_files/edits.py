@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from jackfield.errors import ToolArgumentError
 
-_MOST_LINES = 5000  # that are compared when a text is not found
+_MOST_LINES = 5000  # lines to compare when a text is not found
 _LINE_CHARS = 200
 _MOST_SHOWN = 3
 _MOST_PLACES = 5
@@ -31,7 +31,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The replacements of an edit: their number, and the lines, from 1, on which the first of them began."""
+    """The replacements of an edit: their number, and the lines, from 1, on which the first ones began."""
 
     count: int
     lines: list[int]
@@ -48,10 +48,10 @@ def apply_edits(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[s
         most_chars: The largest length of the new text.
 
     Returns:
-        The new text, and what each edit has replaced when it was applied.
+        The new text, and the replacements that each edit made.
 
     Raises:
-        ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or what is like it.
+        ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or similar lines.
     """
     if "\r\n" in text and text.count("\r\n") == text.count("\n"):
         edits = [replace(edit, old=_with_crlf(edit.old), new=_with_crlf(edit.new)) for edit in edits]

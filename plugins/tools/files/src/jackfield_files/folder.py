@@ -2,7 +2,7 @@
 
 `Workspace.resolve` says which file a name means, links followed. Between that answer and its use, any other process
 that can write there (such as code that the model runs) may replace a folder by a link. So every part of the resolved
-path is opened below the descriptor of the one before it, and none may be a link any more.
+path is opened below the descriptor of the part before it, and no part may be a link.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import Workspace
 from jackfield_files.texts import HEAD_BYTES
 
-# Windows has none of these, and no descriptors of folders: `_place` says so.
+# Windows has none of these flags, and no descriptors of folders; `_place` reports that.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
-# Not to wait for the other end of a pipe, nor to become the terminal's process.
+# Do not wait for the other end of a pipe, or acquire a controlling terminal.
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NO_LINK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
 
@@ -50,7 +50,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in a folder: its path from the folder that was asked for, with `/`, and its size if it is a file."""
+    """An entry of a folder: its path from the listed folder, with `/`, and its size if it is a file."""
 
     path: str
     is_folder: bool = False
@@ -86,16 +86,16 @@ class Target:
         return self._status is None
 
     def read(self, most_bytes: int) -> bytes:
-        """Return the beginning of the file, at most so many bytes."""
+        """Return the beginning of the file, up to this many bytes."""
         if self.is_new:
             raise FileNotFoundError(errno.ENOENT, "no such file")
         with _opened(self._folder, self._name, self._name) as stream:
             return stream.read(most_bytes)
 
     def put(self, data: bytes) -> None:
-        """Put data in the place of the file's, whole or not at all; its permissions stay."""
+        """Replace the file's content atomically; its permissions stay."""
         temporary_name = f".{secrets.token_hex(8)}.tmp"
-        # The copy of a private file is private from its first byte on.
+        # The copy of a private file is private from its first byte.
         file = os.open(temporary_name, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
         try:
             with os.fdopen(file, "wb") as stream:
@@ -113,7 +113,7 @@ class Target:
 
 @contextmanager
 def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> Iterator[Target]:
-    """Open a file to be replaced or made.
+    """Open a file to replace or create it.
 
     Args:
         workspace, name: The workspace, and the file's name in it.
@@ -152,7 +152,8 @@ def check_changeable(workspace: Workspace, name: str, *, make_folders: bool = Fa
 def entries(
     workspace: Workspace, name: str, *, skipped: Collection[str] = (), deepest: int = _DEEPEST
 ) -> Iterator[Entry]:
-    """Yield the contents of a folder and all below it, upper levels first, each in order. Links are not followed.
+    """Yield the contents of a folder and of all folders below it, upper levels first, each in order. Links are not
+    followed.
 
     Args:
         workspace, name: The workspace, and the folder's name in it.
@@ -171,7 +172,7 @@ def entries(
                 items = [_entry(item) for item in islice(os.scandir(folder), _MOST_IN_FOLDER)]
         except ToolArgumentError:
             if below:
-                continue  # it may not be read, or is not there any more; the others are
+                continue  # it is unreadable or gone; the others are still listed
             raise
         for entry in sorted(items, key=lambda entry: entry.path):
             parts = (*below, entry.path)
@@ -181,7 +182,7 @@ def entries(
 
 
 def shown(name: str) -> str:
-    """Return a name that fits on a line: a file may have a line break in its name."""
+    """Return a name on one line, because a file's name may contain a line break."""
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
@@ -227,7 +228,7 @@ def _check_regular(status: os.stat_result, name: str) -> None:
 
 
 def _opened(folder: int, part: str, name: str) -> BufferedReader:
-    # So that `peek` gives as much as decides about the encoding.
+    # So that `peek` returns enough to detect the encoding.
     stream: BufferedReader = BufferedReader(os.fdopen(os.open(part, _FILE, dir_fd=folder), "rb", 0), HEAD_BYTES)
     try:
         _check_regular(os.fstat(stream.fileno()), name)
@@ -238,7 +239,7 @@ def _opened(folder: int, part: str, name: str) -> BufferedReader:
 
 
 def _keep_rights(file: int, status: os.stat_result) -> None:
-    # Without the bits that let a program run as somebody else: its contents are new.
+    # Without setuid and setgid, because the content is new.
     os.fchmod(file, stat.S_IMODE(status.st_mode) & 0o777)
     if os.geteuid() == 0:
         os.fchown(file, status.st_uid, status.st_gid)
@@ -255,7 +256,7 @@ def _entry(item: os.DirEntry[str]) -> Entry:
 
 @contextmanager
 def _alone(folder: int, name: str) -> Iterator[None]:
-    """Hold the lock of a folder, which holds for other processes and for other threads of this one."""
+    """Hold the lock of a folder, which excludes other processes and other threads of this one."""
     import fcntl
 
     until = time.monotonic() + _PATIENCE_S
@@ -267,12 +268,12 @@ def _alone(folder: int, name: str) -> Iterator[None]:
             if time.monotonic() > until:
                 raise ToolServiceError(f"the folder of {shown(name)} is in use by another program: try again") from None
             time.sleep(0.01)
-    yield  # closing the descriptor gives the lock back
+    yield  # closing the descriptor releases the lock
 
 
 @contextmanager
 def _explain(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
-    """Say to the model what went wrong with a file."""
+    """Translate an error of a file into one for the model."""
     try:
         yield
     except FileNotFoundError as error:
@@ -283,7 +284,7 @@ def _explain(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
 
 
 def _close_names(root: str, parts: Sequence[str]) -> str:
-    """Return similar names in the same folder for one that does not exist."""
+    """Return similar names in the same folder for a missing file."""
     try:
         with _folder(root, parts[:-1]) as folder:
             names = list(islice((entry.name for entry in os.scandir(folder)), 1000))

@@ -1,4 +1,4 @@
-"""Patterns for paths, as an expression of RE2, which needs linear time whatever the pattern is."""
+"""Convert path patterns to RE2 expressions, which take linear time for any pattern."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jackfield.plugins import ToolsetSpec, ToolSpec, hook
 
-# Literal values only, so that what the tools are is known without running this.
+# Literal values only, so that the tools are known without running this.
 _FILE = {"type": "string", "minLength": 1, "description": "The file, relative to the workspace"}
 _GLOB = {
     "type": "string",

@@ -1,4 +1,4 @@
-"""Lines of a text of any size, with bounds on all of it: lines, characters, and how far it is read."""
+"""Read lines of a text of any size, with bounds on lines, characters and the part that is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jackfield_files.texts import BOM
 
-_PIECE = 65536  # characters that are read of a line at once
+_PIECE = 65536  # characters of a line that are read at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int |
 
 
 def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int]]:
-    """Yield the beginning of each line, and its length, or how far it was read."""
+    """Yield the beginning of each line, and its length as far as it was read."""
     is_first = True
     while piece := wrapper.readline(_PIECE):
         text, length = piece.removeprefix(BOM) if is_first else piece, len(piece)

@@ -1,4 +1,4 @@
-"""Find lines in the bytes of a text. RE2 never goes back, so no expression takes longer than the text is long."""
+"""Find lines in the bytes of a text. RE2 never backtracks, so every expression takes linear time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AROUND = 300  # bytes of a line that are shown before and after a match
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is shown: its number from 1, its text, and whether it matches or is near one that does."""
+    """A line to show: its number from 1, its text, and True if it matches rather than being context."""
 
     number: int
     text: str

@@ -1,4 +1,4 @@
-"""Bytes of files as text, and back, with nothing changed but the edits."""
+"""Decode files to text and encode them again, changing nothing but the edits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str
     A byte order mark stays in the text as its first character, so that it is written again.
 
     Args:
-        head: The beginning, at least `HEAD_BYTES` of it if it is not whole.
-        encodings: Those that are tried in turn, where there is no mark. The first is taken if none fits.
-        is_whole: True if this is the whole file, so that it cannot end inside of a character.
+        head: The beginning of the file, at least `HEAD_BYTES` unless the file is shorter.
+        encodings: Encodings that are tried in turn if there is no mark. The first one is used if none fits.
+        is_whole: True if this is the whole file, so that it cannot end inside a character.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
@@ -50,7 +50,7 @@ def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
         return None
     try:
         return data.decode(encoding, "surrogateescape"), encoding
-    except UnicodeDecodeError:  # half a character at the end of UTF-16, say
+    except UnicodeDecodeError:  # such as half a character at the end of UTF-16
         return None
 
 

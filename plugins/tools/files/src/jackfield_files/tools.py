@@ -46,7 +46,7 @@ class _FilesTool(BaseTool):
 
         Raises:
             ToolArgumentError: A path or another argument does not fit, or there is no such file.
-            ToolServiceError: It cannot be done now.
+            ToolServiceError: The work cannot be done now.
         """
         arguments = self.parse_arguments(params)
         workspace = context.workspace if context else Workspace()
@@ -63,16 +63,16 @@ class _FilesTool(BaseTool):
         workspace: Workspace,  # noqa: ARG002 - as above
         editor: Editor,  # noqa: ARG002 - as above
     ) -> Awaitable[str] | None:
-        """Return the work as the editor does it; None if the tool does it itself."""
+        """Return the editor's version of the work; None if the tool does it itself."""
         return None
 
     async def _text_in_editor(self, editor: Editor, path: Path) -> str | None:
-        """Return the text of a file as the editor has it; None if the tool has to read the file itself."""
+        """Return the editor's text of a file; None if the tool has to read the file itself."""
         if not await in_worker(_fits, path, self.config.max_file_bytes):
             return None
         try:
             return await editor.read_text(path)
-        except ToolServiceError:  # such as files that are no texts in UTF-8
+        except ToolServiceError:  # such as files that are not UTF-8 text
             return None
 
     def _current_text(self, workspace: Workspace, path: str) -> tuple[str, str]:
@@ -221,7 +221,7 @@ class EditFile(_FilesTool):
     async def _edit_in_editor(self, arguments: dict[str, Any], workspace: Workspace, editor: Editor) -> str:
         edits = _edits_in(arguments)
         path, is_new = await in_worker(folder.check_changeable, workspace, arguments["path"])
-        # An editor may show a file that was never saved. An edit of one needs `write_file` first.
+        # An editor may show a file that was never saved. Editing such a file needs `write_file` first.
         text = None if is_new else await self._text_in_editor(editor, path)
         if text is None:
             return await in_worker(self._done, arguments, workspace)
@@ -314,7 +314,7 @@ class SearchFiles(_FilesTool):
             try:
                 data = self._data(workspace, path, matches)
             except ToolArgumentError:
-                if not stream_is_listed:  # the one file that was asked for
+                if not stream_is_listed:  # the single file named in the call
                     raise
             if data is not None:
                 lines = search.lines_with(
@@ -406,7 +406,7 @@ class _Matches:
 
 
 def _fits(path: Path, most_bytes: int) -> bool:
-    """Return True if a file is a regular one of moderate size, or only an editor may have it."""
+    """Return True if a file is regular and of moderate size, or may exist only in an editor."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -426,5 +426,5 @@ def _joined(path: str, name: str) -> str:
 
 
 def _is_missing(workspace: Workspace, path: str) -> bool:
-    """Return True if the search is for the whole of a workspace that does not exist yet."""
+    """Return True if the search covers a whole workspace that does not exist yet."""
     return path in (".", "./") and not workspace.root.exists()

@@ -12,7 +12,7 @@ def tools() -> list[ToolSpec]:
         ToolSpec(
             name="image_gen",
             target="jackfield_image_gen.tool:ImageGen",
-            summary="Has images made by a model.",
+            summary="Lets a model make images.",
             description={
                 "en": "Make an image from a description. Describe it whole: what is to be seen, where, and in which "
                 "style.",

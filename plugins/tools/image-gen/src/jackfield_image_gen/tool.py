@@ -64,7 +64,7 @@ class ImageGen(BaseTool):
 
         Raises:
             ToolArgumentError: There is nothing to show.
-            ToolServiceError: The model failed or refused, or an image cannot be had or saved.
+            ToolServiceError: The model failed or refused, or an image cannot be fetched or saved.
             ConfigError: There is no model, or its settings do not fit.
             PluginError: The model's backend is not installed, or cannot be loaded.
         """
@@ -72,14 +72,14 @@ class ImageGen(BaseTool):
         if not prompt:
             raise ToolArgumentError("there is nothing to make an image of: the prompt is empty")
         workspace = context.workspace if context else Workspace()
-        # In a thread: what a backend imports takes a while, and the event loop has others to serve.
+        # In a thread, because a backend's imports take a while and would block the event loop.
         model = await in_worker(self._model)
         try:
             answer = await model.acomplete(prompt)
         except ModelServiceError as error:
             raise ToolServiceError(error.message, code=error.code) from error
         addresses = _some_images_of(answer, model)
-        # All of them before any is saved: a result is whole, or an error.
+        # All images are fetched before any is saved, so a result is complete or an error.
         images = await asyncio.gather(*(image_bytes(address, self._fetcher) for address in addresses))
         paths = [await in_worker(save_image, image, workspace, _FOLDER, ending=_ending(image)) for image in images]
         text = ContentItem(text=f"Saved in the workspace as {', '.join(paths)}")
@@ -115,7 +115,7 @@ def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
 
 
 def _images_of(answer: ModelResponse) -> Iterator[str]:
-    """Yield the images of an answer. A local path is not one: a model's answer must not cause a file to be read."""
+    """Yield the images of an answer. Local paths are ignored: an answer must not cause a file to be read."""
     for message in answer.messages:
         for item in message.items:
             if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):

@@ -33,7 +33,7 @@ class Provider:
 
     Attributes:
         place: Its address.
-        ask: Asks it which pages have images similar to the one at a URL, the most similar first.
+        ask: Requests the pages with images similar to the one at a URL, most similar first.
     """
 
     service: Place
@@ -47,7 +47,7 @@ async def _ask_serpapi(service: JSONService, url: str) -> Sequence[Match]:
 def _read_serpapi(wire: Any) -> Sequence[Match]:
     results = wire.get("image_results")
     if results is None:
-        # "No results" is an error by its words, and a success by its status.
+        # "No results" comes as an error text with a success status.
         if wire["search_metadata"]["status"] != "Success":
             raise RefusalInAnswerError(str(wire["error"]))
         results = ()

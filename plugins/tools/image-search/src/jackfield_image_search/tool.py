@@ -18,12 +18,12 @@ from jackfield_http.service import JSONService, ServiceConfig
 from jackfield_image_search.plugin import tools
 from jackfield_image_search.providers import PROVIDERS, Match, ProviderName
 
-_FETCHING: Mapping[str, Any] = {"timeout_s": 10.0, "max_bytes": 2 * 2**20}  # an image that takes more is left out
+_FETCHING: Mapping[str, Any] = {"timeout_s": 10.0, "max_bytes": 2 * 2**20}  # seconds; slower images are left out
 _MOST_CHARS = 2000  # of a title, an address or a name
 
 
 class ImageSearchConfig(ServiceConfig):
-    """The service that is asked, and how many of the pages that it finds a model sees."""
+    """The search service, and the number of found pages that a model sees."""
 
     provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
     max_results: int = Field(default=5, ge=1, le=20, description="The most pages in a result")
@@ -64,9 +64,9 @@ class ImageSearch(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Search; for each page that was found a text, with the image after it where there is one.
+        """Search, and return for each page a text, followed by the image if there is one.
 
-        An index that is too high means the last image, one that is too low the first.
+        An index that is too high means the last image; one that is too low means the first.
 
         Raises:
             ToolArgumentError: The conversation has no image, or the image has no URL.

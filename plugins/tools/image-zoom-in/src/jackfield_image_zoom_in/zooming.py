@@ -1,4 +1,4 @@
-"""A part of an image, enlarged: of any file that calls itself an image, within bounds."""
+"""Enlarge a part of an image, within bounds and from any file that claims to be an image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image, ImageOps
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 
-# Without those that start other programs (EPS) or that cameras and the web do not make.
+# Without formats that start other programs (EPS), or that neither cameras nor the web use.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _FACTOR = 32  # vision models see squares of so many pixels
 _LEAST_PIXELS = 256 * _FACTOR**2
@@ -21,8 +21,8 @@ _MOST_RATIO = 200  # of the longer side to the shorter one
 def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
     """Return a part of an image as a PNG without metadata of the file. It blocks.
 
-    The part is as a viewer sees it: turned as the file says; of an animation, the first frame. It has at least 32
-    pixels a side where the image has them, and is scaled so that vision models see it well.
+    The part is shown as in a viewer: rotated as the file says; for an animation, the first frame. It has at least 32
+    pixels a side if the image does, and is scaled so that vision models see it well.
 
     Args:
         content: The file.
@@ -51,7 +51,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
         image: Image.Image = Image.open(io.BytesIO(content), formats=_FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _too_large(max_pixels) from error
-    except Exception as error:  # decoders of foreign bytes raise whatever comes to them
+    except Exception as error:  # decoders may raise anything on foreign bytes
         raise ToolServiceError("the image cannot be read: its format is not supported") from error
     if image.width * image.height > max_pixels:
         raise _too_large(max_pixels)

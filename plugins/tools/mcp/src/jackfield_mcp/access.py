@@ -1,4 +1,4 @@
-"""Access to servers by OAuth: tokens kept for the user, and a browser for who has none yet."""
+"""Access servers by OAuth: stored tokens, or a browser login for a user without tokens."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
 class KeptTokens:
     """The tokens for one server, in a file that only the user may read.
 
-    Its methods are those that the SDK expects of such a store.
+    The SDK prescribes the methods.
     """
 
     def __init__(self, url: str, oauth: OAuth, folder: Path | None = None) -> None:
@@ -133,7 +133,7 @@ class KeptTokens:
 
 
 def _learn(tokens: OAuthToken | None) -> None:
-    """Have every writer hide the tokens."""
+    """Register the tokens as secrets, so that every writer hides them."""
     if tokens is not None:
         learn_secret("mcp.access_token", tokens.access_token)
         learn_secret("mcp.refresh_token", tokens.refresh_token)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_QUESTIONS = 10  # of one call: a server that asks more wants something else
+_MOST_QUESTIONS = 10  # of one call; a server that asks more is up to something else
 
 
 class Asked:
     """Passes the questions of one server to the persons who follow the running calls.
 
     A person fills a form if the caller of the run offers that (`ToolContext.fills_forms`). An approval fills it with
-    its defaults; yes-or-no fields without one become yes, because that is what was confirmed. A form that an approval
+    its defaults; yes-or-no fields without a default become yes, because that was confirmed. A form that an approval
     cannot fill is declined. Approving an address means that the person may be sent there; nothing here opens it.
     """
 
@@ -31,7 +31,7 @@ class Asked:
         self._calls: list[Asking] = []
 
     def begin(self, context: ToolContext, loop: asyncio.AbstractEventLoop) -> Asking:
-        """Register a running call, whose caller can be asked on its own loop, until `end`."""
+        """Register a running call until `end`; its caller can be asked on its own loop."""
         call = Asking(context, loop)
         self._calls.append(call)
         return call
@@ -71,7 +71,7 @@ class Asked:
 
 
 class Asking:
-    """A call that runs, and whom to ask."""
+    """A running call, and the person to ask."""
 
     __slots__ = ("context", "loop", "questions", "waiting")
 
@@ -82,7 +82,7 @@ class Asking:
         self.waiting: set[asyncio.Task[bool | Mapping[str, object]]] = set()
 
     async def answer(self, question: Mapping[str, object]) -> bool | Mapping[str, object]:
-        """Ask; False if the call ends before there is an answer."""
+        """Ask, and return the answer; False if the call ends first."""
         waiting = asyncio.ensure_future(on_loop(self.loop, _await_answer(self.context, question)))
         self.waiting.add(waiting)
         try:
@@ -112,7 +112,7 @@ def _as_content(values: Mapping[str, object], schema: Mapping[str, Any]) -> dict
 
 
 def _fill_form(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a form that an approval fills; None if it needs more than that."""
+    """Return a form that an approval can fill; None if it needs more."""
     filled: dict[str, Any] = {}
     required = schema.get("required") or ()
     for name, entry in (schema.get("properties") or {}).items():

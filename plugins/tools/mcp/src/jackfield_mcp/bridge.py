@@ -1,4 +1,4 @@
-"""From one event loop to another."""
+"""Run a coroutine on another event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop: here if it is this one, else over there; cancelling reaches it."""
+    """Run a coroutine on a loop, which may be the current one; cancelling this cancels the coroutine."""
     if asyncio.get_running_loop() is loop:
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

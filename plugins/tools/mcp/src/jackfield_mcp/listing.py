@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FORMAT = 3
-_MOST_DESCRIPTION = 16_000  # characters; more is not a description
+_MOST_DESCRIPTION = 16_000  # characters; longer texts are not descriptions
 _MOST_PAGES = 1_000  # of one list
 _MOST_ENTRIES = 10_000
 
@@ -63,7 +63,7 @@ class Listing:
     Attributes:
         tools: Its tools, in its order.
         resources, prompts: True if the server has some.
-        approved: The digests of the tools that may be called unasked, by name.
+        approved: The digests of the tools that may be called without approval, by name.
         left_out: The entries that cannot be used, with the reason.
     """
 
@@ -82,7 +82,7 @@ class Listing:
         return self.approved.get(tool.name) == tool.digest()
 
     def following(self, earlier: Listing | None) -> Listing:
-        """Return this listing with the approvals of an earlier one. Without one, everything is approved."""
+        """Return this listing with the approvals of an earlier one; if there is none, with everything approved."""
         if earlier is None:
             return replace(self, approved={tool.name: tool.digest() for tool in self.tools})
         return replace(self, approved=earlier.approved)
@@ -100,7 +100,7 @@ def sound(name: str, description: object, parameters: object, hints: Mapping[str
     """
     schema = {"type": "object", **_table(parameters)}
     required = [entry for entry in schema.get("required") or () if isinstance(entry, str)]
-    # JSON Schema allows to require what it does not describe; models want both.
+    # JSON Schema allows requiring a property without describing it; models need both.
     schema["properties"] = {**{name: {} for name in required}, **_table(schema.get("properties"))}
     schema["required"] = required
     check_tool_schema(name, schema)
@@ -180,7 +180,7 @@ class Keeper:
 
 
 class _Page(Protocol):
-    """A page of a list, as the SDK gives it."""
+    """A page of a list, as returned by the SDK."""
 
     @property
     def next_cursor(self) -> str | None:
@@ -286,7 +286,7 @@ def _add_tool(tool: Tool, tools: dict[str, Definition], *, has_tasks: bool) -> s
 
 
 async def _has_resources(client: Client) -> bool:
-    """Return whether there are any: many servers could have some, and have none."""
+    """Return True if there are any, because many servers announce a list that is empty."""
     from mcp import MCPError
 
     if client.server_capabilities.resources is None:
@@ -311,7 +311,7 @@ async def _has_prompts(client: Client) -> bool:
 
 
 def _refused(error: MCPError) -> bool:
-    """Take a refusal for an empty list; a lost connection is no answer, and is raised."""
+    """Treat a refusal as an empty list; raise for a lost connection, which is no answer."""
     if error.message == "Connection closed":
         raise error
     return False

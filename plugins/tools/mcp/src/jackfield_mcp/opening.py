@@ -1,4 +1,4 @@
-"""The ways to a server, the first one first."""
+"""Open a connection to a server, trying transports in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server behind an address: streamable HTTP, or SSE as older servers have it."""
+"""A server at a URL: streamable HTTP, or SSE for older servers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONNECT_S = 30.0
 
 
 class RemoteServer:
-    """A server behind an address while it is spoken to.
+    """A connected server at a URL.
 
     Attributes:
         problem: The text of its last refusal; '' if there was none.
-        ended: Never set: whether an address still answers is known when it is asked.
+        ended: Never set, because only a request shows that a URL no longer answers.
         status: The last HTTP status of a refusal; 0 if there was none.
-        entries: Takes malformed entries out of its lists.
+        entries: Removes malformed entries from its lists.
     """
 
     def __init__(self, server: ServerConfig, auth: httpx2.Auth | None = None) -> None:
@@ -56,7 +56,7 @@ class RemoteServer:
 
     def _client(self, headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:  # noqa: ARG002 - the SDK's form of such a function
         return httpx2.AsyncClient(
-            # What is compressed could be far more than it says.
+            # A compressed answer could be far larger than its declared size.
             headers={"Accept-Encoding": "identity", **self._server.headers},
             timeout=httpx2.Timeout(_CONNECT_S, read=self._server.sse_read_timeout),
             auth=self._auth,
@@ -71,12 +71,12 @@ class RemoteServer:
             self.problem = f"answered HTTP {response.status_code}"
 
     def told(self) -> str:
-        """Return its output for people: none of a remote server reaches us."""
+        """Return its output for people: '' for a remote server."""
         return ""
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Ends answers that are larger than a message may be, and repairs messages that the SDK would not parse."""
+    """Ends answers that exceed the size of a message, and repairs messages that the SDK would not parse."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -91,7 +91,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         is_events = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _Events(stream, self._most) if is_events else _Body(stream, self._most)
         if not is_events:
-            response.headers.pop("content-length", None)  # a repaired body has another one
+            response.headers.pop("content-length", None)  # a repaired body has another length
         return response
 
     async def aclose(self) -> None:
@@ -136,7 +136,7 @@ class _Events(_Stream):
             lines = []
             for part in piece.splitlines(keepends=True):
                 self._keep(part)
-                if self._size > self._most:  # the SDK, which reads the line from here on, says so
+                if self._size > self._most:  # the SDK, which reads the line next, reports it
                     lines.append(self._take())
                 elif part.endswith((b"\n", b"\r")):
                     lines.append(_repair_line(self._take()))

@@ -1,4 +1,4 @@
-"""The answers of a server as content for a model."""
+"""Convert a server's answers to content for a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_call(result: Any, server: str) -> ToolResult:
     """Return the result of a tool.
 
     Raises:
-        ToolServiceError: The server says that the call failed; the text is what it says.
+        ToolServiceError: The server reports that the call failed; the text is the server's.
     """
     items = [_item(one) for one in result.content]
     structured = result.structured_content

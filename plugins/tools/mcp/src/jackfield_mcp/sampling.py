@@ -1,4 +1,4 @@
-"""A server asks a model (sampling): refused, unless its configuration names a model for that."""
+"""Answer a server's request to a model (sampling); refused unless its configuration names a model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_ANSWERS = 100  # for one start of a server: somebody pays for each
+_MOST_ANSWERS = 100  # per start of a server, because each one costs money
 
 
 class Sampler:
-    """Answers a server with a model; with texts only.
+    """Answers a server with a model, in text only.
 
     Args:
         server: The server's name in texts.
         llm: The model, as for an agent.
-        host: The host that looks its backend up.
+        host: The host that looks up its backend.
     """
 
     def __init__(self, server: str, llm: Any, host: Plugins) -> None:

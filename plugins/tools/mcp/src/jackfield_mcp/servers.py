@@ -1,4 +1,4 @@
-"""The configuration of MCP servers, as Qwen-Agent, VS Code, Claude and others write it, in one form."""
+"""Parse the configuration of MCP servers, as written by Qwen-Agent, VS Code, Claude and others, into one form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TYPES = {
     "streamable_http": "http",
 }
 _RENAMED = {"serverUrl": "url", "includeTools": "include", "excludeTools": "exclude"}
-# What other programs say to themselves. Nothing of it may make a server more trusted here.
+# Settings that other programs write for themselves. None of them may make a server more trusted here.
 _OF_OTHERS = frozenset(
     ["alwaysAllow", "autoApprove", "description", "dev", "gallery", "sandbox", "sandboxEnabled", "timeout", "trust"]
 )
@@ -50,7 +50,7 @@ _READ_APART = _OF_OTHERS | {*_SAFETY, "disabled", "envFile"}
 
 
 def _texts(values: object) -> object:
-    """Convert values of an environment to texts: they are often written as numbers."""
+    """Convert the values of an environment to texts, because they are often written as numbers."""
     if not isinstance(values, Mapping):
         return values
     return {key: str(value) if isinstance(value, int | float) else value for key, value in values.items()}
@@ -61,7 +61,7 @@ def _hidden(values: dict[str, str]) -> dict[str, str]:
 
 
 class _Hidden(dict[str, str]):
-    """Values that may be secrets: neither texts nor pickles show them."""
+    """Values that may be secrets; neither their text nor a pickle shows them."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, HIDDEN))
@@ -95,7 +95,7 @@ class OAuth(Config):
 
     @model_validator(mode="after")
     def _check_has_credentials(self) -> Self:
-        # Without an issuer, the server itself would say who gets the secret.
+        # Without an issuer, the server itself would decide who gets the secret.
         if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
             raise ValueError("client_credentials need 'client_id', 'client_secret' and 'issuer'")
         return self

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-_ALIVE_S = 5.0  # for a server that has not answered in time to show that it is still there
-_LAST_WORD_S = 1.0  # for a call to use an answer that came just before its connection was closed
-_LOST = ("Connection closed", "Session terminated")  # what the SDK says of a connection, and of a forgotten session
-# How the SDK reports an answer that never came, or that it could not read; the server may have done the call.
+_ALIVE_S = 5.0  # for a server that missed a deadline to show that it is still there
+_LAST_WORD_S = 1.0  # for a call to use an answer that arrived just before its connection was closed
+_LOST = ("Connection closed", "Session terminated")  # the SDK on a lost connection, and a lost session
+# The SDK's message for an answer that never arrived or was unreadable; the server may have done the call.
 _NO_ANSWER = ("SSE stream", "Failed to parse", "Server returned an error", "server answered", "Unexpected content")
 _MOST_NOTE = 20_000  # characters
 _REFRESH_AFTER_S = 1.0
-_FALL_BACK = (400, 404, 405, 406, 415)  # how an address of SSE refuses streamable HTTP
+_FALL_BACK = (400, 404, 405, 406, 415)  # statuses with which an SSE URL refuses streamable HTTP
 
 
 class ServerEndedError(ToolServiceError):
@@ -54,10 +54,10 @@ class Watcher(Protocol):
     """Follows the list of a server; called on the background loop."""
 
     def reported(self) -> None:
-        """Note that the server reported a change, which is not listed yet."""
+        """Note that the server reported a change that is not listed yet."""
 
     def listed(self, listing: Listing) -> None:
-        """Note the list as it is now."""
+        """Note the current list."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,9 +65,9 @@ class OpenServer:
     """A server that is connected.
 
     Attributes:
-        client: Speaks to it.
+        client: The client of the server.
         way: A `ServerProcess` or a `RemoteServer`.
-        is_over: Set when it is to be closed.
+        is_over: Set when it should close.
         listing: Its tools, resources and prompts; None until they are listed, and again after they change.
         callable: The names of tools that are in this listing, and approved.
     """
@@ -81,7 +81,7 @@ class OpenServer:
     _is_closed: bool = False
 
     async def do(self, work: Callable[[OpenServer], Awaitable[T]], deadline: asyncio.Timeout) -> T:
-        """Do something with the client, until the deadline at most, or until soon after the connection is closed."""
+        """Run work with the client, at most until the deadline, or until soon after the connection is closed."""
         async with deadline:
             self._deadlines.add(deadline)
             try:
@@ -92,14 +92,14 @@ class OpenServer:
                 self._deadlines.discard(deadline)
 
     def say_closed(self) -> None:
-        """End the calls that still wait for an answer: none can come any more."""
+        """End the calls that still wait, because no answer can arrive any more."""
         self._is_closed = True
         self.is_over.set()
         for deadline in self._deadlines:
             self._bring_forward(deadline)
 
     def has_ended(self) -> bool:
-        """Return whether no call can be answered any more."""
+        """Return True if no call can be answered any more."""
         return self._is_closed or self.way.ended.is_set()
 
     def _bring_forward(self, deadline: asyncio.Timeout) -> None:
@@ -119,7 +119,7 @@ class _Connection:
         task.add_done_callback(self._settle)
 
     def is_usable(self) -> bool:
-        """Return whether it is open, or still being opened."""
+        """Return True if it is open, or still being opened."""
         if self.task.done():
             return False
         if not self.opened.done():
@@ -131,7 +131,7 @@ class _Connection:
             text = f"MCP server {self._name!r} was closed before it was connected; nothing was done"
             self.opened.set_exception(ServerEndedError(text, code="server_ended"))
         if not self.opened.cancelled():
-            self.opened.exception()  # it counts as seen, even without a caller
+            self.opened.exception()  # marks the error as retrieved, even without a caller
 
 
 @dataclass(slots=True, eq=False)
@@ -147,7 +147,7 @@ class _Link:
     is_closed: bool = False
 
     def is_usable(self) -> bool:
-        """Return whether calls can be handed to it, from any thread."""
+        """Return True if it accepts calls; may be called from any thread."""
         return not self.is_closed and self.process == os.getpid() and not self.loop.is_closed()
 
     async def close(self) -> None:
@@ -188,7 +188,7 @@ class Session:
         self._watchers.add(watcher)
 
     def is_connected(self) -> bool:
-        """Return whether the server runs and can be asked without starting it."""
+        """Return True if the server is running and can be asked without starting it."""
         link = self._link
         connection = link.connection if link is not None and link.is_usable() else None
         return connection is not None and connection.opened.done() and connection.is_usable()
@@ -202,13 +202,12 @@ class Session:
         again: bool = False,
         asker: ToolContext | None = None,
     ) -> T:
-        """Do something with the client, which is opened first if need be.
+        """Run work with the client, which is opened first if necessary.
 
         Args:
-            work: Does it.
-            what: Its name in texts: "the call of 'add'".
+            work: The work. what: Its name in texts: "the call of 'add'".
             timeout_s: The time it may take, not counting the opening of the client.
-            again: It may be done twice, so it is repeated once if the server ends before the answer.
+            again: The work may be done twice, so it is repeated once if the server ends before the answer.
             asker: The context of the call, which takes the server's questions meanwhile, on this loop.
 
         Raises:
@@ -226,7 +225,7 @@ class Session:
         """List the server's tools, resources and prompts.
 
         Raises:
-            ToolServiceError: As `do`; or it offers too much.
+            ToolServiceError: As for `do`, or the server offers too much.
         """
         return await self.do(self.listing_of, what="the listing of its tools", again=True)
 
@@ -298,7 +297,7 @@ class Session:
         if connection is None or not connection.is_usable():
             opened: asyncio.Future[OpenServer] = link.loop.create_future()
             serving = self._serve(opened, connection)
-            # In the context of the session, not of the call that happens to come first.
+            # In the context of the session, not of whichever call comes first.
             connection = _Connection(link.loop.create_task(serving, context=link.context), opened, self.name)
             link.connection = connection
         return await asyncio.shield(connection.opened)
@@ -333,7 +332,7 @@ class Session:
         """Open the client, and wait until the server has answered.
 
         Raises:
-            ServerEndedError: It did not.
+            ServerEndedError: The server did not answer.
         """
         from jackfield_mcp.opening import ways
 
@@ -370,14 +369,14 @@ class Session:
         return Client(
             streams,
             elicitation_callback=self._asked.elicit,
-            # Without a callback it is refused.
+            # Without a callback, sampling is refused.
             sampling_callback=None if sampling is None else Sampler(self.name, sampling, self._host),
             message_handler=self._noticed,
             cache=None,
         )
 
     async def _listen(self, client: Client, stack: AsyncExitStack) -> None:
-        """Ask to be notified of changed lists, which servers of the newer protocol do only then."""
+        """Subscribe to changes of lists, as servers of the newer protocol require."""
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -418,7 +417,7 @@ class Session:
 
     async def _refresh(self, peer: OpenServer) -> None:
         """List changed tools again, so that the next agent gets the new list even if no turn follows."""
-        await asyncio.sleep(_REFRESH_AFTER_S)  # a server that reports changes without end is listed once a while
+        await asyncio.sleep(_REFRESH_AFTER_S)  # a server that keeps reporting changes is listed only once in a while
         if peer.listing is not None or peer.is_over.is_set():
             return
         try:
@@ -496,9 +495,9 @@ class Session:
 
         if isinstance(error, JackfieldError):
             return False
-        if isinstance(error, MCPError):  # its codes are also those of servers
+        if isinstance(error, MCPError):  # servers use the same codes
             return peer.has_ended() or error.message in _LOST
-        if deadline.expired() or isinstance(error, RuntimeError):  # of a client that was closed before the call
+        if deadline.expired() or isinstance(error, RuntimeError):  # from a client that was closed before the call
             return peer.has_ended()
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError | OSError)
 
@@ -536,7 +535,7 @@ class Session:
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
     def _probe(self, link: _Link, peer: OpenServer) -> None:
-        """Check that a server that was too slow is still there; otherwise the next call connects again."""
+        """Check that a server that was too slow is still there; if not, the next call reconnects."""
         if not link.is_closed and (link.probing is None or link.probing.done()):
             link.probing = link.loop.create_task(self._ask_for_a_sign(peer))
 
@@ -555,7 +554,7 @@ async def _sign_of(client: Client) -> None:
     from mcp import MCPError
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-    with contextlib.suppress(MCPError), warnings.catch_warnings():  # an error is an answer
+    with contextlib.suppress(MCPError), warnings.catch_warnings():  # an error is an answer as well
         warnings.simplefilter("ignore")
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             await client.session.send_discover(client.protocol_version)

@@ -1,8 +1,8 @@
-"""A server as a process: started, addressed by lines on its pipes, and ended with all processes it started.
+"""Run a server as a process: start it, talk to it by lines on its pipes, and end it with all processes it started.
 
 The SDK has such a transport. This one also bounds the size of a server's messages, skips output that is not part of the
-protocol, keeps the end of its standard error, and leaves no process behind when the interpreter ends. The SDK's joins a
-long line again for each piece that comes: 100 MB in one line are 80 GB of copying.
+protocol, keeps the end of its standard error, and leaves no process behind when the interpreter ends. The SDK's
+transport rejoins a long line for each piece that arrives: 100 MB in one line mean 80 GB of copying.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from jackfield_mcp.wire import Entries, SiftedStream, parse_message
 
 _log = logging.getLogger(__name__)
 
-_STEPS = 3  # of an end: its standard input, SIGTERM, SIGKILL; each has its part of `close_timeout_s`
-_EXIT_CODE_S = 1.0  # for a server that closed its standard output to say how it ended
-_DRAIN_S = 0.5  # for what a server sent before it ended to be read
+_STEPS = 3  # steps of shutdown: closing stdin, SIGTERM, SIGKILL; each has its share of `close_timeout_s`
+_EXIT_CODE_S = 1.0  # for a server that closed its standard output to exit
+_DRAIN_S = 0.5  # for reading the output that a server sent before it ended
 _AT_EXIT_S = 0.5
 _READ_BYTES = 2**18
 _KEPT_BYTES = 8192  # of standard error
-_MARK = "JACKFIELD_MCP_SERVER"  # in the environment of a server and of whatever it starts, daemons included
+_MARK = "JACKFIELD_MCP_SERVER"  # in the environment of a server and of everything it starts, daemons included
 
 
 class _Started(NamedTuple):
-    """A server that runs: the process that started it, and its mark."""
+    """A running server: the process that started it, and its mark."""
 
     parent: int
     mark: str
 
 
-_processes: dict[int, _Started] = {}  # by the group of the server
+_processes: dict[int, _Started] = {}  # together with the server's process group
 
 Streams = tuple[SiftedStream, MemoryObjectSendStream[SessionMessage]]
 
 
 class ServerProcess:
-    """A server's process while it is spoken to.
+    """A connected server process.
 
     Attributes:
-        problem: The reason why it can no longer be reached; '' as long as it can.
-        ended: Set from then on.
+        problem: The reason why it can no longer be reached; '' while it can.
+        ended: Set once it can no longer be reached.
         entries: Takes malformed entries out of its lists.
     """
 
@@ -75,7 +75,7 @@ class ServerProcess:
         """Open the streams of its messages.
 
         Raises:
-            OSError: It cannot be started.
+            OSError: The process cannot be started.
         """
         mark = uuid.uuid4().hex
         process = await asyncio.create_subprocess_exec(
@@ -86,11 +86,11 @@ class ServerProcess:
             stderr=asyncio.subprocess.PIPE,
             env=get_default_environment() | self._server.env | {_MARK: mark},
             cwd=self._server.cwd,
-            start_new_session=True,  # a group of its own, so that all of it can be ended
+            start_new_session=True,  # a process group of its own, so that all of it can be ended
         )
         _remember(process.pid, mark)
         try:
-            # No room in between: a server that floods waits until what it has sent is dealt with.
+            # No buffer in between, so a server that floods waits until its messages are handled.
             received, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             sending, to_send = anyio.create_memory_object_stream[SessionMessage](0)
             async with asyncio.TaskGroup() as tasks, received, messages, sending, to_send:
@@ -163,7 +163,7 @@ class ServerProcess:
                 try:
                     process.stdin.write(text.encode() + b"\n")
                     await process.stdin.drain()
-                except (OSError, RuntimeError):  # it has ended, which the reader finds, too
+                except (OSError, RuntimeError):  # it has ended, which the reader notices as well
                     return
 
     async def _keep_stderr(self, process: asyncio.subprocess.Process) -> None:
@@ -181,7 +181,7 @@ class ServerProcess:
 
 async def _wait_for_exit(pid: int) -> None:
     if not hasattr(os, "pidfd_open"):
-        await asyncio.Event().wait()  # the end of its output has to do
+        await asyncio.Event().wait()  # the end of its output must suffice
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:  # it has ended already
@@ -220,7 +220,7 @@ class _Lines:
 
 
 async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gone: bool) -> None:
-    """End a server as the protocol wants it: first its standard input, then a signal, then another one."""
+    """End a server as the protocol requires: close its standard input, then send SIGTERM, then SIGKILL."""
     try:
         if process.stdin is not None:
             process.stdin.close()
@@ -232,12 +232,12 @@ async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gon
                     await process.wait()
                     return
     finally:
-        # A wait that is cancelled ends here, too.
+        # A cancelled wait ends here as well.
         _signal(process.pid, signal.SIGKILL)
         started = _processes.pop(process.pid)
         transport: Any = process._transport  # type: ignore[attr-defined]  # a descendant may hold its pipes open
         transport.close()
-        # What has left the group, such as a daemon. It is done even if nothing waits for it.
+        # Also kill processes that left the group, such as daemons. This completes even if nothing waits for it.
         strays = sync.in_background(partial(end_marked, _MARK, started.mark))
         await asyncio.wrap_future(strays)
 
@@ -256,7 +256,7 @@ def _remember(group: int, mark: str) -> None:
 
 def _end_all() -> None:
     """End running servers at the interpreter's exit, because their event loop ends as well."""
-    # A fork's are its parent's.
+    # A forked child's servers belong to its parent.
     own = {group: started.mark for group, started in _processes.items() if started.parent == os.getpid()}
     for group in own:
         _signal(group, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Call tools as tasks, as protocol 2025-11-25 has them: start the task, wait for its end, fetch its result.
+"""Call tools as tasks of protocol 2025-11-25: start the task, wait for its end, fetch its result.
 
 The SDK has the messages of tasks but no calls, and refuses the answer that starts a task. `wire.Entries` turns that
 answer into a result that has the task in its `_meta`.
@@ -59,7 +59,7 @@ async def call_as_task(
 ) -> CallToolResult:
     """Call a tool as a task, and wait for its result.
 
-    A task whose caller stops waiting is cancelled on the server, as well as that is possible in a second.
+    A task whose caller stops waiting is cancelled on the server, if that succeeds within a second.
 
     Args:
         client: The connected client.
@@ -84,11 +84,11 @@ async def call_as_task(
             await asyncio.sleep(_poll_interval_s(task))
             get = GetTaskRequest(params=GetTaskRequestParams(task_id=task.task_id))
             task = await client.session.send_request(get, GetTaskResult)
-        # It waits for the end of a task that has a question, and the question comes meanwhile.
+        # The result request waits for the end of a task that has a question, and delivers the question meanwhile.
         fetch = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task.task_id))
         return await client.session.send_request(fetch, CallToolResult)
     except asyncio.CancelledError:
-        with contextlib.suppress(Exception):  # the call is over for its caller, whatever the server says
+        with contextlib.suppress(Exception):  # the call is over for its caller, even if the server refuses
             async with asyncio.timeout(_CANCEL_S):
                 cancel = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task.task_id))
                 await client.session.send_request(cancel, CancelTaskResult)

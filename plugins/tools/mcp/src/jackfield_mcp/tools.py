@@ -67,7 +67,7 @@ class Source(Protocol):
 
 
 def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
-    """Return the tools that an agent gets of a server, under unique names."""
+    """Return a server's tools for an agent, under unique names."""
     server, tools = source.server, dict[str, BaseTool]()
     for definition in listing.tools:
         if server.offers(definition.name):
@@ -75,7 +75,7 @@ def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
             tools[name] = MCPTool(name, definition, source, is_approved=listing.is_approved(definition))
     for kind in _kinds_for(server, listing):
         name = name_of(source.name, kind.own_name)
-        if server.offers(kind.own_name) and name not in tools:  # a server's own tool of this name goes first
+        if server.offers(kind.own_name) and name not in tools:  # a server's own tool of this name takes precedence
             tools[name] = kind(name, source)
     return list(tools.values())
 
@@ -114,23 +114,23 @@ class _ServerTool(BaseTool):
         server = source.server
         super().__init__(server.safety)
         self.source = source
-        # What a process of the user may do is not for its configuration to say.
+        # The configuration does not decide what a process of the user may do.
         self.effects = frozenset({"network", "files", "processes"} if server.command else {"network"})
         if server.call_timeout_s is not None:
-            # Its own time-out comes first, with the name of the server.
+            # Its own time-out fires first, with the name of the server.
             self.timeout_s = server.connect_timeout_s + server.list_timeout_s + server.call_timeout_s + 1
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Call it on the server, which is reached if need be.
+        """Call the tool on the server, and connect first if necessary.
 
         Raises:
-            ToolServiceError: It failed, or the server did.
+            ToolServiceError: The tool or the server failed.
         """
         arguments = self.parse_arguments(params) if isinstance(params, str) else dict(params)
         if context is not None:
             return await self._call_server(await self.source.session(context), arguments, context)
-        async with RunResources() as own:  # what the call opens is closed after it
+        async with RunResources() as own:  # connections opened for the call are closed after it
             alone: ToolContext = ToolContext(resources=own)
             return await self._call_server(await self.source.session(alone), arguments, alone)
 
@@ -172,7 +172,7 @@ class MCPTool(_ServerTool):
     async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_call
 
-        # Whoever was asked before this call has approved the tool as it was then.
+        # The person who was asked before this call approved the tool in that form.
         accepted = self.definition.digest() if self.needs_approval else ""
         try:
             result = await self._sent(session, arguments, context, accepted)
@@ -214,7 +214,7 @@ class MCPTool(_ServerTool):
         )
 
     async def _check(self, session: Session, peer: OpenServer, accepted: str) -> None:
-        """Check that the tool is as it was approved, perhaps just now."""
+        """Check that the tool is still in its approved form."""
         listing = await session.listing_of(peer)
         tool = listing.tool(self.definition.name)
         if tool is None:

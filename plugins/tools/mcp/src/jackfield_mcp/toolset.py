@@ -1,4 +1,4 @@
-"""The set of tools `mcp`: what the servers of a configuration offer."""
+"""The set of tools `mcp`: the offers of configured servers."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _SHAPES = ("mcpServers", "servers")
 
 
 class MCPConfig(Config):
-    """The servers, in one of the forms in which programs write them."""
+    """The servers, in one of the forms that programs use."""
 
     mcpServers: ComponentSettings | None = Field(  # noqa: N815 - the name that other programs use
         default=None, description="The servers by name, as Qwen-Agent, Claude, Cursor and others have them"
     )
     servers: ComponentSettings | None = Field(default=None, description="The same, as VS Code has it")
-    inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="What VS Code asks a person for")
+    inputs: tuple[Mapping[str, Any], ...] = Field(default=(), description="Values that VS Code asks a person for")
     input_values: ComponentSettings = Field(default_factory=dict, description="The values of `${input:id}`, by id")
     file: PathText | None = Field(default=None, description="A file that has the servers, such as mcp.json")
     cache_folder: PathText | None = Field(
         default=None,
-        description="Where the lists of tools are kept; jackfield/mcp below $XDG_CACHE_HOME, or ~/.cache, if unset",
+        description="The folder of the cached tool lists; jackfield/mcp below $XDG_CACHE_HOME, or ~/.cache, if unset",
     )
 
 
@@ -128,7 +128,7 @@ class _Known:
     """The list of a server as this process knows it, shared by all copies of the set.
 
     Attributes:
-        listing: The latest; None if none is known.
+        listing: The latest list; None if none is known.
         changes: Counts its changes.
         sessions: Those that runs have opened for themselves.
     """
@@ -156,7 +156,7 @@ class ServerTools(Toolset):
     reports that they changed, the run gets the new ones with its next turn.
 
     Attributes:
-        server: The way in which it is reached.
+        server: The way to reach it.
     """
 
     def __init__(self, name: str, server: ServerConfig, keeper: Keeper, owner: MCPServers) -> None:

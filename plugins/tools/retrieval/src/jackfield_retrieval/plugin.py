@@ -48,10 +48,10 @@ def tools() -> list[ToolSpec]:
                     "hybrid": [KEYWORD, VECTOR],
                 },
                 "rag_searchers": "searcher",
-                # Not all of the documents is to be given then, however short they are.
+                # A filter means that not everything is wanted, however short the documents are.
                 "top_k": [KEYWORD],
                 "score_threshold": [KEYWORD],
-                # Where all of them fit together, nothing is searched.
+                # If all documents fit together, nothing is searched.
                 "": [KEYWORD],
             },
             effects=frozenset({"files", "network"}),

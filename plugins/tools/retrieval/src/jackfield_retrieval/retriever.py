@@ -1,4 +1,4 @@
-"""From a query and files to passages: find, read, cut, search, fuse, choose."""
+"""Find passages for a query in files: find, read, split, search, fuse, choose."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ from jackfield_documents import (
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
 
 _KEPT_CORPORA = 8
-_MAX_PREPARED = 32  # pairs of a searcher and a corpus; to prepare one again is cheap
+_MAX_PREPARED = 32  # pairs of a searcher and a corpus; preparing one again is cheap
 _TRIES = 5
 _MAX_OVERVIEWED = 20_000  # chunks; of more, no overview is made
 _OUTLINE_SHARE = 4  # headings take at most one part in so many of the tokens
-_SAMPLED = 20  # chunks whose scripts are looked at
+_SAMPLED = 20  # chunks to sample for scripts
 _SAMPLED_CHARS = 500
 
 
 def ignore_progress(_: PreparationProgress) -> None:
-    """Take a progress that no person waits for."""
+    """Ignore progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Shown:
     Attributes:
         source: The document's path or URL.
         count: The number of its pages or parts that have a passage.
-        total: The number that it has.
-        unit: Parts are the chunks of documents without pages, and of documents in indexes.
+        total: The number of its pages or parts.
+        unit: The unit `parts` means chunks, for documents without pages and for documents in indexes.
     """
 
     source: str
@@ -97,7 +97,7 @@ class RetrievalResult:
         unread: A line for each file that was not read, skipped or with an error, and for each index that is outdated.
         failures: A line for each searcher whose service failed; the others were used.
         shown: The part of each document that is shown; () if all documents are shown whole.
-        matched: False if nothing matches the query, and the passages are only how the documents begin.
+        matched: False if nothing matches the query, and the passages are only the beginnings of the documents.
         outlines: The headings of whole documents, where the query asks for documents as a whole.
         scripts: The scripts of the documents, judged by a sample.
     """
@@ -197,13 +197,13 @@ class Retriever:
         where: Mapping[str, object] | None = None,
         report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
-        """Find what fits a query.
+        """Find passages that fit a query.
 
         Args:
             query: A question, or keywords.
             files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
             where: A filter, in addition to that of the settings; see `Where.parse`.
-            report: Takes the progress of reading and indexing.
+            report: Receives the progress of reading and indexing.
 
         Raises:
             PluginError: A searcher is not installed, or cannot be loaded.
@@ -287,7 +287,7 @@ class Retriever:
     def _scripts_of(self, corpora: Sequence[Corpus]) -> frozenset[str]:
         return scripts_of("\n".join(self._scripts.get(one.content_hash, partial(_sample, one)) for one in corpora))
 
-    # --- what is searched ---
+    # --- sources ---
 
     async def _known(self, names: Sequence[str], report: ReportProgress) -> _Knowledge:
         expanded = await self.expand(names)
@@ -321,7 +321,7 @@ class Retriever:
 
     async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
         """Join files and indexes into one corpus if it can be returned whole; otherwise leave them separate."""
-        # What chunks repeat of each other does not count in the end; it is at most half of them.
+        # Overlaps between chunks do not count in the end, and are at most half of the text.
         if not indexes or sum(one.facts.tokens for one in indexes) > 2 * self._config.max_ref_token:
             return plain, indexes
         whole = await in_worker(self._together, plain, indexes)
@@ -396,7 +396,7 @@ class Retriever:
     async def _prepare(self, name: str, searcher: Searcher, corpus: Corpus, report: ReportProgress) -> None:
         """Have a searcher index a corpus, and report its progress, before its first search there.
 
-        Searchers without a `prepare` of their own index within the search.
+        Searchers without their own `prepare` index during the search.
         """
         if report is ignore_progress or type(searcher).prepare is Searcher.prepare:
             return
@@ -404,7 +404,7 @@ class Retriever:
         if key in self._prepared:
             return
         step = f"indexing for {name}"
-        # The search meets the same failure, and knows if others can do without this searcher.
+        # The search meets the same failure, and decides if it can do without this searcher.
         with suppress(ModelServiceError, ToolServiceError):
             await searcher.prepare(
                 corpus, on_progress=lambda done, total: report(PreparationProgress(step, done, total, "chunks"))
@@ -475,7 +475,7 @@ def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
 
 
 def _fitting(where: Where, corpora: Sequence[Corpus]) -> Where:
-    """Return the filter if it fits what all corpora hold together.
+    """Return the filter if it fits the corpora taken together.
 
     Raises:
         ConfigError: No document has a key, or its values are of another kind.
@@ -495,7 +495,7 @@ def _selected(corpus: Corpus, where: Where) -> Corpus:
 async def _search(
     name: str, searcher: Searcher, query: str, corpus: Corpus, *, limit: int, where: Where | None
 ) -> list[Hit]:
-    """Search a corpus, and name the searcher in errors that it does not foresee."""
+    """Search a corpus, and name the searcher in unexpected errors."""
     try:
         hits: object = await searcher.search(query, corpus, limit=limit, where=where)
     except JackfieldError:

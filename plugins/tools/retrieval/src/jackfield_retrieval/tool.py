@@ -1,4 +1,4 @@
-"""The tool: which files a model may search, and what the model gets back."""
+"""The tool `retrieval`: the files that a model may search, and its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jackfield_retrieval.plugin import tools
 from jackfield_retrieval.retriever import RetrievalResult, Retriever, ignore_progress
 
 _MOST_NAMED = 5  # documents
-_MANY = 20  # parts of a step; with fewer, its progress is not worth a line
+_MANY = 20  # parts of a step; with fewer, progress is not worth reporting
 
 
 class RetrievalTool(BaseTool):
@@ -56,7 +56,7 @@ class RetrievalTool(BaseTool):
         """Find passages; a JSON list of `{"url", "text": […]}`, and a line for each file that could not be read.
 
         Raises:
-            ToolArgumentError: A file is named that is not the conversation's, or a filter does not fit the documents.
+            ToolArgumentError: A named file is not the conversation's, or a filter does not fit the documents.
             DocParserError: No file could be read.
         """
         arguments = self.parse_arguments(params)
@@ -96,7 +96,7 @@ class RetrievalTool(BaseTool):
         where: Mapping[str, object] | None = None,
         report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
-        """Find what fits a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
+        """Find passages for a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
         return await self._retriever.retrieve(query, files, where=where, report=report)
 
     @property
@@ -130,11 +130,11 @@ def _problems_in(found: RetrievalResult) -> Iterator[str]:
 def _extent_of(found: RetrievalResult) -> Iterator[str]:
     """Yield a line if only a part of the documents is shown, or nothing matches."""
     if not found.matched:
-        yield "nothing in the documents matches the query; the passages are only how the documents begin"
+        yield "nothing in the documents matches the query; the passages are only the beginnings of the documents"
     shown = [f"{one.count} of {one.total} {one.unit} of {shown_path(basename_of(one.source))}" for one in found.shown]
     if shown:
         more = f" and parts of {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
-        yield f"shown is only a part of the documents: {', '.join(shown[:_MOST_NAMED])}{more}"
+        yield f"only a part of the documents is shown: {', '.join(shown[:_MOST_NAMED])}{more}"
 
 
 def _passages_in(found: RetrievalResult) -> str:

@@ -15,11 +15,11 @@ class ShellConfig(Config):
     sandbox: str = Field(
         default="auto", min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"
     )
-    sandbox_cfg: dict[str, Any] = Field(default_factory=dict, description="Settings of the sandbox that is named")
-    network: bool = Field(default=False, description="Whether commands may use the network")
-    env: dict[str, str] = Field(default_factory=dict, repr=False, description="Environment variables they may see")
+    sandbox_cfg: dict[str, Any] = Field(default_factory=dict, description="Settings of the named sandbox")
+    network: bool = Field(default=False, description="Let commands use the network")
+    env: dict[str, str] = Field(default_factory=dict, repr=False, description="Environment variables of commands")
     readable: list[str] = Field(
-        default_factory=list, description="Absolute paths that they may read, beside the system's and this Python's"
+        default_factory=list, description="Absolute paths commands may read, besides the system's and this Python's"
     )
     timeout: float = Field(default=120, gt=0, le=3600, description="Seconds one command may take")
     max_timeout: float = Field(default=600, gt=0, le=3600, description="Seconds that a model may ask for")
@@ -27,6 +27,4 @@ class ShellConfig(Config):
     cpu_s: int | None = Field(default=600, ge=1, description="CPU seconds of each process")
     processes: int | None = Field(default=256, ge=16, description="Processes and threads at one time")
     file_mb: int | None = Field(default=1024, ge=1, description="The largest file that can be written")
-    max_output_bytes: int = Field(
-        default=30_000, ge=200, description="Of a longer output, the beginning and the end are kept"
-    )
+    max_output_bytes: int = Field(default=30_000, ge=200, description="Longer output is cut in the middle")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jackfield.plugins import ToolSpec, hook
 
-# The tool ends its commands itself; this must only be longer than any time that its settings allow.
+# The tool ends its commands itself, so this only has to be longer than any time that its settings allow.
 TIMEOUT_S = 4000.0
-MOST_COMMAND = 100_000  # bytes; a system takes about 128 KiB in one argument
+MOST_COMMAND = 100_000  # bytes; systems take about 128 KiB in one argument
 
 
 @hook.tools

@@ -34,7 +34,7 @@ class Output:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Take a piece."""
+        """Add a piece of output."""
         room = self._half - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -55,7 +55,7 @@ class Output:
 async def run(
     command: Sequence[str], *, env: Mapping[str, str], folder: str, timeout_s: float, output_bytes: int
 ) -> Ended:
-    """Run a command that ends all it has started when it ends itself. Cancelling ends it.
+    """Run a command whose end also ends everything it has started. Cancelling ends it.
 
     Raises:
         OSError: It cannot be started.
@@ -67,7 +67,7 @@ async def run(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C in a terminal is not for it
+        start_new_session=True,  # Ctrl-C in a terminal must not reach it
     )
     output = Output(output_bytes)
     reading = asyncio.create_task(_read(process.stdout, output))
@@ -79,7 +79,7 @@ async def run(
         timed_out = True
     finally:
         await _end(process)
-        await asyncio.wait([reading], timeout=_END_S)  # what the command has printed last
+        await asyncio.wait([reading], timeout=_END_S)  # the last output of the command
         reading.cancel()
     code = process.returncode or 0
     return Ended(code if code >= 0 else 128 - code, output, timed_out)
@@ -109,7 +109,7 @@ async def run_in_editor(
         run_id=context.run_id,
         call_id=context.call_id,
     )
-    text = end.output.replace("\r\n", "\n")  # as a terminal has it
+    text = end.output.replace("\r\n", "\n")  # as in a terminal
     output = Output(output_bytes)
     output.add((f"[… the beginning is left out …]\n{text}" if end.is_cut else text).encode(errors="replace"))
     return Ended(end.exit_code, output, end.timed_out)

@@ -27,7 +27,7 @@ _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 class Shell(BaseTool):
     """Runs each command in a shell of its own, in a sandbox whose only writable folder is the run's workspace.
 
-    When the shell ends, all that it has started ends. Programs see the environment variables of the settings and no
+    When the shell ends, everything it has started ends. Programs see the environment variables of the settings and no
     others.
     """
 
@@ -129,7 +129,7 @@ def _made(workspace: Workspace) -> str:
 
 
 def _shell() -> tuple[str, ...]:
-    # Without the files that people have for their own shells.
+    # Without the start-up files of people's own shells.
     return ("/bin/bash", "--noprofile", "--norc") if Path("/bin/bash").exists() else ("/bin/sh",)
 
 

@@ -20,13 +20,13 @@ def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
     Args:
         folder: The folder.
         name: The path of the file below it.
-        most_bytes: Only so much from its beginning; all of it if None.
+        most_bytes: The number of bytes to read from its beginning; None for the whole file.
 
     Raises:
         ToolArgumentError: The name leads out of the folder, there is no such file, or it is not a text of up to 1 MiB.
     """
     path = Workspace(folder).resolve(name)
-    # Not blocking, because a pipe would be waited for; and what was a file a moment ago may be a link by now.
+    # Non-blocking, because opening a pipe would wait; and no links, because a file may have been replaced by one.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:

@@ -38,7 +38,7 @@ _PARAMETERS: Mapping[str, Any] = {
 
 
 class SkillTool(BaseTool):
-    """Tells a model which skills there are, and gives it their texts; nothing of a skill is ever run.
+    """Lists the skills for a model, and gives it their texts; no part of a skill is ever run.
 
     Args:
         skills: The skills by name.

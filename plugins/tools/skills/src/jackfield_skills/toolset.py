@@ -1,4 +1,4 @@
-"""The set of tools `skills`: the skills of some folders, and what comes with them."""
+"""The set of tools `skills`: the skills of some folders, and their MCP servers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SkillsConfig(Config):
 class Skills(Toolset):
     """Skills of folders: a model sees the name and the description of each, and reads the rest by a tool.
 
-    The folders are looked at when an agent is made; the text of a skill is read when the model asks for it.
+    The folders are read when an agent is made; the text of a skill is read when the model asks for it.
     """
 
     name = "skills"
@@ -51,12 +51,12 @@ class Skills(Toolset):
         """Return the tool `skill`, and the MCP servers of the skills.
 
         Raises:
-            ConfigError: A folder is not valid, two skills or two MCP servers have one name, or there are none.
+            ConfigError: A folder is not valid, two skills or two MCP servers share a name, or there are none.
         """
         host = self.host or default_host()
         named = [Path(one).expanduser() for one in self.config.folders]
         skills = _by_name(chain.from_iterable(map(_skills_in, named or [_of_project(host)])))
-        # Only of folders that the configuration names: a server is a program.
+        # Only for folders named in the configuration, because a server is a program.
         with_servers = [one for one in named if self.config.mcp and (one / MANIFEST).is_file()]
         servers = _servers_by_name(with_servers)
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
@@ -148,7 +148,7 @@ def _servers(folder: Path) -> dict[str, Any]:
     if not (folder / SERVERS).exists():
         return {}
     name = check_manifest(folder)
-    # The name alone is anybody's: another plugin of the same name must not find what this one keeps.
+    # The name alone is not unique: another plugin of the same name must not find this one's data.
     mark = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:12]
     return servers_of(folder, name=name, data=_data_folder() / f"{name}-{mark}")
 
@@ -167,6 +167,6 @@ def _entries(servers: dict[str, Any], host: Plugins) -> list[ToolEntry]:
             f"them out with mcp: false"
         )
     for server in servers.values():
-        if "env" in server:  # a server of a folder may count on it (9.1)
+        if "env" in server:  # a server may rely on it (9.1)
             Path(server["env"]["PLUGIN_DATA"]).mkdir(parents=True, exist_ok=True)
     return [{"name": _MCP, "mcpServers": servers}]

@@ -1,4 +1,4 @@
-"""Texts by their keys, in an SQLite file."""
+"""Store texts by key in an SQLite file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entries:
     """Texts by key. Each change is atomic, even if the process ends.
 
     Args:
-        path: The file; it is made when something is kept in it.
+        path: The file; it is created by the first `put`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class Entries:
         return self._run_on_file(lambda connection: connection.execute(statement, (_bytes(key),)).rowcount > 0)
 
     def below(self, key: str) -> list[tuple[str, str]]:
-        """Return the keys below one, without its part, and their texts, in order; all keys below ''."""
+        """Return the keys below a key, relative to it, and their texts, in order; '' means all keys."""
         start = _bytes(f"{key}/") if key else b""
         query = "SELECT key, value FROM entries WHERE substr(key, 1, ?) = ? ORDER BY key"
         rows = self._run_on_file(lambda connection: connection.execute(query, (len(start), start)).fetchall())

@@ -29,9 +29,9 @@ class StorageConfig(Config):
 
 
 class Storage(BaseTool):
-    """Saves texts under keys in one file, which any number of processes may use at the same time.
+    """Saves texts under keys in one file, which any number of processes may share.
 
-    A key is a name and never a path: no key leads out of the file.
+    A key is a name, never a path, so no key leads out of the file.
     """
 
     name = "storage"

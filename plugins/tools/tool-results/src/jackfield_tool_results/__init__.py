@@ -1,1 +1,1 @@
-"""Sets of tools around other tools: a model sees the same tools, and more happens to their calls and results."""
+"""Sets that wrap other tools: a model sees the same tools, but their calls and results get extra handling."""

@@ -27,13 +27,13 @@ from jackfield_tool_results.watched import watch_deps
 from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
 
 FORMAT = 2
-"""Counts up when calls are hashed, or results written, in another way: older results are then never found."""
+"""Incremented when the hashing of calls or the format of results changes, so that older results are never found."""
 APPLICATION_ID = 0x4A465452
 _log = logging.getLogger(__name__)
 
 
 class CachedResultsConfig(WrappingConfig):
-    """The results that are kept: which, where, how long and how many."""
+    """The settings for cached results: which, where, how long and how many."""
 
     ttl_s: float = Field(default=3600.0, gt=0, description="Seconds after which a result expires")
     max_bytes: int = Field(
@@ -43,7 +43,7 @@ class CachedResultsConfig(WrappingConfig):
         default=None, min_length=1, description="An SQLite file that is kept; in memory, with the agent, if unset"
     )
     scope: str = Field(
-        default="", description="Results are found only under the same scope: an account, a tenant, a data set"
+        default="", description="Results are reused only within the same scope: an account, a tenant, a data set"
     )
     key: Callable[[ToolContext[Any]], str] | None = Field(
         default=None,
@@ -141,7 +141,7 @@ class _CachedTool(WrappedTool):
         return hashlib.sha256(text.encode("ascii")).digest()
 
     def _caller(self, context: ToolContext) -> str:
-        """Name whom the result is for.
+        """Return the name of the caller that the result is for.
 
         Raises:
             ConfigError: The function `key` returned something other than a text that is not empty.
@@ -157,7 +157,7 @@ class _CachedTool(WrappedTool):
 def _identity_of(tool: BaseTool, here: str) -> list[object]:
     """Return the identity of a tool: its version and its settings, without secrets.
 
-    Anything that cannot be identified outside of this process (an object, the state of a closure) is `here`.
+    Anything that cannot be identified outside this process (an object, the state of a closure) is `here`.
     """
     if isinstance(tool, WrappedTool):
         return [type(tool).__qualname__, *_identity_of(tool.inner, here)]
@@ -173,9 +173,9 @@ def _identity_of(tool: BaseTool, here: str) -> list[object]:
 
 
 def _instructions_of(code: CodeType) -> list[object]:
-    """Return what a function does: its instructions, with the names and constants in them.
+    """Return the behaviour of a function: its instructions, with their names and constants.
 
-    `marshal` would write other bytes for the same function once its constants are referred to elsewhere, too.
+    `marshal` would write different bytes for the same function once its constants are also referenced elsewhere.
     """
     constants = [_instructions_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
     names = [code.co_names, code.co_varnames, code.co_freevars]
@@ -205,7 +205,7 @@ def _decode(data: bytes) -> ToolResult | None:
         return None
 
 
-# --- where they are -------------------------------------------------------------------------------------------------
+# --- storage -------------------------------------------------------------------------------------------------
 
 
 class _Entry(Protocol):
@@ -252,7 +252,7 @@ class _Disk:
         return await sync.in_worker(self._file.get, key)
 
     async def put(self, key: bytes, content: bytes) -> None:
-        # A call that is cancelled now has been made all the same.
+        # A call that is cancelled now has still been made.
         await asyncio.shield(sync.in_worker(self._put, key, content))
 
     def _put(self, key: bytes, content: bytes) -> None:
@@ -268,7 +268,7 @@ class _Kept(NamedTuple):
 
 
 class _Memory:
-    """In this process, for any of its event loops: nothing here waits, so nothing can interrupt it."""
+    """Keeps results in this process, for any of its event loops; nothing here waits, so nothing can interrupt it."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int, clock: Callable[[], float]) -> None:
         self._ttl_s = ttl_s
@@ -286,7 +286,7 @@ class _Memory:
 
     async def put(self, key: bytes, content: bytes) -> None:
         if len(content) > self._max_bytes:
-            return  # it would push out all the others, and then itself
+            return  # it would evict all the others, and then itself
         self._drop(key)
         self._entries[key] = _Kept(content, self._clock())
         self._size += len(content)

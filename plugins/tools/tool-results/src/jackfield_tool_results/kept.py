@@ -18,10 +18,10 @@ from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, Wrappin
 
 RESOURCE = "jackfield-tool-results.kept"
 MAX_KEPT_CHARS = 50_000_000
-"""Of one run, all results together; the oldest go first."""
+"""The limit of a run's results together; the oldest are dropped first."""
 MAX_LINE_CHARS = 1000
 PART_CHARS = 20_000
-"""The most characters that are read at once."""
+"""The most characters read at once."""
 
 
 class KeptResultsConfig(WrappingConfig):
@@ -63,7 +63,7 @@ class _KeptTool(WrappedTool):
         if len(text) <= self._max_chars:
             return result
         kept = await _kept(context)
-        # Megabytes of JSON take their time.
+        # In a thread, because megabytes of JSON take long.
         name, lines = await sync.in_worker(kept.keep, text)
         beginning = await sync.in_worker(cut_text, text, self._max_chars)
         note = (
@@ -129,7 +129,7 @@ class _Kept:
         self._lock = threading.Lock()  # several calls of a turn may give long results
 
     def keep(self, text: str) -> tuple[str, int]:
-        """Keep a text; its name, and how many lines it has."""
+        """Keep a text; return its name and its number of lines."""
         lines = _lines_of(text)
         with self._lock:
             self._count += 1
@@ -161,7 +161,7 @@ def _lines_of(text: str) -> list[str]:
     """Split a text into lines that can be read. JSON on one line is split into several lines."""
     lines = text.split("\n")
     if max(map(len, lines)) > MAX_LINE_CHARS and text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):  # it only begins like JSON, or is nested too deeply
+        with suppress(ValueError, RecursionError):  # it only looks like JSON, or is nested too deeply
             lines = json.dumps(json.loads(text), indent=1, ensure_ascii=False).split("\n")
     return [
         line[start : start + MAX_LINE_CHARS] for line in lines for start in range(0, max(1, len(line)), MAX_LINE_CHARS)

@@ -12,7 +12,7 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="cached_results",
             target="jackfield_tool_results.cached:CachedResults",
-            summary="Gives a tool's result again for the same arguments, for tools that say that this is right.",
+            summary="Reuses a tool's result for the same arguments, for tools that allow it.",
             config="jackfield_tool_results.cached:CachedResultsConfig",
             required_by={"tools": "tool"},
             effects=frozenset({"files"}),
@@ -27,7 +27,7 @@ def toolsets() -> list[ToolsetSpec]:
         ToolsetSpec(
             name="retried_calls",
             target="jackfield_tool_results.retried:RetriedCalls",
-            summary="Makes a call again that failed for a moment, for tools where that does no harm.",
+            summary="Retries calls after temporary failures, for tools where that does no harm.",
             config="jackfield_tool_results.retried:RetriedCallsConfig",
             required_by={"tools": "tool"},
         ),

@@ -1,4 +1,4 @@
-"""The set `retried_calls`: a call that failed for a moment is repeated, if that does no harm."""
+"""The set `retried_calls`: retries a call after a temporary failure, if that does no harm."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PASSING_CODES = ("timeout", "unavailable", "rate_limited", "408", "425", "429", 
 
 
 class RetriedCallsConfig(WrappingConfig):
-    """The calls that are repeated, how often, and after how long."""
+    """The settings for retries: which calls, how often, and after how long."""
 
-    attempts: int = Field(default=3, ge=1, le=20, description="How often a call is made at most")
-    delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt; doubled for each other")
+    attempts: int = Field(default=3, ge=1, le=20, description="The most attempts of a call")
+    delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt, then doubled")
     max_delay_s: float = Field(default=20.0, ge=0, description="The most seconds between two attempts")
     codes: tuple[str, ...] = Field(
         default=PASSING_CODES, description="The codes of a ToolServiceError for temporary errors"
@@ -28,9 +28,9 @@ class RetriedCallsConfig(WrappingConfig):
 
 
 class RetriedCalls(WrappingToolset):
-    """Makes a failed call again, if its tool only reads or says that it is idempotent, and the error may pass.
+    """Retries a failed call if its tool is read-only or idempotent and the error may pass.
 
-    All attempts together have the time-out of the call. No attempt begins after the run was taken over elsewhere.
+    All attempts together have the time-out of the call. No attempt begins after another process has taken over the run.
     """
 
     config_class = RetriedCallsConfig
@@ -74,7 +74,7 @@ class _RetriedTool(WrappedTool):
                 delay_s = _delay(error, attempt, config)
                 context.report(f"{type(error).__name__}; trying again in {delay_s:.1f} s")
                 await self._outer._sleep(delay_s)
-                # Another process may have taken the run over meanwhile, and may make the same call.
+                # Another process may have taken over the run meanwhile, and may make the same call.
                 if context.run is not None and (refusal := await context.run.before_call()):
                     error.add_note(refusal)
                     raise
@@ -102,6 +102,6 @@ def _delay(error: Exception, attempt: int, config: RetriedCallsConfig) -> float:
     delay_s: object = getattr(error, "retry_after_s", None)
     if isinstance(delay_s, int | float) and delay_s >= 0:
         return float(min(delay_s, config.max_delay_s))
-    # So that many that failed together do not come back together.
+    # So that calls that failed together are not retried together.
     wait_s: float = min(config.delay_s * 2 ** (attempt - 1), config.max_delay_s)
     return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""A tool around another one, and a set of tools that are wrapped: the base of all sets of this package."""
+"""The base of all sets of this package: a tool that wraps another one, and a set of wrapped tools."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from jackfield.tools import (
 
 
 class WrappedTool(StandIn):
-    """Stands in the place of another tool: a model sees the same, and the same safety applies.
+    """Replaces another tool: a model sees the same definition, and the same safety rules apply.
 
-    `call` happens after the arguments were checked and the call approved, and within its time-out.
+    `call` runs after the arguments were checked and the call approved, and within its time-out.
 
     Attributes:
         inner: The other tool.
@@ -87,10 +87,10 @@ class WrappingConfig(Config):
 
 
 class WrappingToolset(Toolset):
-    """A set of other tools, each of them wrapped; also those that further sets make for each run."""
+    """A set of other tools, each of them wrapped, including tools that nested sets make for each run."""
 
     config: WrappingConfig
-    needs: str = ""  # what a tool must say about itself to have anything from being in the set
+    needs: str = ""  # the attribute that a tool must have to benefit from the set
 
     @abstractmethod
     def wrapped(self, tool: BaseTool) -> WrappedTool:
@@ -104,7 +104,7 @@ class WrappingToolset(Toolset):
         """Return the wrapped tools.
 
         Raises:
-            ConfigError: A tool that was named by itself would gain nothing from it.
+            ConfigError: A tool that is listed individually would gain nothing from the set.
         """
         tools: list[ToolEntry] = []
         for entry in self.config.tools:
@@ -115,7 +115,7 @@ class WrappingToolset(Toolset):
         return tools
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
-        """Return the same tools: each is known, or in a set."""
+        """Return the same tools, because each is known, or in a set."""
         return self.fixed_tools()
 
     def parts_of(self, entries: Iterable[ToolEntry]) -> list[BaseTool | Toolset]:

@@ -1,4 +1,4 @@
-"""The tool `web_extractor`: the pages that a model may read, and the text it gets of them."""
+"""The tool `web_extractor`: the pages that a model may read, and their text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from jackfield_fetch import MAX_URL_CHARS, FetchConfig, Fetcher, FetchError, sho
 from jackfield_web_extractor.plugin import tools
 
 _LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
-_KNOWN_S = 3600.0  # after which a server's rules are asked for again
+_KNOWN_S = 3600.0  # after which a server's rules are requested again
 _MAX_SERVERS = 256
-_MAX_RULES = 500 * 1024  # bytes, as RFC 9309 has it
+_MAX_RULES = 500 * 1024  # bytes, as in RFC 9309
 _PORTS = {"http": 80, "https": 443}
-_REFUSED = 500  # from here on a server has failed, and what it would say is not known
+_REFUSED = 500  # statuses from here on are server failures, so the rules are unknown
 
 
 class WebExtractorConfig(Config):
-    """The pages that may be read, and the size of the part that is read at a time."""
+    """The pages that may be read, and the size of one part."""
 
     part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
     hosts: tuple[str, ...] = Field(
@@ -37,7 +37,7 @@ class WebExtractorConfig(Config):
         description="The servers that may be read, with all below them (example.com), or one port of them "
         "(example.com:8080); all if empty",
     )
-    obey_robots: bool = Field(default=True, description="Whether pages that a server's robots.txt excludes are left")
+    obey_robots: bool = Field(default=True, description="Leave out pages that a server's robots.txt excludes")
     fetch_cfg: Mapping[str, Any] = Field(
         default_factory=dict, description="How pages are fetched; the settings of jackfield-fetch, such as `allow`"
     )
@@ -71,14 +71,14 @@ class WebExtractor(BaseTool):
         """Read a page: return a text with its title first, and a line that names the part.
 
         Raises:
-            ToolArgumentError: It is not a URL, or there is no such part.
-            ToolServiceError: It may not be read, cannot be fetched, or no parser reads its type.
+            ToolArgumentError: The address is not a URL, or there is no such part.
+            ToolServiceError: The page may not be read, cannot be fetched, or has a type without a parser.
         """
         arguments = self.parse_arguments(params)
         url, part = arguments["url"].strip(), arguments.get("part", 1)
         if not is_url(url):
             raise ToolArgumentError(f"{url[:100]!r} is not a URL: begin it with https://")
-        await self._check(url)  # here as well: a page that is kept is not fetched again
+        await self._check(url)  # here as well, because a cached page is not fetched again
         document = await self._reader.read(url)
         parts = _parts(_texts(document, url), self.config.part_chars)
         if part > len(parts):
@@ -177,7 +177,7 @@ def _texts(document: Document, url: str) -> list[str]:
 
 
 def _parts(texts: Iterable[str], most: int) -> list[str]:
-    """Join blocks into parts of at most so many characters; a longer block is cut."""
+    """Join blocks into parts of limited size; a longer block is cut."""
     parts = [""]
     for text in texts:
         if parts[-1] and len(parts[-1]) + 2 + len(text) > most:

@@ -28,7 +28,7 @@ class Provider:
 
     Attributes:
         place: Its address.
-        ask: Asks it for about so many pages, the best first.
+        ask: Requests about this many pages, best first.
     """
 
     service: Place
@@ -40,7 +40,7 @@ async def _ask_serper(service: JSONService, query: str, count: int) -> Sequence[
 
 
 def _read_serper(wire: Any) -> Sequence[Page]:
-    # Without a hit there is no list, and what was asked is all of the answer.
+    # Without a hit, the answer has no list and only repeats the query.
     results = wire.get("organic", ()) if "searchParameters" in wire else wire["organic"]
     return [_page(entry, "link", "snippet", "date") for entry in results]
 

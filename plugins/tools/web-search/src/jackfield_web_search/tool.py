@@ -1,4 +1,4 @@
-"""The tool: pages that fit a question, as a model reads them."""
+"""The tool `web_search`: pages that fit a question, in a form for models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CHARS = {"title": 300, "url": 2000, "excerpt": 2000, "date": 100}  # a pro
 
 
 class WebSearchConfig(ServiceConfig):
-    """The service that is asked, and how many of the pages that it finds a model reads."""
+    """The search service, and the number of found pages that a model reads."""
 
     provider: ProviderName = Field(default="serper", description="The service: serper or searxng")
     max_results: int = Field(default=10, ge=1, le=100, description="The most pages in a result")
@@ -49,7 +49,7 @@ class WebSearch(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """Search; the pages that were found, numbered, each with its title, address and an excerpt.
+        """Search, and return the pages, numbered, each with its title, address and an excerpt.
 
         Raises:
             ToolArgumentError: There is nothing to search for.
