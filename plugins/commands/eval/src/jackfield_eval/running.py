@@ -60,7 +60,7 @@ class Attempt:
 
     @property
     def why(self) -> str:
-        """Why it did not pass; '' if it passed."""
+        """The reason why it did not pass; '' if it passed."""
         if self.error:
             return self.error
         if self._is_finished:
@@ -106,7 +106,7 @@ class Budget:
 async def run_all(
     suite: Suite, host: TapingHost, *, mode: Mode, on_done: Callable[[int, int], None] | None = None
 ) -> list[Attempt]:
-    """Run every agent on every case, as often as the suite says.
+    """Run every agent on every case, with the repetitions of the suite.
 
     Args:
         suite: The cases and agents.

@@ -202,9 +202,9 @@ class Judge(Scorer):
 
 
 class Verdict(BaseModel):
-    """What a judge says."""  # a part of the prompt, as the descriptions are
+    """The verdict of a judge."""  # part of the prompt, like the descriptions
 
-    reason: str = Field(description="Why, in one sentence")
+    reason: str = Field(description="The reason, in one sentence")
     passes: bool = Field(description="Whether the answer meets the criterion")
 
 

@@ -172,7 +172,7 @@ def _report(
             f"{built.removed} removed, {len(built.failed)} failed, {len(built.skipped)} skipped; "
             f"it holds {facts.documents} documents, {facts.chunks} chunks"
         )
-    sys.stdout.flush()  # `watch` goes on
+    sys.stdout.flush()  # `watch` continues
 
 
 def _watch(options: argparse.Namespace) -> int:

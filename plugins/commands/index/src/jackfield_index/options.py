@@ -75,13 +75,13 @@ def make_parser(
     removing.add_argument("files", nargs="*", metavar="FILES", help=files)
     _add_where(removing, "also remove the documents that match")
     _add_reading_options(removing)
-    setting = _add_command(commands, "set", "give values to documents, by which searches can filter", set_values)
+    setting = _add_command(commands, "set", "set values of documents, by which searches can filter", set_values)
     setting.add_argument("values", nargs="+", metavar="KEY=VALUE", help="values, such as year=2024 or team=sales")
     _add_where(setting, "the documents that match get the values (default: all)")
     watching = _add_command(commands, "watch", "keep an index up to date while files change, until Ctrl-C", watch)
     watching.add_argument("files", nargs="*", metavar="FILES", help=f"{files} to build the index of first")
     watching.add_argument(
-        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="pause between two looks (default: 2)"
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="pause between two checks (default: 2)"
     )
     _add_reading_options(watching)
     _add_command(commands, "list", "list all indexes", list_all, takes_name=False)

@@ -34,7 +34,7 @@ def warn(text: str) -> None:
 
 
 def index_facts(index: KnowledgeIndex) -> dict[str, object]:
-    """Return the size of an index as JSON values, or why it cannot be read."""
+    """Return the size of an index as JSON values, or the reason why it cannot be read."""
     try:
         facts = index.facts()
     except JackfieldError as error:

@@ -88,7 +88,7 @@ def replace_file(target: Path, text: str) -> None:
 def as_toml(choices: Choices) -> str:
     """Return the text of the file."""
     facts = {
-        "allow": choices.allow,  # an empty list is a rule, too: nothing may load
+        "allow": choices.allow,  # an empty list is also a rule: nothing may load
         "block": choices.block or None,
         "enabled": choices.enabled or None,
         "order": choices.order or None,

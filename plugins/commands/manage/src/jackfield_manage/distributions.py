@@ -79,7 +79,7 @@ def read_distribution(location: str) -> Distribution | None:
     """Read the metadata in a folder, which may be inside an archive; None if it lacks a name or a version."""
     metadata = _Metadata(location)
     if not any(metadata.read_text(name) for name in _HEADERS):
-        return None  # versions of `importlib_metadata` differ in what they do without headers
+        return None  # versions of `importlib_metadata` behave differently without headers
     headers = metadata.metadata
     name, version = _text(headers, "Name"), _text(headers, "Version")
     if not (name and version):

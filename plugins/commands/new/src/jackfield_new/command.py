@@ -120,7 +120,7 @@ def _without_unasked(answers: Mapping[str, Answer], questions: Sequence[Question
 
 
 def _check_name(distribution: str) -> None:
-    """Refuse the name of one of our own packages: installing the plugin would replace it.
+    """Refuse the name of one of our own packages, because installing the plugin would replace that package.
 
     Raises:
         ConfigError: The name is taken.

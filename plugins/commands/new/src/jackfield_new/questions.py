@@ -129,7 +129,7 @@ def _ask_until_valid(question: Question, default: Answer | None, before: Answers
 
 
 def problem_with(question: Question, value: Answer, before: Answers) -> str:
-    """Return what is wrong with an answer, in the template's own words; '' if it is valid."""
+    """Return the problem with an answer, in the template's own words; '' if it is valid."""
     if question.choices and value not in question.choices.values():
         return f"It must be one of: {', '.join(question.choices.values())}."
     return " ".join(render(question.validator, {**before, question.name: value}).split())

@@ -22,7 +22,7 @@ def render(text: str, answers: Mapping[str, str | bool]) -> str:
 def render_files(folder: Traversable, answers: Mapping[str, str | bool]) -> dict[PurePosixPath, bytes]:
     """Render every file of the plugin, by its path in the plugin.
 
-    Names are templates, too: a file or folder whose name becomes empty is left out.
+    Names are templates as well: a file or folder whose name becomes empty is left out.
     """
     return dict(_render_below(folder, PurePosixPath(), answers))
 

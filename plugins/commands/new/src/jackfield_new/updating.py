@@ -1,7 +1,7 @@
-"""Bring a plugin up to a newer template: what the author changed stays.
+"""Bring a plugin up to a newer template, and keep the author's changes.
 
-A made plugin keeps a record of the answers and of the files as the template wrote them. An update merges three versions
-of each file: as it was written, as it is now, and as the newer template writes it.
+A generated plugin keeps a record of the answers and of the files as the template wrote them. An update merges three
+versions of each file: as it was written, as it is now, and as the newer template writes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEEDS_GIT = "an update needs git, which shows and undoes what it changes"
 
 @dataclass(frozen=True)
 class Record:
-    """The record of a made plugin.
+    """The record of a generated plugin.
 
     Attributes:
         answers: The answers to the questions of the template.
@@ -102,7 +102,7 @@ def check_clean(folder: Path) -> None:
 
 
 def plan_update(folder: Path, record: Record, files: Files) -> list[Change]:
-    """Return what an update changes, and what it leaves although the template changed. Nothing is written.
+    """Return the files that an update changes, and those it leaves although the template changed. Nothing is written.
 
     Args:
         folder: The plugin.
@@ -165,7 +165,7 @@ def _merge(present: bytes, base: bytes, new: bytes) -> tuple[bytes, int]:
             done = run_git(Path(folder), "merge-file", "-p", *options, *paths)
         except OSError as error:
             raise ConfigError(f"{_NEEDS_GIT}: install git ({error})") from error
-    if done.returncode > 127:  # not a number of conflicts
+    if done.returncode > 127:  # otherwise not a number of conflicts
         raise ConfigError(f"git cannot merge a file: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout, done.returncode
 
@@ -180,7 +180,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _checked(text: str) -> PurePosixPath:
-    """Return a path of a record, which may have been edited: an update must not write outside of the plugin."""
+    """Check a path of a record, which may have been edited, because an update must not write outside the plugin."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{text!r} is outside of the plugin")

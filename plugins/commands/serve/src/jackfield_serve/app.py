@@ -64,7 +64,7 @@ def serving_app(
         hosts: The names under which clients reach the application. Without tokens, only names of this machine itself
             are allowed by default, so that no web page can reach it under a name of its own.
         max_body_bytes: The limit of a request's body.
-        host: The host that looks names up.
+        host: The host that looks up names.
 
     Raises:
         ConfigError: A setting does not fit, or two faces have the same path.
@@ -161,7 +161,7 @@ class ServingApp:
         await asyncio.shield(self._ready)
 
     async def aclose(self) -> None:
-        """Close the agents and the faces: runs that are going on end as `Serving` says."""
+        """Close the agents and the faces; active runs end as described in `Serving`."""
         if self._host is None:
             return
         if self._drain is not None:
@@ -205,7 +205,7 @@ class ServingApp:
 
     async def _show_metrics(self, metrics: MetricsPage, scope: Scope, send: Send) -> None:
         try:
-            self.checks.admit(scope)  # names of agents and tools are not for everybody
+            self.checks.admit(scope)  # names of agents and tools are not public
             body = await metrics.read(queued=self.serving.queued)
         except RequestRefusedError as error:
             refusal = error.refusal
@@ -241,7 +241,7 @@ class ServingApp:
                 refusal = _NOTHING_HERE
             else:
                 await self.start()
-                # With an "app", Starlette's routers raise their errors instead of answering in a form of their own.
+                # With an "app", Starlette's routers raise their errors instead of sending their own error pages.
                 inner = {"app": self, **scope, OWNER: owner}
                 with join_trace(scope["headers"]):
                     await self._apps[id(face)](inner, self.checks.limit_body(listen), watch)
@@ -250,7 +250,7 @@ class ServingApp:
             if is_gone:
                 return
             refusal = refusal_of(error)
-            if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # meant so: its trace tells nothing
+            if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # intended: no traceback
                 _log.warning("the face %s answered %d: %s", face.name if face else "", refusal.status, error)
             elif refusal.status >= 500:
                 _log.exception("the face %s failed", face.name if face else "")
@@ -272,7 +272,7 @@ def _is_open(face: HttpServer | None, scope: Scope) -> bool:
 
 
 def _path_below(scope: Scope) -> str:
-    """Return the path of a request below the place where the application is mounted."""
+    """Return the path of a request below the mount point of the application."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(f"{root}/") else path

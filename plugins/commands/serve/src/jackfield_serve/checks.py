@@ -38,10 +38,10 @@ class Checks:
 
         Args:
             scope: The request.
-            needs_owner: False for a path that says nothing of agents and runs.
+            needs_owner: False for a path that reveals nothing about agents and runs.
 
         Raises:
-            RequestRefusedError: The request is refused. Nothing of it has been read but its headers.
+            RequestRefusedError: The request is refused. Only its headers have been read.
         """
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         if len(pairs) > _MAX_HEADERS or sum(len(name) + len(value) for name, value in pairs) > _MAX_HEADER_BYTES:
@@ -70,13 +70,13 @@ class Checks:
         return limited
 
     def _check_host(self, host: str, headers: Mapping[str, str]) -> None:
-        """Refuse names that a web page could have pointed here, and pages of other origins."""
+        """Refuse host names that a web page could have pointed here, and pages of other origins."""
         allowed = self.hosts or (None if self.tokens or self.owner else LOOPBACK_HOSTS)
         if allowed is not None and _without_port(host) not in allowed:
             raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")
         origin = headers.get("origin")
         if origin is not None and origin.startswith(_EXTENSIONS):
-            # A page cannot claim such an origin, and no browser adds a token by itself: the token decides.
+            # A page cannot claim such an origin, and no browser adds a token by itself, so the token decides.
             if self.tokens is None and self.owner is None:
                 message = "browser extensions need a token: start the server with --token-file"
                 raise _refused(403, "origin_not_allowed", message)

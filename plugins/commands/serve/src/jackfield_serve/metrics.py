@@ -21,14 +21,14 @@ class Metrics(Protocol):
         """Return the metrics in Prometheus' text format."""
 
     def set_queue_length(self, runs: int) -> None:
-        """Set the number of runs that wait for a free place."""
+        """Set the number of queued runs."""
 
 
 class MetricsPage:
     """The page `/metrics`. The observer is loaded at the first request for it.
 
     Args:
-        host: The host that looks the observer up.
+        host: The host that looks up the observer.
         is_counted: An observer counts the runs of the server.
     """
 
@@ -41,7 +41,7 @@ class MetricsPage:
         """Return the page.
 
         Args:
-            queued: The number of runs that wait for a free place.
+            queued: The number of queued runs.
 
         Raises:
             RequestRefusedError: The observer is not installed, may not load, or counts no runs.

@@ -71,10 +71,10 @@ class ServeOptions:
 def read_options(
     options: argparse.Namespace, *, words: Sequence[str] = (), command: FaceCommand | None = None
 ) -> ServeOptions:
-    """Check the options of the command line, which `words` are.
+    """Check the options of the command line `words`.
 
     Raises:
-        ConfigError: An option is not valid, or two do not go together.
+        ConfigError: An option is not valid, or two options exclude each other.
     """
     tokens = Tokens.read(options.token_file) if options.token_file else None
     if tokens is None and not _is_loopback(options.host):
@@ -113,7 +113,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -> ServingApp:
-    """Return the application with the agents of the options, or with those that were made of them before.
+    """Return the application with the agents of the options, or with the agents already made from them.
 
     Raises:
         ConsentNeededError: An agent file has effects that the user has not agreed to.

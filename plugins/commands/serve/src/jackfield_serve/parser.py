@@ -49,7 +49,7 @@ def make_parser(command: FaceCommand | None = None) -> Parser:
         dest="browser",
         action="store_false",
         default=command is not None,
-        # Workers parse the words of every command with the parser of `jackfield serve`.
+        # Workers parse the command line of every command with the parser of `jackfield serve`.
         help="do not open the browser" if command else argparse.SUPPRESS,
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")

@@ -111,14 +111,14 @@ def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
 def _has_running_loop() -> bool:
     try:
         asyncio.get_running_loop()
-    except RuntimeError:  # not while the server runs: all of its errors would show this one as their context
+    except RuntimeError:  # not while the server runs, because all its errors would show this one as their context
         return False
     return True
 
 
 @contextlib.contextmanager
 def _interrupts(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle Ctrl-C in this thread, if it is the one that gets signals."""
+    """Handle Ctrl-C in this thread, if this is the one that receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -166,7 +166,7 @@ def run_stdio(options: ServeOptions, name: str) -> int:
     agents = load_agents(options)
     _require_store(options)
     warn_of_missing_keys(agents)
-    # Prints of tools and libraries must not get between the messages of the protocol.
+    # Output of tools and libraries must not mix with the messages of the protocol.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from jackfield.errors import ConfigError
 
 _MIN_CHARS = 16
-_TOKEN = re.compile(r"[!-~]+")  # as RFC 6750 lets a header carry it, and no space
+_TOKEN = re.compile(r"[!-~]+")  # the characters that RFC 6750 allows in a header, without spaces
 _OWNER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 
 
@@ -68,7 +68,7 @@ class Tokens:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        # Looked up by its digest: the time of a look-up says nothing about the tokens themselves.
+        # Looked up by digest, so that the time of a look-up reveals nothing about the tokens.
         return self._owners.get(hashlib.sha256(token.strip().encode("utf-8", "replace")).digest())
 
     def __repr__(self) -> str:

@@ -126,7 +126,7 @@ class Conversation:
                 self.screen.renderer.warn("the next question has no attachments")
             if not any(message.function_call for message in completed.messages()):
                 return
-            view = completed  # without the start of an answer that never came
+            view = completed  # without the start of an answer that never arrived
         except KeyboardInterrupt:  # the second Ctrl-C
             self.screen.renderer.warn("interrupted")
         self.attachments = []

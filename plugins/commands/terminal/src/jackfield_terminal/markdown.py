@@ -165,7 +165,7 @@ def _as_text(line: Sequence[Segment], colours: ColorSystem | None, *, colour: bo
     for text, style, control in line:
         if control or not text:
             continue
-        # Again, because rendering may have brought other text of the model's.
+        # Again, because rendering may have produced other text from the model's.
         shown = shown_text(text.replace("\n", ""), before)
         before = text[-1]
         # Links are removed, because a terminal would hide their address behind the text.

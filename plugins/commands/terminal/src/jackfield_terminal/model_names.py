@@ -1,6 +1,6 @@
 """The user's default model and aliases, in `model_names.json` beside `config.toml`.
 
-Only commands use them. Code and agent files name their models themselves, so that they do the same for everybody.
+Only commands use them. Code and agent files name their models themselves, so that they behave the same for every user.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def check_folder(folder: str | None) -> None:
 def _decode(item: ContentItem) -> tuple[str, bytes] | None:
     """Return the media type and the content of an item that carries its own data."""
     value = item.value
-    if isinstance(value, dict):  # audio in OpenAI's form
+    if isinstance(value, dict):  # audio in OpenAI's format
         value = value.get("data")
     if item.type == "text" or not isinstance(value, str):
         return None

@@ -1,4 +1,4 @@
-"""Record runs unless the user has switched that off, and never lose an answer to a store that fails."""
+"""Record runs unless the user has switched that off, and never lose an answer because a store fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class BestEffortStore(RecordingStore):
-    """Records in another store for as long as that works. A run that it cannot record continues without a record.
+    """Records in another store while that works. A run that it cannot record continues without a record.
 
     The first failure of a run is logged as a warning.
 
@@ -116,7 +116,7 @@ class BestEffortStore(RecordingStore):
 
 
 def configure_store(name: str | None, host: Plugins) -> dict[str, object]:
-    """Return the name and the settings of a store; the user's settings apply to the default one, which None means."""
+    """Return the name and settings of a store; None means the default one, to which the user's settings apply."""
     settings = host.settings.record
     if name in (None, STORE) and isinstance(settings, Mapping):
         return {"name": STORE, **settings}
@@ -134,7 +134,7 @@ def open_store(name: str | None, host: Plugins) -> Store:
 
 
 def open_recording(host: Plugins) -> BestEffortStore | None:
-    """Return the store that records what is asked on the command line.
+    """Return the store that records runs of the command line.
 
     Returns:
         None if the user has switched recording off, no store is installed or allowed, or it cannot be loaded; only

@@ -209,7 +209,7 @@ def _is_machine_readable(options: argparse.Namespace) -> bool:
 
 
 def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
-    """Print what follows the answer, and save the conversation if asked to."""
+    """Print the lines after the answer, and save the conversation if requested."""
     if options.json:
         files = [str(path) for path in screen.output_files.saved]
         output = {} if options.schema is None else {"output": result.output}
@@ -222,7 +222,7 @@ def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen,
 
 
 def print_output(result: RunResult[Any], options: argparse.Namespace) -> None:
-    """Print an answer that is data; a text has been shown as it came."""
+    """Print an answer that is data; text has been shown as it arrived."""
     if options.schema is not None and result.stop_reason == "finished":
         print(json.dumps(result.output, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
 

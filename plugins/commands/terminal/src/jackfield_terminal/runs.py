@@ -113,7 +113,7 @@ def _command(
 
 def _list(options: argparse.Namespace, _bare: TextIO) -> int:
     store = open_store(options.store, default_host())
-    # A state is a fact about the moment, which stores do not select by.
+    # Stores do not select by state, because a state depends on the moment.
     limit = MAX_RUNS if options.state else options.limit
     runs = sync.run(store.runs(session=options.session, limit=limit))
     if options.state:
@@ -347,7 +347,7 @@ def _require_tools(agent: Agent, entries: Sequence[str], call_ids: Collection[st
     planned = open_calls([*progress.messages, *progress.now()])
     needed = {one.call.name for one in planned if one.call_id in call_ids or one.call_id in progress.began}
     missing = sorted(needed - agent.function_map.keys())
-    if missing and not agent.toolsets:  # the tools of a toolset are known only in a run
+    if missing and not agent.toolsets:  # the tools of a toolset are known only during a run
         options = " ".join(f"-t {shlex.quote(name)}" for name in missing)
         raise ConfigError(
             f"the run has pending calls of {list_names(missing)}, but this agent has no such tool: pass the options of "

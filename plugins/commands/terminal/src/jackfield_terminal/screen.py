@@ -36,7 +36,7 @@ class Screen:
     Args:
         options: Options of the command: `plain`, `quiet`, `output`.
         bare: Standard output without the guard, which would also escape our own control sequences.
-        notes: The guarded stream for everything but answers.
+        notes: The guarded stream for everything except answers.
     """
 
     def __init__(self, options: argparse.Namespace, *, bare: TextIO, notes: TextIO) -> None:

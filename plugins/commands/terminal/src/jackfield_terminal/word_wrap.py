@@ -43,7 +43,7 @@ class WordWrapper:
         if is_full:
             self._column = 0
         end, spaces = self._column + width_of(bare), width_of(word) - width_of(bare)
-        is_broken = end > columns  # by the terminal, inside of the word
+        is_broken = end > columns  # by the terminal, inside the word
         if is_broken:
             end = (end - 1) % columns + 1
         shown = word if end + spaces <= columns else bare

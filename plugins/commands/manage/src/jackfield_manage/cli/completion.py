@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def find_completions(host: PluginHost) -> dict[str, Completions]:
     """Return the words of every installed command by its name, '' for `jackfield` itself.
 
-    They are read from the help texts. A command that is not proven to be ours is not run, so it has a name only.
+    They are read from the help texts. A command that is not proven to be ours is not run, so only its name is known.
     """
     commands = {"": Completions(_options_in(_help_of()))}
     for name in sorted({"plugins", *host.names("command")}):
@@ -146,8 +146,8 @@ $cases
     esac
 """
 
-# bash splits words at colons, which names of models have: the script splits the line itself, and cuts the part before
-# the last colon from its answers.
+# bash splits words at colons, which occur in names of models, so the script splits the line itself and removes the part
+# up to the last colon from its answers.
 _BASH = (
     r"""# Completion of jackfield for bash, made by `jackfield completion bash`.
 _jackfield() {

@@ -1,4 +1,4 @@
-"""`jackfield plugins doctor`: check every plugin, and print what is wrong and what to type next."""
+"""`jackfield plugins doctor`: check every plugin, and print each problem with the command to type next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDENT = " " * 6
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Examine every plugin; 1 if something that should work does not."""
+    """Examine every plugin; return 1 if something that should work does not."""
     host = PluginHost()
     only = [normalise(name) for name in options.names]
     remembered = list(Memory().seen())

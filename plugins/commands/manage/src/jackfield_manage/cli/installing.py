@@ -113,7 +113,7 @@ def uninstall(options: argparse.Namespace) -> int:
 
 
 def _consequences(names: Collection[str]) -> Iterator[str]:
-    """Yield a line for each distribution that others need, before it is removed."""
+    """Yield a line for each distribution that others need and that will be removed."""
     from jackfield_manage.distributions import installed, required_by
 
     installation = installed()
@@ -154,7 +154,7 @@ def freeze(options: argparse.Namespace) -> int:
 
 
 def sync(options: argparse.Namespace) -> int:
-    """Restore a lock; 1 if something differs afterwards."""
+    """Restore a lock; return 1 if something differs afterwards."""
     from jackfield.settings import load_settings
     from jackfield_manage.installing.lockfile import read_lock
     from jackfield_manage.installing.sync import sync as restore

@@ -69,7 +69,7 @@ def why(options: argparse.Namespace) -> int:
 
 
 def bisect(options: argparse.Namespace) -> int:
-    """Find the plugins that make a command fail; 1 if none of them does."""
+    """Find the plugins that make a command fail; return 1 if none of them does."""
     from jackfield.settings import normalise
     from jackfield_manage.judging.bisect import ask_if_fails, command_fails
     from jackfield_manage.judging.bisect import bisect as search

@@ -49,7 +49,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
     memory = memory or Memory()
     if not sys.stderr.isatty() or host.settings.safe:
         return False
-    # What was typed ahead is meant for the command or the shell, so it must not become the answer.
+    # Input typed ahead is meant for the command or the shell, so it must not become the answer.
     seen, can_ask = memory.seen(), sys.stdin.isatty() and not _has_typed_ahead()
     fresh = news(host, seen)
     if not can_ask:
@@ -116,7 +116,7 @@ def _fit_line(text: str) -> str:
 
 
 def _has_typed_ahead() -> bool:
-    """Return True if the terminal has a line that nobody has read."""
+    """Return True if the terminal has an unread line."""
     try:
         return bool(select.select([sys.stdin], [], [], 0)[0])
     except (OSError, ValueError):  # not a file, or a console of Windows
@@ -124,7 +124,7 @@ def _has_typed_ahead() -> bool:
 
 
 def _are_ours(newcomers: Sequence[Newcomer], host: PluginHost) -> bool:
-    """Return True if all are unchanged packages of Jackfield, proven to be, that need no warning."""
+    """Return True if all are proven, unchanged packages of Jackfield that need no warning."""
     known = {component.distribution for component in known_components().values()}
     return all(
         newcomer.distribution in known
@@ -142,7 +142,7 @@ def _name(newcomer: Newcomer) -> str:
 def _ask(newcomers: Sequence[Newcomer], host: PluginHost, *, ours: bool) -> list[str]:
     """Ask about all newcomers together, and return the distributions that the user refuses.
 
-    Packages of ours are asked about in one line.
+    Our own packages share one line.
 
     Raises:
         KeyboardInterrupt: Standard input has ended; nothing is decided.

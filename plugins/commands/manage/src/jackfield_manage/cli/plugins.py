@@ -229,7 +229,7 @@ def _property_lines(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def search(options: argparse.Namespace) -> int:
-    """Print the known components that match, and how to install them; 1 if none does."""
+    """Print the known components that match, and how to install them; return 1 if none does."""
     words = " ".join(options.words)
     rows = _known_rows(words)
     if options.json:

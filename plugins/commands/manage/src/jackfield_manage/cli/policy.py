@@ -1,4 +1,4 @@
-"""`jackfield plugins enable` and `disable`: change what may load, and what acts without being named in code."""
+"""`jackfield plugins enable` and `disable`: change what may load, and what acts without being named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_manage.names import find_rows, full_name, not_installed_error
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:
-    """Unblock components, and let processors and observers act; 1 if another rule prevents it. Nothing is loaded."""
+    """Unblock components, and let processors and observers act; return 1 if a rule prevents it. Nothing is loaded."""
     choices = load_choices()
     for name in names:
         rows = _find_rows(host, name)

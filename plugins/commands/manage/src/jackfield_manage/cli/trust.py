@@ -50,7 +50,7 @@ def parser() -> Parser:
 
 
 def trust(options: argparse.Namespace) -> int:
-    """Show what a file asks for, and record the answer; 1 if it has no effect afterwards."""
+    """Show the requests of a file, and record the answer; return 1 if it has no effect afterwards."""
     if options.list:
         return _list()
     folder = Path(options.folder)
@@ -97,7 +97,7 @@ def _revoke_file(file: Path) -> int:
 
 
 def _settle(project: Project, options: argparse.Namespace) -> int:
-    """Print if a project's requests have effect, and ask if needed; 1 if they have none afterwards."""
+    """Print if a project's requests have effect, and ask if needed; return 1 if they have none afterwards."""
     if not (project.asking or project.foreign):
         print("It asks for nothing that needs your agreement.")
     elif project.answer == "yes":

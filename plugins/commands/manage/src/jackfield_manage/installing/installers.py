@@ -114,7 +114,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
     _check_may_change(env)
     for folders in (str(Path(env.python).parent), env.search_path):
         uv = shutil.which("uv", path=folders)
-        # A version manager's shim may be found that only reports that uv is missing for this Python.
+        # The uv on the path may be a version manager's shim that only reports that uv is missing for this Python.
         if uv and _succeeds([uv, "--version"]):
             return Installer(
                 "uv",

@@ -169,7 +169,7 @@ def sync(
 
 
 def read_state(settings: Settings, paths: Sequence[str] | None = None) -> State:
-    """Read what is installed on `paths`, or `sys.path`, and the rules that apply. Nothing is loaded."""
+    """Read the installed packages on `paths`, or `sys.path`, and the rules that apply. Nothing is loaded."""
     importlib.invalidate_caches()
     installation = installed(paths)
     core = installation.pop(CORE, None)

@@ -1,4 +1,4 @@
-"""Examine every installed plugin in a separate process, and report what is wrong and what to type next."""
+"""Examine every installed plugin in a separate process, and report each problem with the command to type next."""
 
 from __future__ import annotations
 

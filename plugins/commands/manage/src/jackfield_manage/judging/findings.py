@@ -1,4 +1,4 @@
-"""Findings of the doctor: the state of a distribution, the reason, and what to type next."""
+"""Findings of the doctor: the state of a distribution, the reason, and the command to type next."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Finding:
 
 
 class Verdict(NamedTuple):
-    """One problem of a distribution: a status, the reason, and what to type next."""
+    """One problem of a distribution: a status, the reason, and the command to type next."""
 
     status: Status
     why: str

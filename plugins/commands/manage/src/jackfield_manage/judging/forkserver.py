@@ -181,8 +181,8 @@ def main() -> None:
     task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - written by our parent
     for row in task.host.policy.rows():
         task.host.policy.unproven(row)  # reads and keeps the RECORDs, which spares every fork the work
-    task.host.catalog.in_package("")  # makes the index, which spares every fork a look at all rows
-    # Describing our own package prepares what each fork would otherwise prepare for itself.
+    task.host.catalog.in_package("")  # builds the index, which spares every fork a look at all rows
+    # Describing our own package does the preparation that each fork would otherwise repeat.
     with suppress(PluginError):
         for row in task.host.catalog.of(MANAGER):
             task.host.spec_of(row, ComponentSpec)

@@ -1,4 +1,4 @@
-"""Find the names that a plugin uses of the core and of libraries, and that the installed versions lack."""
+"""Find the names from the core and libraries that a plugin uses but the installed versions lack."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jackfield_manage.judging.used_names import required_nodes, used_names
 
 
 def misfits_of_package(package: str) -> Iterator[Misfit]:
-    """Yield a misfit for each name that a package uses, in any of its functions, and that another package lacks.
+    """Yield a misfit for each name that a package uses, in any of its functions, but another package lacks.
 
-    The package's own code does not run. The modules that it uses of the core and of packages whose names begin with
+    The package's own code does not run. The modules that it uses from the core and from packages whose names begin with
     `jackfield_` are imported.
     """
     spec = find_spec(package)
@@ -46,7 +46,7 @@ def _is_ours(module: str, package: str) -> bool:
 
 
 def _module_without(name: str) -> str:
-    """Return the module that lacks the next part of a dotted name; '' if all is there, or is not known."""
+    """Return the module that lacks the next part of a dotted name; '' if no part is missing, or that is unknown."""
     module_name, *rest = name.split(".")
     try:
         value: object = importlib.import_module(module_name)

@@ -70,7 +70,7 @@ class Neighbours:
             why = f"the package {package_of(row)!r} also belongs to {', '.join(sorted(owners))}"
             yield Verdict("broken" if failed else "duplicate", why, "uninstall one of them, and reinstall the other")
         similar = self._similar_addresses(row)
-        # Once for both: at the one that comes later in the alphabet.
+        # Reported once for both, at the alphabetically later one.
         if similar and row.address > min(similar):
             why = f"its name is one letter away from {', '.join(similar)}"
             yield Verdict("ok", why, "make sure that you mean this one")
@@ -110,7 +110,7 @@ def package_of(row: Row) -> str:
 
 
 def is_satisfiable(specifier: Any) -> bool:
-    """Return True if some version fits: if any does, then also a bound, a version just above one, or 0."""
+    """Return True if some version fits; it suffices to try each bound, a version just above each, and 0."""
     candidates = ["0"]
     for clause in specifier:
         bound = clause.version.removesuffix(".*")

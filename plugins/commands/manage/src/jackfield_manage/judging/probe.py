@@ -1,4 +1,4 @@
-"""Load the plugins of one distribution and report what happened, in a separate process.
+"""Load the plugins of one distribution in a separate process, and report the result.
 
 `python -B -m jackfield_manage.judging.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from
 standard input and writes one JSON object to standard output. Output of a plugin goes elsewhere, so that it cannot
@@ -20,7 +20,7 @@ from typing import Any
 
 from jackfield.errors import PluginError
 from jackfield.jsonschemas import fault_of_schema
-from jackfield.plugins import (  # some are imported before the watch starts, so that no plugin is charged for them
+from jackfield.plugins import (  # some are imported before the watch starts, so that they are not charged to a plugin
     ComponentSpec,
     Misfit,
     PluginHost,

@@ -39,7 +39,7 @@ def probe_all(
         for name, result in _probe_by_forks(_silence(host), tuple(names), deep, timeout_s):
             del pending[name]
             yield name, result
-    # All of them where there is no fork; otherwise those that are left if a plugin killed the fork server.
+    # All of them if there is no fork; otherwise those that remain if a plugin killed the fork server.
     yield from _probe_by_interpreters(host, tuple(pending), ["--deep"] if deep else [], timeout_s)
 
 
@@ -80,7 +80,7 @@ def probe_in_interpreter(
 ) -> dict[str, object]:
     """Load a distribution's plugins in a new interpreter.
 
-    A plugin that hangs, crashes or exits gives a result, too: an error that says so.
+    A plugin that hangs, crashes or exits also gives a result: an error that says so.
 
     Args:
         host: The host whose rules apply.

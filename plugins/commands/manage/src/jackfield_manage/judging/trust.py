@@ -1,4 +1,4 @@
-"""Record which projects a user trusts, and show what their files ask for.
+"""Record which projects a user trusts, and show the requests of their files.
 
 The core reads these records before a project's file may do more than restrict.
 """
@@ -77,7 +77,7 @@ def agreements(folder: Path) -> list[Agreement]:
 
 
 def describe_request(project: Project, own: Settings, by_default: Collection[str] = ()) -> list[str]:
-    """Describe what a project's file would do once the user agrees, in unabridged lines.
+    """Describe the effects that a project's file has once the user agrees, in unabridged lines.
 
     Args:
         project: The project's file.
@@ -141,7 +141,7 @@ def remark_on_project(settings: Settings) -> str:
 
 
 def describe_restrictions(project: Project) -> list[str]:
-    """Describe what a project's file forbids, in one line per rule."""
+    """Describe the restrictions of a project's file, in one line per rule."""
     return [f"{key}: {_as_json(value)}" for key, value in project.denying.items()]
 
 

@@ -1,4 +1,4 @@
-"""Find the names that Python source uses of other packages, by its syntax alone."""
+"""Find the names from other packages that Python source uses, by its syntax alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def required_nodes(tree: ast.AST) -> list[ast.AST]:
 
 
 def used_names(nodes: Sequence[ast.AST], is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the names that nodes use of the modules for which `is_wanted` returns True, as `module.name`."""
+    """Yield the names that nodes use from modules for which `is_wanted` returns True, as `module.name`."""
     aliases: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):

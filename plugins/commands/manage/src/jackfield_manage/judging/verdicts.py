@@ -45,7 +45,7 @@ def shorten(paths: Sequence[str]) -> str:
 
 
 def judge_blocked(row: Row, host: PluginHost) -> Verdict:
-    """Judge a distribution of which nothing may load."""
+    """Judge a distribution without components that may load."""
     reason = host.policy.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
         return Verdict("broken", reason, f"repair {row.location}, or correct `local`")
@@ -59,7 +59,7 @@ def judge_blocked(row: Row, host: PluginHost) -> Verdict:
 def judge(
     rows: Sequence[Row], result: Mapping[str, Any], host: PluginHost, neighbours: Neighbours
 ) -> Iterator[Verdict]:
-    """Yield all problems of a distribution of which something may load."""
+    """Yield all problems of a distribution with components that may load."""
     loadable = [row for row in rows if not host.policy.why_not(row)]
     for row in loadable:
         yield from neighbours.judge(row, failed=bool(result["errors"]))
@@ -117,7 +117,7 @@ def _judge_times(rows: Sequence[Row], result: Mapping[str, Any], report: str) ->
 
 
 def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
-    """Judge by the things that the machine or the environment lacks."""
+    """Judge by anything missing from the machine or the environment."""
     for problem in result["checks"]:
         yield Verdict("broken", problem, "repair it, and run this again")
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
@@ -180,7 +180,7 @@ def _judge_contradiction(name: str, required: str, why: str, others: Sequence[tu
 
 
 def _judge_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
-    """Judge by who offers a component."""
+    """Judge by the distributions that offer a component."""
     unproven = host.policy.unproven(row)
     for remark in remarks(row, host):
         if remark == unproven:
@@ -190,7 +190,7 @@ def _judge_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 
 
 def _fix_loading(rows: Sequence[Row], missing: Sequence[str], neighbours: Neighbours) -> str:
-    """Return what to type if a plugin cannot be loaded; `missing` are modules that could not be imported."""
+    """Return the command to type if a plugin cannot be loaded; `missing` are modules that could not be imported."""
     row = rows[0]
     if not row.is_installed:
         return f"repair {row.location}"
@@ -204,7 +204,7 @@ def _fix_loading(rows: Sequence[Row], missing: Sequence[str], neighbours: Neighb
 
 
 def _fix_missing_module(row: Row, module: str, distribution: Distribution | None) -> str:
-    """Return what to type if a plugin's own module is missing."""
+    """Return the command to type if a plugin's own module is missing."""
     files = compare_files(row.location)
     if distribution is None or files.fault:
         return f"it was only partly uninstalled: remove {row.location}, then: pip install {row.distribution}"
@@ -214,7 +214,7 @@ def _fix_missing_module(row: Row, module: str, distribution: Distribution | None
 
 
 def _fix_undeclared_import(distribution: Distribution, package: str) -> str:
-    """Return what to type if a plugin imports a package that it requires only with an extra, or not at all."""
+    """Return the command to type if a plugin imports a package that it requires only with an extra, or not at all."""
     for extra in distribution.extras:
         if normalise(package) in {normalise(wanted.name) for wanted in requirements_of(distribution, extra)}:
             return f"pip install '{distribution.name}[{extra}]'"

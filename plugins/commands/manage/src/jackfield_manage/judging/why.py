@@ -20,13 +20,13 @@ from jackfield_manage.names import find_distributions
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One component of a distribution, and what the rules say about it.
+    """One component of a distribution, with the rules that apply to it.
 
     Attributes:
         id: `kind.name`.
         address: `distribution/name`.
         may_load: True if no rule prevents it from loading.
-        reason: Why it may not load, as the end of a sentence that names the file or variable.
+        reason: The reason why it may not load, as the end of a sentence that names the file or variable.
         also_from: The other distributions that offer this component and may load.
         choice: The component that its short name refers to if several distributions offer it, as a sentence.
         acts: True if it acts without being named in code; None for kinds that never do.
@@ -62,7 +62,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one distribution is installed, and what it offers.
+    """The reasons why one distribution is installed, and its components.
 
     Attributes:
         installer: The program that installed it; '' if unknown.
