@@ -118,7 +118,7 @@ class Gate:
 
     async def pause(self, seconds: float, *, max_pause_s: float) -> None:
         """Let no request in for some seconds, at most `max_pause_s`."""
-        if not seconds <= max_pause_s:  # "not a number", too
+        if not seconds <= max_pause_s:  # NaN counts as too long
             seconds = max_pause_s
         now = self._clock()
         await self._note(lambda state: state.pause(seconds, now, max_pause_s=max_pause_s))

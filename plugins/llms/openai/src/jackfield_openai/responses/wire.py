@@ -73,14 +73,14 @@ def _tool(function: FunctionSchema) -> Wire:
     return {"type": "function", **tool, "strict": function.get("strict", False)}
 
 
-def _choice(config: GenerateConfig) -> Wire:
-    choice: str | Wire = config.function_choice
+def _choice(options: GenerateConfig) -> Wire:
+    choice: str | Wire = options.function_choice
     if choice not in ("auto", "none", "required"):
         choice = {"type": "function", "name": choice}
-    options: Wire = {"tool_choice": choice}
-    if config.parallel_function_calls is not None:
-        options["parallel_tool_calls"] = config.parallel_function_calls
-    return options
+    body: Wire = {"tool_choice": choice}
+    if options.parallel_function_calls is not None:
+        body["parallel_tool_calls"] = options.parallel_function_calls
+    return body
 
 
 def _options(options: GenerateConfig, config: ResponsesConfig) -> Wire:
