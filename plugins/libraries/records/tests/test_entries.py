@@ -61,7 +61,7 @@ STEPS: Mapping[str, tuple[Step, dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", STEPS)
 def test_an_entry_has_all_of_an_event_or_none_of_its_texts(kind: str) -> None:
     event, facts = STEPS[kind]
-    whole, bare = entry_of(event, whole=True), entry_of(event, whole=False)
+    whole, bare = entry_of(event, with_texts=True), entry_of(event, with_texts=False)
     again = step_in(whole)
     if isinstance(event, ToolFinished):
         assert isinstance(again, ToolFinished)
@@ -83,8 +83,14 @@ def test_a_message_with_an_object_of_the_caller_is_recorded_with_its_repr() -> N
             return "ticket 7"
 
     message = Message("user", "Pay.", extra={"ticket": Ticket()})
-    [again] = messages_in(json.loads(entry_of(RunStarted((message,)), whole=True)))
+    [again] = messages_in(json.loads(entry_of(RunStarted((message,)), with_texts=True)))
     assert (again.get_text_content(), again.extra) == ("Pay.", {"ticket": "ticket 7"})
+
+
+@pytest.mark.parametrize("messages", [3, [3], [{}], [{"role": 3, "content": "x"}], [{"role": "user", "self": "x"}]])
+def test_messages_of_another_form_cannot_be_read(messages: object) -> None:
+    with pytest.raises(StoreError, match="the record cannot be read, or a newer version has written it"):
+        messages_in({"messages": messages})
 
 
 BEGUN = '{"event": "RunStarted", "messages": []'
@@ -120,7 +126,7 @@ def test_a_call_is_known_to_need_a_secret_only_if_its_arguments_have_one(kind: t
     asks = Message("assistant", text, function_call=FunctionCall("pay", arguments), extra={"function_id": "c1"})
     messages = (Message("user", "Pay."), asks)
     event: Step = RunStarted(messages) if kind is RunStarted else TurnFinished(1, (asks,), Usage())
-    entry = asyncio.run(hide_entry(entry_of(event, whole=True), Secrets([Secret("K", key)])))
+    entry = asyncio.run(hide_entry(entry_of(event, with_texts=True), Secrets([Secret("K", key)])))
     assert key not in entry
     progress = Progress()
     EntryReader(progress, Secrets()).read(entry)

@@ -113,7 +113,7 @@ def test_an_event_comes_back_as_it_was(kind: type) -> None:
     @given(event_of(kind))
     def holds(event: Event) -> None:
         for whole in (True, False):
-            again = event_from_json(through_text(event_to_json(event, whole=whole)))
+            again = event_from_json(through_text(event_to_json(event, with_defaults=whole)))
             assert (type(again), again) == (kind, event)
 
     holds()
@@ -140,7 +140,7 @@ def test_no_field_of_an_event_is_mistaken_for_its_name_or_its_place() -> None:
 @pytest.mark.parametrize("reason", FINISH_REASONS)
 def test_the_end_of_an_answer_keeps_the_providers_own_word(reason: Any) -> None:
     event = ModelFinished(reason, provider_reason="end_turn")
-    assert event_to_json(event, whole=False) == {
+    assert event_to_json(event, with_defaults=False) == {
         "event": "ModelFinished",
         "reason": reason,
         "provider_reason": "end_turn",
@@ -149,7 +149,7 @@ def test_the_end_of_an_answer_keeps_the_providers_own_word(reason: Any) -> None:
 
 
 def test_what_has_its_default_is_written_only_where_the_whole_is_wanted() -> None:
-    assert event_to_json(PluginEvent("a.b"), whole=False) == {"event": "PluginEvent", "name": "a.b"}
+    assert event_to_json(PluginEvent("a.b"), with_defaults=False) == {"event": "PluginEvent", "name": "a.b"}
     assert event_to_json(PluginEvent("a.b")) == {"event": "PluginEvent", "name": "a.b", "data": {}}
 
 
@@ -225,7 +225,9 @@ def test_every_public_name_is_a_function_or_a_type_of_json() -> None:
     assert {name for name in mine if not name.startswith("_")} == {
         "event_from_json",
         "event_to_json",
+        "messages_from_json",
         "model_event_from_json",
         "run_event_from_json",
         "run_event_to_json",
+        "value_to_json",
     }

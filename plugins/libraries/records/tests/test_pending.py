@@ -210,7 +210,7 @@ def test_only_a_run_with_toolsets_reads_the_reports_of_the_run_before_it(
 ) -> None:
     async def main() -> None:
         store, notes = Counted(), Notes()
-        await store.create(StoredRun(run_id="before", session="s"), [entry_of(PluginEvent("noted"), whole=True)])
+        await store.create(StoredRun(run_id="before", session="s"), [entry_of(PluginEvent("noted"), with_texts=True)])
 
         @tool
         def look() -> str:

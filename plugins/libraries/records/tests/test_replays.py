@@ -63,7 +63,7 @@ def test_each_step_is_replayed_with_the_events_that_came_before_it() -> None:
         TurnFinished(4, (Message("assistant", "Yes."),), Usage()),
         RunFinished("finished", (), Usage()),
     ]
-    events = events_of(StoredRun(run_id="r", agent="host"), [entry_of(step, whole=True) for step in steps])
+    events = events_of(StoredRun(run_id="r", agent="host"), [entry_of(step, with_texts=True) for step in steps])
     assert [event.number for event in events] == list(range(1, len(events) + 1))
     assert {(event.run_id, event.depth) for event in events} == {("r", 0)}
     told = [event.event for event in events]
@@ -103,8 +103,8 @@ async def recorded(store: MemoryStore, *entries: str, **about: Any) -> None:
 def test_a_fork_has_the_first_entries_and_knows_its_origin(at: int | None, count: int) -> None:
     async def main() -> None:
         store = MemoryStore()
-        turn = entry_of(TurnFinished(1, (Message("assistant", "Hi."),), Usage()), whole=True)
-        entries = [entry_of(RunStarted((Message("user", "Hi"),)), whole=True), turn, turn]
+        turn = entry_of(TurnFinished(1, (Message("assistant", "Hi."),), Usage()), with_texts=True)
+        entries = [entry_of(RunStarted((Message("user", "Hi"),)), with_texts=True), turn, turn]
         await recorded(store, *entries, agent="clerk", session="s", owner="ada", title="Hi", parent="before")
         forked = await fork(store, "r", at=at)
         run, kept = await store.read(forked)
@@ -135,10 +135,10 @@ def test_a_record_that_cannot_be_read_is_not_forked(entry: str) -> None:
 def test_only_whole_reports_of_plugins_are_read_again() -> None:
     report = PluginEvent("note", {"text": "one"})
     entries = [
-        entry_of(RunStarted((Message("user", '{"event": "PluginEvent"'),)), whole=True),
-        entry_of(PluginEvent("bare", {}), whole=False),
-        entry_of(report, whole=True),
-        f'{entry_of(PluginEvent("sealed", {}), whole=True)[:-1]}, "{SEAL}": "of a secret that is not known"}}',
+        entry_of(RunStarted((Message("user", '{"event": "PluginEvent"'),)), with_texts=True),
+        entry_of(PluginEvent("bare", {}), with_texts=False),
+        entry_of(report, with_texts=True),
+        f'{entry_of(PluginEvent("sealed", {}), with_texts=True)[:-1]}, "{SEAL}": "of a secret that is not known"}}',
     ]
     assert reported_in(entries) == (report,)
     assert reported_in(entries, Secrets()) == (report,)
@@ -181,13 +181,13 @@ def test_the_model_of_a_record_has_its_server_without_a_password(address: str | 
 
 
 def test_a_settled_replay_counts_what_nested_runs_have_used() -> None:
-    asked = entry_of(RunStarted((Message("user", "Work."),)), whole=True)
+    asked = entry_of(RunStarted((Message("user", "Work."),)), with_texts=True)
     begins = '"asked": {"above": 0, "run_id": "below", "agent": "clerk", "place": "question #1"}'
-    nested = entry_of(TurnFinished(1, (Message("assistant", "Done."),), Usage(prompt_tokens=5)), whole=True)
+    nested = entry_of(TurnFinished(1, (Message("assistant", "Done."),), Usage(prompt_tokens=5)), with_texts=True)
     replay = Replay(StoredRun(run_id="r", agent="host"))
     for entry in (
-        entry_of(RunStarted((Message("user", "Hi"),)), whole=True),
-        entry_of(TurnFinished(1, (call(LOOK, "c1"),), Usage(prompt_tokens=3)), whole=True),
+        entry_of(RunStarted((Message("user", "Hi"),)), with_texts=True),
+        entry_of(TurnFinished(1, (call(LOOK, "c1"),), Usage(prompt_tokens=3)), with_texts=True),
         f'{{"below": 1, {begins}, {asked[1:]}',
         f'{{"below": 1, {nested[1:]}',
     ):
@@ -206,6 +206,6 @@ def test_a_result_of_an_earlier_turn_is_replayed_with_its_call() -> None:
         result("seen", "c1"),
         replace(result("of no call", "c3"), index=2),
     ]
-    events = events_of(StoredRun(run_id="r"), [entry_of(step, whole=True) for step in steps])
+    events = events_of(StoredRun(run_id="r"), [entry_of(step, with_texts=True) for step in steps])
     started = [one.event for one in events if isinstance(one.event, ToolStarted)]
     assert started == [ToolStarted(0, "c1", LOOK), ToolStarted(2, "c3", FunctionCall("t", "{}"))]

@@ -74,16 +74,17 @@ def test_an_excerpt_is_where_most_of_the_words_occur() -> None:
     ids=["all", "one more", "capitals", "the end", "capitals at the end", "the first word", "lines"],
 )
 def test_an_excerpt_is_cut_where_the_text_goes_on(text: str, words: list[str], expected: str) -> None:
-    entry = entry_of(TurnFinished(1, (Message("assistant", text),), Usage()), whole=True)
+    entry = entry_of(TurnFinished(1, (Message("assistant", text),), Usage()), with_texts=True)
     assert excerpt_of([entry], words, most_chars=20) == expected
 
 
 def test_of_texts_with_as_many_words_the_first_one_is_shown() -> None:
     turns = [TurnFinished(1, (Message("assistant", text),), Usage()) for text in ("no", "tide one", "tide two", "low")]
-    entries = [entry_of(turn, whole=True) for turn in turns]
+    entries = [entry_of(turn, with_texts=True) for turn in turns]
     assert excerpt_of(entries, ["tide"]) == "tide one"
     assert excerpt_of(entries, ["sea"]) == "no"
-    below = f'{{"below": 1, {entry_of(TurnFinished(1, (Message("assistant", "deep sea"),), Usage()), whole=True)[1:]}'
+    deep = entry_of(TurnFinished(1, (Message("assistant", "deep sea"),), Usage()), with_texts=True)
+    below = f'{{"below": 1, {deep[1:]}'
     assert excerpt_of([*entries, below], ["sea"]) == "no", "agents that the run asked have texts of their own"
 
 
@@ -113,7 +114,7 @@ def test_words_are_folded_as_the_text_is() -> None:
 def test_a_search_looks_at_all_runs_of_an_owner_and_at_none_without_a_word() -> None:
     async def main() -> None:
         store = MemoryStore()
-        entry = entry_of(TurnFinished(1, (Message("assistant", "tide"),), Usage()), whole=True)
+        entry = entry_of(TurnFinished(1, (Message("assistant", "tide"),), Usage()), with_texts=True)
         for run_id, owner in (("mine", "ada"), ("theirs", "bob"), *((f"r{number}", "ada") for number in range(100))):
             await store.create(StoredRun(run_id=run_id, owner=owner), [entry])
         assert [run.run_id for run in await store.search("tide", owner="bob")] == ["theirs"]

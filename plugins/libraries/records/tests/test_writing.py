@@ -280,7 +280,7 @@ def test_an_end_has_only_the_messages_that_no_step_has_unless_it_has_others(
         names = [json.loads(entry)["event"] for entry in entries[1:]]
         assert names == ["TurnFinished", *(["Added"] if end[:1] != SAID[:1] else []), "RunFinished"]
         assert [message["content"] for message in json.loads(entries[-1])["messages"]] == written
-        assert progress_of([entry_of(RunStarted(QUESTION), whole=True), *entries[1:]]).now() == end
+        assert progress_of([entry_of(RunStarted(QUESTION), with_texts=True), *entries[1:]]).now() == end
 
     asyncio.run(main())
 

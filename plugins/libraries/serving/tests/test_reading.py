@@ -229,7 +229,8 @@ def test_a_run_that_is_read_has_used_what_the_agents_that_it_asked_have_used() -
         return TurnFinished(1, (Message("assistant", "Hm"),), Usage(prompt_tokens=tokens))
 
     nested = {"below": 1, "asked": {"above": 0, "place": "p", "run_id": "n", "agent": "clerk"}}
-    begun, turn, below = (json.loads(entry_of(event, whole=True)) for event in (RunStarted(()), spent(2), spent(5)))
+    events = (RunStarted(()), spent(2), spent(5))
+    begun, turn, below = (json.loads(entry_of(event, with_texts=True)) for event in events)
     entries = [begun, turn, {**below, **nested}, {**below, "below": 1}]
     record = read_run(StoredRun(run_id="r"), [json.dumps(entry) for entry in entries])
     assert record.usage.prompt_tokens == 12

@@ -238,9 +238,9 @@ def cited(number: int) -> PluginEvent:
 async def continue_elsewhere(store: MemoryStore, run_id: str) -> None:
     """Cite one more page in a run, as another process does."""
     hold = await store.hold(run_id)
-    await store.append(run_id, hold, [entry_of(cited(9), whole=True)])
+    await store.append(run_id, hold, [entry_of(cited(9), with_texts=True)])
     end = RunFinished("finished", (), Usage())
-    await store.append(run_id, hold, [entry_of(end, whole=True)], state="finished")
+    await store.append(run_id, hold, [entry_of(end, with_texts=True)], state="finished")
 
 
 class Citing(Agent):
@@ -326,7 +326,7 @@ def test_a_run_that_takes_the_id_of_a_deleted_one_has_its_own_sources(listing: C
         assert await names() == (["page-1.md"], 1)
         kept = store._kept[first]
         kept.run = replace(kept.run, began=kept.run.began + 1)
-        kept.entries[1] = entry_of(cited(5), whole=True)
+        kept.entries[1] = entry_of(cited(5), with_texts=True)
         assert await names() == (["page-5.md"], 1)
 
     listing(work)
@@ -356,7 +356,7 @@ def test_a_list_does_not_wait_for_a_run_that_goes_on_meanwhile(listing: Callable
     async def work(serving: Counted, store: MemoryStore, ask: Any, names: Any) -> None:
         first = await ask()
         runs = await serving.runs()
-        await store.append(first, await store.hold(first), [entry_of(cited(9), whole=True)])
+        await store.append(first, await store.hold(first), [entry_of(cited(9), with_texts=True)])
         serving.runs = AsyncMock(return_value=runs)  # type: ignore[method-assign]
         assert await names() == (["page-1.md"], 1)
 

@@ -1,8 +1,8 @@
 """The entries of a record, as JSON.
 
-An entry is an event of the run in the form of `eventjson`, without the fields that the whole run shares; or one of
-three of its own: `Resumed`, where the run goes on after an interruption or a pause; `Added`, a message that no model
-and no tool made; and `Traced`, the trace under which the run began.
+An entry is an event of the run in the form of `eventjson`, without `run_id`, `number`, `agent` and `depth`. Three kinds
+of entries are not events: `Resumed`, where the run goes on after an interruption or a pause; `Added`, a message that no
+model and no tool made; and `Traced`, the trace under which the run began.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from jackfield.events import (
     HandedOff,
     ModelEvent,
     PluginEvent,
-    ResponseReplaced,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -30,10 +29,10 @@ from jackfield.events import (
 from jackfield.messages import FunctionCall, Message, Usage
 from jackfield.secrets import SEAL, Secrets, digest_of, has_digest
 from jackfield.sync import in_worker
-from jackfield_records.eventjson import event_from_json, event_to_json
+from jackfield_records.eventjson import event_from_json, event_to_json, messages_from_json, value_to_json
 
 Step: TypeAlias = ModelEvent | AgentEvent
-"""An event of the run itself; those of agents that it asks are theirs."""
+"""An event of one run. Unlike `jackfield.runs.Event`, it is never the event of a nested run (`RunEvent`)."""
 
 RESUMED, ADDED, TRACED = "Resumed", "Added", "Traced"
 WITHOUT_EVENT = frozenset({RESUMED, ADDED, TRACED})
@@ -46,6 +45,7 @@ _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
 _BESIDE_THE_EVENT = ("event", *_ADDED_LATER, SEAL, FACTS)
 _ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
 _REPORTED = '{"event": "PluginEvent"'
+_UNREADABLE = "the record cannot be read, or a newer version has written it"
 _SEALED = f'"{SEAL}":'
 _HEAD = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
 
@@ -74,21 +74,29 @@ def head_of(entry: str) -> EntryHead:
     if match and _SEALED not in entry:
         return EntryHead(match[2], int(match[1] or 0))
     # The first entry of a nested run, or one whose fields were written anew because a secret was hidden.
-    told = read_entry(entry)
-    begins = told.get("asked")
+    fields = read_entry(entry)
+    begins = fields.get("asked")
     run_id = begins.get("run_id", "") if isinstance(begins, dict) else ""
-    return EntryHead(str(told.get("event", "")), int(told.get("below", 0)), str(run_id))
+    return EntryHead(str(fields.get("event", "")), int(fields.get("below", 0)), str(run_id))
 
 
-def entry_of(event: Step, *, whole: bool) -> str:
-    """Return an event as an entry."""
+def entry_of(event: Step, *, with_texts: bool) -> str:
+    """Return an event as an entry.
+
+    Args:
+        event: An event of the run that it belongs to.
+        with_texts: Record the content of messages, arguments and results; otherwise only names, counts and times.
+
+    Raises:
+        ValueError: The event holds a value that cannot be written as JSON.
+    """
     name = type(event).__name__
-    if not whole:
-        return json.dumps({"event": name, "bare": True, **_bare(event)})
-    written = _WHOLE.get(type(event))
-    if written is None:
-        return json.dumps(event_to_json(event, whole=False))
-    return f'{{"event": "{name}", {written(event)}}}'
+    if not with_texts:
+        return json.dumps({"event": name, "bare": True, **_fields_without_texts(event)})
+    write_fields = _WRITERS.get(type(event))
+    if write_fields is None:
+        return json.dumps(event_to_json(event, with_defaults=False))
+    return f'{{"event": "{name}", {write_fields(event)}}}'
 
 
 def entry_of_trace(run_id: str, trace: Mapping[str, str]) -> str:
@@ -105,12 +113,12 @@ async def hide_entry(entry: str, secrets: Secrets) -> str:
     is_question = entry.startswith(_ASKS_FOR_APPROVAL)
     if not (is_question or secrets.may_be_in(entry)):
         return entry
-    told = json.loads(entry)
-    structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
-    digests = {DIGESTS: [await _digest_of(call, secrets) for call in told["calls"]]} if is_question else {}
-    hidden = secrets.hide_fields(told)
-    if hidden != told:
-        hidden = {**hidden, SEAL: await in_worker(digest_of, told, is_secret=True)}
+    fields = json.loads(entry)
+    structure = {name: fields.pop(name) for name in _ADDED_LATER if name in fields}
+    digests = {DIGESTS: [await _digest_of(call, secrets) for call in fields["calls"]]} if is_question else {}
+    hidden = secrets.hide_fields(fields)
+    if hidden != fields:
+        hidden = {**hidden, SEAL: await in_worker(digest_of, fields, is_secret=True)}
     return json.dumps({**hidden, **structure, **digests}) if digests or SEAL in hidden else entry
 
 
@@ -126,16 +134,16 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
         StoreError: It is not an object.
     """
     try:
-        told = json.loads(entry)
+        fields = json.loads(entry)
     except (ValueError, RecursionError) as error:
         raise StoreError(f"the record cannot be read: an entry is not JSON ({error})") from None
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         raise StoreError("the record cannot be read: an entry is not an object")
-    if SEAL not in told:
-        return told
-    structure = {name: told.pop(name) for name in _ADDED_LATER if name in told}
-    rest, is_whole = (told, False) if secrets is None else secrets.unseal(told)
-    return {**rest, **structure} if is_whole else {**rest, **structure, SEAL: told.get(SEAL)}
+    if SEAL not in fields:
+        return fields
+    structure = {name: fields.pop(name) for name in _ADDED_LATER if name in fields}
+    rest, is_unsealed = (fields, False) if secrets is None else secrets.unseal(fields)
+    return {**rest, **structure} if is_unsealed else {**rest, **structure, SEAL: fields.get(SEAL)}
 
 
 def has_seals(entries: Iterable[str]) -> bool:
@@ -145,22 +153,22 @@ def has_seals(entries: Iterable[str]) -> bool:
 
 def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple[PluginEvent, ...]:
     """Return the reports of plugins, without those whose secrets are unknown here; other entries are not read."""
-    told = [read_entry(entry, secrets) for entry in entries if entry.startswith(_REPORTED)]
-    whole = [one for one in told if not one.get("bare") and SEAL not in one]
-    events = (event_in(one.pop("event"), one) for one in whole)
+    reports = [read_entry(entry, secrets) for entry in entries if entry.startswith(_REPORTED)]
+    readable = [fields for fields in reports if not fields.get("bare") and SEAL not in fields]
+    events = (event_in(fields.pop("event"), fields) for fields in readable)
     return tuple(event for event in events if isinstance(event, PluginEvent))
 
 
-def event_in(name: object, told: Mapping[str, Any]) -> Step:
-    """Return the event of this name that an entry holds.
+def event_in(name: object, fields: Mapping[str, Any]) -> Step:
+    """Return the event of this name with the fields of an entry.
 
     Raises:
         StoreError: It is not an event that is known here.
     """
     try:
-        return event_from_json({"event": name, **told})
+        return event_from_json({"event": name, **fields})
     except ValueError as error:
-        raise StoreError(f"the record cannot be read, or a newer version has written it: {error}") from error
+        raise StoreError(f"{_UNREADABLE}: {error}") from error
 
 
 def step_in(entry: str) -> Step:
@@ -169,18 +177,21 @@ def step_in(entry: str) -> Step:
     Raises:
         StoreError: It is not an event that is known here.
     """
-    told = read_entry(entry)
-    return event_in(told.get("event"), {name: told[name] for name in told if name not in _BESIDE_THE_EVENT})
+    fields = read_entry(entry)
+    own = {name: value for name, value in fields.items() if name not in _BESIDE_THE_EVENT}
+    return event_in(fields.get("event"), own)
 
 
-def messages_in(told: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return the messages of an entry.
+def messages_in(fields: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Return the messages in the fields of an entry.
 
     Raises:
         StoreError: They cannot be read.
     """
-    event = event_in("ResponseReplaced", {"messages": told.get("messages", [])})
-    return event.messages if isinstance(event, ResponseReplaced) else ()
+    try:
+        return messages_from_json(fields.get("messages", []))
+    except ValueError as error:
+        raise StoreError(f"{_UNREADABLE}: {error}") from error
 
 
 async def _digest_of(call: object, secrets: Secrets) -> str:
@@ -199,13 +210,9 @@ def _as_approved(call: Mapping[str, Any]) -> list[object]:
     return [call.get("name"), call.get("arguments")]
 
 
-def _metadata(event: ToolFinished) -> str:
-    return json.dumps(event_to_json(PluginEvent("", event.metadata))["data"])
-
-
-def listed(messages: Iterable[Message], *, whole: bool = True) -> str:
-    """Messages as a list of an entry; an empty one, if content is left out."""
-    return f"[{', '.join(map(_message, messages))}]" if whole else "[]"
+def listed(messages: Iterable[Message], *, with_texts: bool = True) -> str:
+    """Return messages as a list of an entry; without texts the list is empty."""
+    return f"[{', '.join(map(_message, messages))}]" if with_texts else "[]"
 
 
 def _message(message: Message) -> str:
@@ -217,16 +224,16 @@ def _message(message: Message) -> str:
 
 def _tool_finished(event: ToolFinished) -> str:
     small = {"index": event.index, "call_id": event.call_id, "seconds": event.seconds, "error": event.error}
-    more = f', "metadata": {_metadata(event)}' if event.metadata else ""
-    return f'{json.dumps(small)[1:-1]}, "message": {_message(event.message)}{more}'
+    metadata = f', "metadata": {json.dumps(value_to_json(event.metadata))}' if event.metadata else ""
+    return f'{json.dumps(small)[1:-1]}, "message": {_message(event.message)}{metadata}'
 
 
 def _used_and_said(event: TurnFinished | RunFinished) -> str:
     return f'"usage": {event.usage.model_dump_json(exclude_defaults=True)}, "messages": {listed(event.messages)}'
 
 
-# By hand what there is most of: `eventjson` would take five times as long.
-_WHOLE: Mapping[type, Callable[[Any], str]] = {
+# The most frequent events are written by hand: `eventjson` would take five times as long.
+_WRITERS: Mapping[type, Callable[[Any], str]] = {
     TurnFinished: lambda one: f'"turn": {one.turn}, "seconds": {round(one.seconds, 3)}, {_used_and_said(one)}',
     RunStarted: lambda one: f'"messages": {listed(one.messages)}',
     RunFinished: lambda one: f'"stop_reason": "{one.stop_reason}", {_used_and_said(one)}',
@@ -234,21 +241,20 @@ _WHOLE: Mapping[type, Callable[[Any], str]] = {
 }
 
 
-def _bare(event: Step) -> Mapping[str, object]:
-    """Return an event without its texts."""
-    told = _BARE.get(type(event))
-    return {} if told is None else told(event)
+def _fields_without_texts(event: Step) -> Mapping[str, object]:
+    select_fields = _WITHOUT_TEXTS.get(type(event))
+    return {} if select_fields is None else select_fields(event)
 
 
-def _used(usage: Usage) -> Any:
-    return json.loads(usage.model_dump_json())
+def _used(usage: Usage) -> dict[str, Any]:
+    return usage.model_dump(mode="json")
 
 
 def _names_of_calls(messages: Iterable[Message]) -> list[str]:
     return [message.function_call.name for message in messages if message.function_call]
 
 
-_BARE: Mapping[type, Callable[[Any], Mapping[str, object]]] = {
+_WITHOUT_TEXTS: Mapping[type, Callable[[Any], Mapping[str, object]]] = {
     TurnFinished: lambda one: {
         "turn": one.turn,
         "seconds": round(one.seconds, 3),

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from jackfield.events import AgentEvent, ModelEvent, RunEvent
+from jackfield.messages import Message
 
 Json: TypeAlias = dict[str, Any]
 Event: TypeAlias = ModelEvent | AgentEvent
@@ -24,24 +25,24 @@ Event: TypeAlias = ModelEvent | AgentEvent
 _PLACE = ("run_id", "number", "agent", "depth")
 
 
-def event_to_json(event: Event, *, whole: bool = True) -> Json:
+def event_to_json(event: Event, *, with_defaults: bool = True) -> Json:
     """Return an event as one object.
 
     Args:
         event: Any event of a model or a run.
-        whole: Include fields that have their default value.
+        with_defaults: Include fields that have their default value.
 
     Raises:
         ValueError: The event has a value that cannot be written as JSON, which may happen in `data` and `metadata` of
             plugins.
     """
     kind: type = type(event)
-    told: Json = {"event": kind.__name__}
+    json_event: Json = {"event": kind.__name__}
     for name, default in _fields_of(kind):
         value = getattr(event, name)
-        if whole or value != default:
-            told[name] = value if type(value) is str else _plain(value)
-    return told
+        if with_defaults or value != default:
+            json_event[name] = value if type(value) is str else value_to_json(value)
+    return json_event
 
 
 def run_event_to_json(event: RunEvent) -> Json:
@@ -53,36 +54,68 @@ def run_event_to_json(event: RunEvent) -> Json:
     return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
 
 
-def model_event_from_json(told: object) -> ModelEvent:
+def value_to_json(value: object) -> object:
+    """Return a value of an event's field in JSON types. Tuples become lists.
+
+    Raises:
+        ValueError: The value would be read back differently.
+    """
+    match value:
+        case None | str() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case BaseModel():
+            return value_to_json(value.model_dump(mode="json"))
+        case list() | tuple():
+            return [value_to_json(entry) for entry in value]
+        case Mapping() if all(isinstance(name, str) for name in value):
+            return {name: value_to_json(entry) for name, entry in value.items()}
+    raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
+
+
+def model_event_from_json(value: object) -> ModelEvent:
     """Return the model's event that an object describes; a missing field has its default.
 
     Raises:
         ValueError: The object is not an event of a model: its name, a field or the type of a value is unknown.
     """
-    event: ModelEvent = _read(told, _model_events())
+    event: ModelEvent = _read(value, _model_events())
     return event
 
 
-def event_from_json(told: object) -> Event:
+def event_from_json(value: object) -> Event:
     """Return the event of a model or a run that an object describes; a missing field has its default.
 
     Raises:
         ValueError: The object is not an event: its name, a field or the type of a value is unknown.
     """
-    event: Event = _read(told, _all_events())
+    event: Event = _read(value, _all_events())
     return event
 
 
-def run_event_from_json(told: object) -> RunEvent:
+def run_event_from_json(value: object) -> RunEvent:
     """Return the event of a run that an object with a place describes.
 
     Raises:
         ValueError: The object is not an event, or has no place.
     """
-    rest = _object(told).copy()
+    rest = _object(value).copy()
     place = {name: rest.pop(name) for name in _PLACE if name in rest}
     event: RunEvent = _made(_kind(RunEvent), {**place, "event": rest})
     return event
+
+
+def messages_from_json(value: object) -> tuple[Message, ...]:
+    """Return the messages that a list of objects describes.
+
+    Raises:
+        ValueError: The value is not a list of messages.
+    """
+    try:
+        return tuple(Message(**_object(entry)) for entry in _list(value))
+    except TypeError as error:  # a field named `self`
+        raise ValueError(f"a message is wanted: {error}") from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -97,22 +130,6 @@ def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
         (field.name, field.default if field.default_factory is MISSING else field.default_factory())
         for field in fields(kind)
     )
-
-
-def _plain(value: object) -> object:
-    """Return a value in JSON types. Values that would be read back differently are refused, except for tuples."""
-    match value:
-        case None | str() | int():
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case BaseModel():
-            return _plain(value.model_dump(mode="json"))
-        case list() | tuple():
-            return [_plain(entry) for entry in value]
-        case Mapping() if all(isinstance(name, str) for name in value):
-            return {name: _plain(entry) for name, entry in value.items()}
-    raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -143,8 +160,8 @@ def _kind(made: type) -> _Kind:
     return _Kind(made, {name: _reader(hint) for name, hint in get_type_hints(made).items()})
 
 
-def _read(told: object, kinds: Mapping[str, _Kind]) -> Any:
-    rest = _object(told).copy()
+def _read(value: object, kinds: Mapping[str, _Kind]) -> Any:
+    rest = _object(value).copy()
     name = rest.pop("event", None)
     kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -152,25 +169,25 @@ def _read(told: object, kinds: Mapping[str, _Kind]) -> Any:
     return _made(kind, rest)
 
 
-def _made(kind: _Kind, told: Json) -> Any:
+def _made(kind: _Kind, values: Json) -> Any:
     readers = kind.readers
     try:
-        return kind.made(**{name: readers[name](value) for name, value in told.items()})
+        return kind.made(**{name: readers[name](value) for name, value in values.items()})
     except (KeyError, ValueError, TypeError) as error:
         # Looked up only now, because a cache hit may mean reading thousands of events.
-        raise ValueError(_what_is_wrong(kind, told)) from error
+        raise ValueError(_what_is_wrong(kind, values)) from error
 
 
-def _what_is_wrong(kind: _Kind, told: Json) -> str:
+def _what_is_wrong(kind: _Kind, values: Json) -> str:
     its_name = kind.made.__name__
-    for name, value in told.items():
+    for name, value in values.items():
         if name not in kind.readers:
             return f"{its_name} has no field {name!r}; its fields are {', '.join(kind.readers)}"
         try:
             kind.readers[name](value)
         except ValueError as error:
             return f"{name!r} of {its_name}: {error}"
-    missing = [repr(name) for name, default in _fields_of(kind.made) if default is MISSING and name not in told]
+    missing = [repr(name) for name, default in _fields_of(kind.made) if default is MISSING and name not in values]
     return f"{its_name} needs {', '.join(missing)}"
 
 

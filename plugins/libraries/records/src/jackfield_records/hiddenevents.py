@@ -37,15 +37,15 @@ class HiddenEvents:
 
     def feed(self, event: RunEvent) -> list[Json]:
         """Take an event; return those that can be written now, in their original order."""
-        told = run_event_to_json(event)
+        json_event = run_event_to_json(event)
         name = _TEXT_OF.get(type(event.event))
         if name is None:
             self._end_streams(event.run_id)
-            self._queue.append(self._secrets.hide_fields(told))
+            self._queue.append(self._secrets.hide_fields(json_event))
         else:
-            self._queue.append(told)
+            self._queue.append(json_event)
             key = (event.run_id, type(event.event), getattr(event.event, "index", None))
-            self._feed_stream(self._streams.setdefault(key, _Stream(name)), told)
+            self._feed_stream(self._streams.setdefault(key, _Stream(name)), json_event)
         if any(stream.waiting for stream in self._streams.values()):
             return []
         return self.rest()
@@ -57,8 +57,8 @@ class HiddenEvents:
         done, self._queue = self._queue, []
         return done
 
-    def _feed_stream(self, stream: _Stream, told: Json) -> None:
-        stream.waiting.append(told)
+    def _feed_stream(self, stream: _Stream, json_event: Json) -> None:
+        stream.waiting.append(json_event)
         text = "".join(piece[stream.name] for piece in stream.waiting)
         if not self._secrets.pending_in(text):
             self._hide(stream)
@@ -69,12 +69,12 @@ class HiddenEvents:
 
     def _hide(self, stream: _Stream) -> None:
         waiting, stream.waiting = stream.waiting, []
-        pieces = self._secrets.hide_pieces([told[stream.name] for told in waiting])
-        for told, piece in zip(waiting, pieces, strict=True):
-            told[stream.name] = piece
+        pieces = self._secrets.hide_pieces([json_event[stream.name] for json_event in waiting])
+        for json_event, piece in zip(waiting, pieces, strict=True):
+            json_event[stream.name] = piece
 
 
 def hidden_events(events: Iterable[RunEvent], secrets: Secrets) -> list[Json]:
     """Return all events of a run as JSON, with placeholders for secrets."""
     hidden = HiddenEvents(secrets)
-    return [told for event in events for told in hidden.feed(event)] + hidden.rest()
+    return [json_event for event in events for json_event in hidden.feed(event)] + hidden.rest()

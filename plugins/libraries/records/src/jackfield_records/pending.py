@@ -47,7 +47,7 @@ async def record_pending(
         title=title_of(messages, recorder.secrets),
         is_held=True,
     )
-    entry = entry_of(RunStarted(tuple(messages)), whole=True)
+    entry = entry_of(RunStarted(tuple(messages)), with_texts=True)
     if facts is not None:
         entry = f'{entry[:-1]}, "{FACTS}": {json.dumps(facts) if facts else "{}"}}}'
     entries = [await hide_entry(entry, recorder.secrets)]
@@ -63,7 +63,7 @@ async def append_events(
     Raises:
         StoreError: They cannot be written, or the hold was lost.
     """
-    entries = [await hide_entry(entry_of(event, whole=True), recorder.secrets) for event in events]
+    entries = [await hide_entry(entry_of(event, with_texts=True), recorder.secrets) for event in events]
     await recorder.store.append(run_id, hold, entries, state=RUNNING)
     return entries
 
@@ -93,7 +93,7 @@ async def record_finished(
         recorder, messages, run_id=run_id, session=session, owner=owner, facts={} if facts is None else facts
     )
     try:
-        entries = [await hide_entry(entry_of(step, whole=True), recorder.secrets) for step in _steps_of(response)]
+        entries = [await hide_entry(entry_of(step, with_texts=True), recorder.secrets) for step in _steps_of(response)]
         await recorder.store.append(run_id, pending.hold, entries, state="finished")
     except BaseException:
         await recorder.store.release(run_id, pending.hold)
@@ -122,5 +122,5 @@ async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error:
         StoreError: It cannot be written, or the hold was lost.
     """
     failed = RunFailed(str(error), type(error).__name__)
-    entry = await hide_entry(entry_of(failed, whole=True), recorder.secrets)
+    entry = await hide_entry(entry_of(failed, with_texts=True), recorder.secrets)
     await recorder.store.append(run_id, hold, [entry], state="failed")

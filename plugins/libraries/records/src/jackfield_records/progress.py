@@ -292,11 +292,11 @@ class Progress(RunState):
         self.settle()
         return self.made if self._instead is None else tuple(self._instead)
 
-    def ask(self, told: Mapping[str, Any], number: int) -> Progress:
-        """Begin a nested run."""
-        run_id, agent = str(told.get("run_id", "")), str(told.get("agent", ""))
+    def ask(self, begins: Mapping[str, Any], number: int) -> Progress:
+        """Begin a nested run, which the `asked` of its first entry describes."""
+        run_id, agent = str(begins.get("run_id", "")), str(begins.get("agent", ""))
         below = Progress(run_id=run_id, agent=agent, number=number, parent=self, depth=self.depth + 1)
-        self.asked[str(told.get("place", ""))] = below
+        self.asked[str(begins.get("place", ""))] = below
         return below
 
 
@@ -346,25 +346,25 @@ class EntryReader:
         Raises:
             StoreError: The entry cannot be read, or the record has no content.
         """
-        told = read_entry(entry, self._secrets)
-        name, is_hidden, digests = told.pop("event", None), told.pop(SEAL, None), told.pop(DIGESTS, ())
-        if told.get("bare"):
+        fields = read_entry(entry, self._secrets)
+        name, is_hidden, digests = fields.pop("event", None), fields.pop(SEAL, None), fields.pop(DIGESTS, ())
+        if fields.get("bare"):
             raise StoreError("what was said was not recorded (content is off): it can be listed, and no more")
-        run = _run_of(told, self._runs)
-        if FACTS in told:
-            facts = told.pop(FACTS)
+        run = _run_of(fields, self._runs)
+        if FACTS in fields:
+            facts = fields.pop(FACTS)
             run.facts = facts if isinstance(facts, dict) else {}
         if name == RESUMED:
-            approvals = told.get("approvals")
+            approvals = fields.get("approvals")
             run.resumed(approvals if isinstance(approvals, dict) else {})
             return run, None
         if name == ADDED:
-            run.added(messages_in(told), instead=told.get("instead") is True)
+            run.added(messages_in(fields), instead=fields.get("instead") is True)
             return run, None
         if name == TRACED:
-            run.trace, run.traced = _headers_in(told), str(told.get("run_id", ""))
+            run.trace, run.traced = _headers_in(fields), str(fields.get("run_id", ""))
             return run, None
-        event = event_in(name, told)
+        event = event_in(name, fields)
         run.feed(event)
         if is_hidden and isinstance(event, TurnFinished | RunStarted):
             run.hidden.update(_ids_of_hidden_calls(event.messages))
@@ -383,10 +383,10 @@ class EntryReader:
                 run.parent.spent = run.parent.spent.plus_below(run.spent)
 
 
-def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
+def _run_of(fields: dict[str, Any], runs: list[Progress]) -> Progress:
     """Return the run that an entry belongs to; the first entry of a nested run describes it."""
-    number: object = told.pop("below", 0)
-    begins = told.pop("asked", None)
+    number: object = fields.pop("below", 0)
+    begins = fields.pop("asked", None)
     parent = begins.get("above") if isinstance(begins, dict) else None
     if isinstance(begins, dict) and isinstance(parent, int) and 0 <= parent < len(runs):
         runs.append(runs[parent].ask(begins, len(runs)))
@@ -395,8 +395,8 @@ def _run_of(told: dict[str, Any], runs: list[Progress]) -> Progress:
     return runs[number]
 
 
-def _headers_in(told: Mapping[str, Any]) -> dict[str, str]:
-    headers = told.get("headers")
+def _headers_in(fields: Mapping[str, Any]) -> dict[str, str]:
+    headers = fields.get("headers")
     return {name: text for name, text in headers.items() if isinstance(text, str)} if isinstance(headers, dict) else {}
 
 

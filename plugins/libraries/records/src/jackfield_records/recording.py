@@ -113,11 +113,11 @@ class AgentRecorder:
     async def _begin(self, run: Run) -> tuple[Run, RunRecord]:
         if self.recovery is not None:
             self.recovery.begin()
-        whole = self.store.content
+        with_texts = self.store.content
         run = await self._with_reports(run)
-        title = title_of(run.messages, self.secrets) if whole else ""
+        title = title_of(run.messages, self.secrets) if with_texts else ""
         stored = StoredRun(run_id=run.id, agent=self.agent, model=self.model, session=run.session, title=title)
-        first = await hide_entry(entry_of(RunStarted(run.messages), whole=whole), self.secrets)
+        first = await hide_entry(entry_of(RunStarted(run.messages), with_texts=with_texts), self.secrets)
         entries = [first, *_trace_entries(run)]
         hold = await wait_out_outage(lambda: self.store.create(stored, entries), self.store, run)
         return run, RunRecord(Writer(self.store, run, hold, self.secrets), Progress.of_messages(run.messages))
@@ -375,7 +375,7 @@ class RunRecord:
     def __init__(self, writer: Writer, progress: Progress) -> None:
         self.writer = writer
         self.done = progress.now()
-        self._whole = writer.store.content
+        self._with_texts = writer.store.content
         self._progress = progress
         self._notes: list[str] = []
         self._known_handoffs = progress.handoffs  # a run that continues states again which agent has the conversation
@@ -449,7 +449,7 @@ class RunRecord:
     async def added(self, messages: Sequence[Message]) -> None:
         """Write messages that come from neither the model nor a tool."""
         self._progress.added(messages)
-        texts = listed(messages, whole=self._whole)
+        texts = listed(messages, with_texts=self._with_texts)
         await self._append([f'{{"event": "{ADDED}", "messages": {texts}}}'])
 
     # --- nested runs ---
@@ -474,8 +474,9 @@ class RunRecord:
 
     def as_recorded(self, messages: Sequence[Message]) -> str:
         """Return messages in the form for comparison with recorded ones: without secrets and unrecorded fields."""
-        told = self.writer.secrets.as_restored(json.loads(entry_of(RunStarted(tuple(messages)), whole=True)))
-        event = event_in(told.pop("event"), told)
+        entry = entry_of(RunStarted(tuple(messages)), with_texts=True)
+        fields = self.writer.secrets.as_restored(json.loads(entry))
+        event = event_in(fields.pop("event"), fields)
         return _without_system(event.messages) if isinstance(event, RunStarted) else ""
 
     async def end_with(self, error: Exception) -> tuple[list[Step], bool]:
@@ -500,7 +501,7 @@ class RunRecord:
         writer.secrets.include(run.agent)
         number = writer.below
         begins = {"above": self._progress.number, "run_id": run.id, "agent": agent, "place": place}
-        first = entry_of(RunStarted(run.messages), whole=self._whole)
+        first = entry_of(RunStarted(run.messages), with_texts=self._with_texts)
         await writer.append(number, [f'{{"asked": {json.dumps(begins)}, {first[1:]}'])
         return RunRecord(writer, Progress.of_messages(run.messages, number=number))
 
@@ -535,7 +536,7 @@ class RunRecord:
 
     def _written(self, event: Step) -> list[str]:
         try:
-            return [entry_of(event, whole=self._whole)]
+            return [entry_of(event, with_texts=self._with_texts)]
         except ValueError:  # a plugin's data without a JSON form
             if event.is_note:
                 return []

@@ -19,8 +19,8 @@ def encode(events: Iterable[ModelEvent]) -> bytes:
         ValueError: An event has a value that JSON cannot represent.
     """
     try:
-        told = [event_to_json(event, whole=False) for event in events]
-        return json.dumps(told, separators=(",", ":")).encode("ascii")
+        json_events = [event_to_json(event, with_defaults=False) for event in events]
+        return json.dumps(json_events, separators=(",", ":")).encode("ascii")
     except RecursionError as error:
         raise ValueError("an event is nested too deeply") from error
 
@@ -32,7 +32,7 @@ def decode(content: bytes) -> list[ModelEvent]:
         ValueError: The bytes are not events.
     """
     try:
-        return [model_event_from_json(told) for told in json.loads(content)]
+        return [model_event_from_json(json_event) for json_event in json.loads(content)]
     except (ValueError, TypeError, RecursionError) as error:
         # What is wrong may quote the conversation, and this text is logged.
         raise ValueError(f"these bytes are not events ({type(error).__name__})") from error

@@ -134,7 +134,7 @@ def event_json(event: ModelEvent) -> Json:
         CassetteError: It holds what JSON cannot.
     """
     try:
-        return event_to_json(event, whole=False)
+        return event_to_json(event, with_defaults=False)
     except ValueError as error:
         raise CassetteError(f"{event!r:.100} cannot be recorded: {error}") from error
 
