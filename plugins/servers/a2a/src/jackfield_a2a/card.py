@@ -26,7 +26,7 @@ def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
         "name": info.name,
         "description": description,
         "version": version("jackfield-a2a"),
-        # Of A2A 0.3: some directories and linters look for these.
+        # Fields of A2A 0.3, which some directories and linters look for.
         "url": url,
         "protocolVersion": PROTOCOL_VERSION,
         "supportedInterfaces": [
@@ -50,10 +50,10 @@ def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
 
 
 def check_version(header: str | None) -> None:
-    """Refuse other versions of the protocol. A request without one has version 0.3, as A2A says.
+    """Refuse other versions of the protocol. As A2A specifies, a request without a version has 0.3.
 
     Raises:
-        RequestRefusedError: It is another version.
+        RequestRefusedError: The request has another version.
     """
     asked = header or "0.3"
     if asked.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:

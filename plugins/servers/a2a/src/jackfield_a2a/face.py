@@ -39,13 +39,13 @@ class A2AServerConfig(Config):
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
-        description="What becomes of a task whose client leaves: it goes on, or is cancelled. The address of a request "
-        "may say otherwise: ?on_disconnect=cancel",
+        description="Continue or cancel a task whose client disconnects. A request can override this with "
+        "?on_disconnect=cancel",
     )
 
 
 class A2AServer(HttpServer):
-    """Serves agents to other agents, which speak A2A."""
+    """Serves agents to other agents that speak A2A."""
 
     name: ClassVar[str] = "a2a"
     config_class = A2AServerConfig
@@ -96,7 +96,7 @@ class _Face:
         }
 
     async def only_card(self, request: Request) -> Response:
-        """Return the card of the agent, if there is one only."""
+        """Return the card of the agent, if there is only one."""
         if len(self._serving.agents) > 1:
             paths = ", ".join(f"/a2a/{name}/{_CARD}" for name in self._serving.agents)
             raise RequestRefusedError(f"each agent has a card of its own: {paths}", status=404, code="unsupported")
@@ -153,11 +153,11 @@ async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire]) -> AsyncIterator[
             async for update in following:
                 yield b"data: " + write_json(result_of(rpc, update)) + b"\n\n"
     except Exception as error:
-        # The status is sent: clients read errors from the stream.
+        # The status is already sent, so clients read errors from the stream.
         refusal = refusal_of(error)
         yield b"event: error\ndata: " + write_json(error_of(refusal, rpc.id)) + b"\n\n"
         if refusal.code == "internal":
-            raise  # for the log that its text names
+            raise  # for the log that the error text refers to
 
 
 def _json(value: Wire) -> Response:

@@ -20,7 +20,7 @@ from jackfield_a2a.rpc import Wire, invalid_params
 from jackfield_serving import INPUT, RunInfo, is_public_url, public_address
 
 NOTE = "a2a"
-"""The key in `extra` of a message under which its id in A2A stands."""
+"""The key in `extra` of a message for its id in A2A."""
 _YES = frozenset({"yes", "y", "approve", "approved", "allow", "ok"})
 _NO = frozenset({"no", "n", "deny", "denied", "refuse", "reject"})
 
@@ -29,7 +29,7 @@ def read_message(message: A2AMessage) -> Message:
     """Return a message of the client.
 
     Raises:
-        RequestRefusedError: It is not one of a user, or has a part that is not supported.
+        RequestRefusedError: The message is not a user's, or has an unsupported part.
     """
     if message.role != Role.ROLE_USER:
         raise invalid_params("message.role must be ROLE_USER")
@@ -48,7 +48,7 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
     """Return the answers in a message to the questions of a waiting task, by the ids of its calls.
 
     Raises:
-        RequestRefusedError: It answers no question of the task, or one that is no longer open.
+        RequestRefusedError: The message answers no question of the task, or a question that is no longer open.
     """
     if any(call.kind == "input" for call in info.waiting):
         return {INPUT: [read_message(message)]}
@@ -135,7 +135,7 @@ def history_of(info: RunInfo, length: int | None) -> list[Wire]:
 def messages_of(info: RunInfo) -> Sequence[Message]:
     """Return the messages of a task, without the conversation before it.
 
-    A run with human participants has more than its question, because it starts again with each of their turns.
+    A run with human participants has more than one question, because it starts again with each of their turns.
     """
     first = len(info.messages)
     while first and info.messages[first - 1].role == "user":

@@ -1,4 +1,4 @@
-"""HTTP+JSON as A2A uses it: a method is a path, and an error is a status of HTTP."""
+"""HTTP+JSON for A2A: a method is a path, and an error is an HTTP status."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ async def _write_events(updates: AsyncIterator[Wire]) -> AsyncIterator[bytes]:
             async for update in following:
                 yield b"data: " + write_json(update) + b"\n\n"
     except Exception as error:
-        # The status is sent: clients read errors from the stream.
+        # The status is already sent, so clients read errors from the stream.
         refusal = refusal_of(error)
         yield b"event: error\ndata: " + write_json(rest_error_of(refusal)) + b"\n\n"
         if refusal.code == "internal":
-            raise  # for the log that its text names
+            raise  # for the log that the error text refers to
 
 
 def _typed(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return parameters of an address with truth values; numbers may be texts in ProtoJSON."""
+    """Return query parameters with booleans parsed; numbers may stay texts in ProtoJSON."""
     truths = {"true": True, "false": False}
     return {name: truths.get(value.lower(), value) for name, value in query.items()}

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as A2A uses it: requests, replies and errors."""
+"""JSON-RPC 2.0 for A2A: requests, replies and errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_rpc(table: Wire) -> RpcRequest:
 
 
 def read_params(request: RpcRequest, message: Params) -> Params:
-    """Return the parameters of a request in a typed model. Fields that A2A does not have are ignored, as it demands.
+    """Return the parameters of a request in a typed model. Fields unknown to A2A are ignored, as it requires.
 
     Raises:
         RequestRefusedError: They are not valid, or one is missing.
@@ -83,7 +83,7 @@ def read_params(request: RpcRequest, message: Params) -> Params:
         TypeError,
         AttributeError,
         SystemError,
-    ) as error:  # the last for half a character
+    ) as error:  # the last one for a lone surrogate
         raise invalid_params(f"params are not valid: {str(error)[:300]}") from None
     if getattr(message, "tenant", ""):
         raise invalid_params("tenant is not supported: each agent has an address of its own")

@@ -1,4 +1,4 @@
-"""The methods of A2A over the runs of agents."""
+"""The methods of A2A, applied to runs of agents."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Tasks:
     # --- runs ---
 
     async def _begin(self, params: SendMessageRequest, caller: Caller) -> RunInfo:
-        """Start a run, or continue the one that waits for this message; return its state at that moment."""
+        """Start a run, or continue the one that waits for this message; return its current state."""
         message = params.message
         if message.task_id:
             info = await self._find(message.task_id, caller)
@@ -205,10 +205,10 @@ class Tasks:
 
 
 def _check_configuration(configuration: SendMessageConfiguration) -> None:
-    """Refuse what the face does not do.
+    """Refuse options that the face does not support.
 
     Raises:
-        RequestRefusedError: The configuration asks for it.
+        RequestRefusedError: The configuration has such an option.
     """
     if configuration.HasField("task_push_notification_config"):
         raise refused_method("CreateTaskPushNotificationConfig")

@@ -20,7 +20,7 @@ from jackfield_a2a.tasks import BETWEEN, artifact_object, media_of, text_of
 
 
 class AnswerFold:
-    """Folds the events of a run that follow a recorded step.
+    """Folds the events of a run after a recorded step.
 
     Args:
         messages: The messages of the task before them.
@@ -63,7 +63,7 @@ class AnswerFold:
             yield self._append({"text": between + text})
 
     def _become(self, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show the whole of a message of which a part was shown."""
+        """Show the rest of a message that was partly shown."""
         whole, media, shown = text_of(messages), media_of(messages), "".join(self._pieces)
         if whole.startswith(shown) and media[: len(self._media)] == self._media:
             yield from self._grow(whole[len(shown) :])

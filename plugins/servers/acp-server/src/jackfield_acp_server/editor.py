@@ -1,4 +1,4 @@
-"""The agents as an editor sees them: sessions, prompts, approvals."""
+"""Agents for an editor: sessions, prompts, approvals."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class EditorAgent:
         self._editor = conn
 
     def close(self) -> None:
-        """Let no further run work in the editor."""
+        """Let no further run use the editor."""
         for session in [*self._sessions.values()]:
             self._forget(session)
 
@@ -231,7 +231,7 @@ class EditorAgent:
     # --- prompts ---
 
     async def prompt(self, prompt: Sequence[Block], session_id: str, **_: Any) -> PromptResponse:
-        """Ask the agent, and show what it does until it has answered. A prompt that is cancelled cancels its run."""
+        """Ask the agent, and show its work until it has answered. Cancelling the prompt cancels its run."""
         session = self._session(session_id)
         with errors_of_protocol():
             question = read_prompt(prompt)
@@ -245,7 +245,7 @@ class EditorAgent:
                 await asyncio.shield(self._cancel(session.running))
                 raise
             finally:
-                session.running, session.updates = "", None  # they have the texts of files
+                session.running, session.updates = "", None  # prompts contain the texts of files
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt that is being answered."""
@@ -332,12 +332,12 @@ class EditorAgent:
         """
         if run.error:
             raise failure_of(RunFailed(run.error, run.error_kind))
-        if run.text and not updates.has_text:  # of agents that do not stream
+        if run.text and not updates.has_text:  # for agents that do not stream
             await self._send(session, updates.message(text_block(run.text)))
         return _STOP_REASONS.get(run.stop_reason, "end_turn")
 
     async def _cancel(self, run_id: str) -> None:
-        with suppress(JackfieldError):  # it has not begun, or has ended
+        with suppress(JackfieldError):  # the run has not begun, or has ended
             await self._serving.cancel(run_id)
 
     # --- approvals ---
@@ -374,7 +374,7 @@ class EditorAgent:
     async def _note_text_before(
         self, session: _Session, updates: Updates, key: tuple[str, str], call: FunctionCall
     ) -> None:
-        """Note the text of the file that a call replaces, as the editor has it, for the change that is shown."""
+        """Record the editor's text of the file that a call replaces, for the shown change."""
         path = replaced_file(call, self._workspace(session.agent))
         place = session.workplace
         if path is None or place is None or not place.reads or key in updates.texts_before:

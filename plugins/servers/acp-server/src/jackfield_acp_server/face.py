@@ -20,7 +20,7 @@ class AcpServer(StdioServer):
     name: ClassVar[str] = "acp"
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one editor until it closes its side; the answers that are under way are cancelled then."""
+        """Serve one editor until it closes its side, then cancel unfinished answers."""
         agent = EditorAgent(cast(Serving, serving))
         with closing(agent):
             await run_agent(cast(Any, agent), Lines(reader, writer))

@@ -30,7 +30,7 @@ class Lines:
         try:
             await self._writer.drain()
         except ConnectionError:
-            return  # the other side ends, too
+            return  # the other side ends as well
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message; None when the client has closed its side."""

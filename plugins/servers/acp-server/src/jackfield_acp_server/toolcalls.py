@@ -1,4 +1,4 @@
-"""Tool calls as an editor shows them: with a kind, a title, the files they touch, and their changes."""
+"""Convert tool calls to the form of editors: a kind, a title, the files they touch, and their changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True)
 class TextBefore:
-    """The text that a file has before a call, as an editor has it; None if there is no such file."""
+    """An editor's text of a file before a call; None if there is no such file."""
 
     text: str | None
 

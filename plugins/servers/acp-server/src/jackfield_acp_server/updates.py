@@ -1,4 +1,4 @@
-"""Events of a run as updates of a session."""
+"""Convert events of a run to updates of a session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Updates:
         self.terminals: dict[tuple[str, str], str] = {}
         self._message_id = ""
         self._shown = ""  # the text of this turn, as the editor has it
-        self._repeated: str | None = None  # the text since the turn began again
+        self._repeated: str | None = None  # the text since the turn was restarted
         self._open: dict[tuple[str, str], str] = {}
         self._changing: set[tuple[str, str]] = set()  # calls that show changes of files
         self._begun: set[tuple[str, str]] = set()
@@ -116,7 +116,7 @@ class Updates:
         )
 
     def _new_text(self, text: str) -> str:
-        """Return the part of a text that the editor does not have. A turn that began again may repeat its text."""
+        """Return the part of a text that the editor does not have. A restarted turn may repeat its text."""
         if self._repeated is None:
             self._shown += text
             return text
@@ -184,7 +184,7 @@ class Updates:
         yield update_tool_call(
             self._open.pop(key),
             status="failed" if finished.error else "completed",
-            # The content replaces the earlier one; the changes of files and the terminal stay to be seen.
+            # The content replaces the earlier content; file changes and the terminal stay visible.
             content=None if is_change else content,
         )
 

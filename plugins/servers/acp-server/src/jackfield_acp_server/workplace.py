@@ -82,7 +82,7 @@ class Workplace:
                 await self._show_terminal((run_id, call_id), terminal.terminal_id)
                 return await self._wait(terminal.terminal_id, timeout_s)
             finally:
-                # A release also ends a program that still runs.
+                # A release also ends a program that is still running.
                 await asyncio.shield(self._release(terminal.terminal_id))
 
     async def _wait(self, terminal_id: str, timeout_s: float) -> CommandEnd:

@@ -28,7 +28,7 @@ _YOUR_TURN = "It is your turn: write what you say."
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A call, or the turn of a person, that a run waits for.
+    """A call, or a person's turn, that a run waits for.
 
     Attributes:
         call_id: Its id in the run.
@@ -47,7 +47,7 @@ def waiting_calls(
     client_tools: Collection[str],
     place: str,
 ) -> dict[str, Waiting]:
-    """Return the calls that a run waits for, by the ids under which the client answers them.
+    """Return the calls that a run waits for, by the client's ids.
 
     Args:
         needed: The calls.
@@ -83,7 +83,7 @@ def read_answer(waiting: Waiting, payload: Any, param: str) -> Any:
     """Return the answer to an interrupt as the run takes it; None for one that was abandoned.
 
     Raises:
-        RequestRefusedError: It does not have the form that the interrupt asks for.
+        RequestRefusedError: The answer does not have the form that the interrupt asks for.
     """
     match waiting.kind, payload:
         case "approval", None:
@@ -116,7 +116,7 @@ def end_events(
         waiting: The calls that it waits for.
         head: The ids of the conversation and the run.
         model: The model that answered last.
-        spent: The usage of the runs before that this one continues.
+        spent: The usage of the earlier runs that this one continues.
     """
     match end:
         case None:

@@ -22,8 +22,8 @@ class AGUIServerConfig(Config):
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
-        description="What becomes of a run whose client leaves: it goes on, or is cancelled. The address of a request "
-        "may say otherwise: ?on_disconnect=cancel",
+        description="Continue or cancel a run whose client disconnects. A request can override this with "
+        "?on_disconnect=cancel",
     )
 
 

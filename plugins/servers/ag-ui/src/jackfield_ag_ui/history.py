@@ -32,7 +32,7 @@ _PARTS = {"image": "image", "audio": "audio", "video": "video", "file": "documen
 def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Message]:
     """Return the messages of a request.
 
-    Activities and the messages of nested agents are left out: they do not belong to the conversation of the model.
+    Activities and the messages of nested agents are left out, because they do not belong to the model's conversation.
 
     Args:
         messages: The messages.
@@ -77,7 +77,7 @@ def note_of(messages: Sequence[Message]) -> Mapping[str, Any]:
 def show_messages(messages: Sequence[Message], run_id: str) -> list[Wire]:
     """Return the messages of a run's conversation, with the ids that the client gave them.
 
-    The system messages are those of the client: the agent's own are for its model only.
+    The system messages are the client's, because the agent's own are only for its model.
     """
     shown: list[Wire] = []
     for index, message in enumerate(messages):

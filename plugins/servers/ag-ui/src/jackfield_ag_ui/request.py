@@ -29,7 +29,7 @@ class Question:
         client_tools: The tools of the front end, as schemas of functions.
         note: The parts of the request that the run keeps: its state and context.
         results: The messages at the end that answer calls of the front end's tools, by the ids of the calls.
-        has_news: The conversation ends with something else than such results.
+        has_news: The conversation ends with something other than such results.
         resume: The answers to interrupts, by their ids; None for one that was abandoned.
     """
 
@@ -100,7 +100,7 @@ def _parse(table: dict[str, Any]) -> RunAgentInput:
 
 
 def _unknown_fields(value: object, path: str) -> Iterable[str]:
-    """Yield the paths of fields that the protocol does not have: its models keep them without an error."""
+    """Yield the paths of fields unknown to the protocol, which its models keep without an error."""
     if isinstance(value, list):
         for index, part in enumerate(value):
             yield from _unknown_fields(part, f"{path}.{index}")
@@ -162,7 +162,7 @@ def _read_resume(body: RunAgentInput) -> dict[str, Any]:
 
 
 def _ids_of(messages: Sequence[Any]) -> list[str]:
-    """Return the ids of the messages that both sides have: activities and nested agents are the client's own."""
+    """Return the ids of the messages that both sides have; only the client has activities and nested agents."""
     return [
         message.id
         for message in messages

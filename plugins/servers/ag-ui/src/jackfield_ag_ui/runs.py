@@ -107,7 +107,7 @@ class Runs:
                     status=409,
                     code="interrupted",
                 )
-            await self._end(latest, owner)  # the new run has its whole conversation
+            await self._end(latest, owner)  # the new run contains its whole conversation
         run_id = await self._serving.start(
             agent,
             question.messages,
@@ -121,7 +121,7 @@ class Runs:
     async def _continue(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following | None:
         """Continue the run that waits for results of the front end's tools.
 
-        None if no run waits for them, or if the request differs from that of the run in other respects: it is then
+        None if no run waits for them, or if the request otherwise differs from the run's request; it is then
         independent.
         """
         if question.has_news:
@@ -177,7 +177,7 @@ class Runs:
         )
 
     async def _waiting_run(self, agent: str, thread: str, identities: list[str], owner: str) -> RunInfo | None:
-        """Return the run of a conversation that the ids of its calls or interrupts name; None if it does not wait."""
+        """Return the run of a conversation by the ids of its calls or interrupts; None if it is not waiting."""
         run_ids = {identity.rpartition(".")[2] for identity in identities}
         if len(run_ids) != 1:
             return None
@@ -221,11 +221,11 @@ class Runs:
                 async for event in events:
                     yield _sse(event)
         except Exception as error:
-            # The status is sent: clients read errors from the stream.
+            # The status is already sent, so clients read errors from the stream.
             refusal = refusal_of(error)
             yield _sse(error_event(refusal))
             if refusal.code == "internal":
-                raise  # for the log that its text names
+                raise  # for the log that the error text refers to
 
     async def _events(  # noqa: C901 - all that a client gets, in its order
         self, following: _Following, question: Question
@@ -249,7 +249,7 @@ class Runs:
                         events = [*_history_of(fold), *events]
                     for event in events:
                         yield event
-            # A run asks for approvals first: the request may have the results of its other calls already.
+            # A run asks for approvals first, so the request may already have the results of its other calls.
             results, answers = _results_for(fold, question)
             if not answers:
                 break
@@ -261,7 +261,7 @@ class Runs:
         for event in fold.finish(question.thread, question.run):
             yield event
 
-    # --- what a request says besides its body ---
+    # --- requests apart from their bodies ---
 
     def _agent_of(self, request: Request) -> str:
         agent: str = request.path_params["agent"]
@@ -300,7 +300,7 @@ def _result_of(result: Mapping[str, Any]) -> str:
 
 
 def _is_same(info: RunInfo, fold: EventFold, question: Question, news: Sequence[str]) -> bool:
-    """Return True if a request has the conversation, tools, state and context of the run, so that the run can go on.
+    """Return True if a request has the run's conversation, tools, state and context, so that the run can continue.
 
     Args:
         info, fold: The run, and its events.

@@ -43,7 +43,7 @@ from jackfield_ag_ui.history import (
 from jackfield_serving import markdown_of
 
 STATE = "ag_ui_state"
-"""The key in the metadata of a tool's result under which the new values of the state stand."""
+"""The key in a tool result's metadata for new values of the state."""
 
 _Role = Literal["assistant", "reasoning"]
 _Kind = Literal["message", "reasoning", "call"]
@@ -52,7 +52,7 @@ _ATTEMPT = re.compile(r"r\d+(?=\.)")
 
 @dataclass(slots=True)
 class _Call:
-    """A call of the current turn, as far as it was shown."""
+    """A call of the current turn, with the part that was shown."""
 
     name: str = ""
     arguments: str = ""
@@ -61,15 +61,15 @@ class _Call:
 
 @dataclass(slots=True)
 class _Speaker:
-    """An agent of the run: the one that was asked, or one that it asks.
+    """An agent of the run: the one that was asked, or a nested one.
 
     Attributes:
         run_id, agent, depth: As in its events.
         parent_call: The id of the call that asks it; '' if that is not certain.
-        is_active: Its work goes on.
-        is_named: Its messages say who it is, because it is not the agent that was asked.
+        is_active: It is still working.
+        is_named: Its messages name it, because it is not the agent that was asked.
         turns: The number of its complete turns.
-        open, pieces: The message that grows, and what has come since it was opened.
+        open, pieces: The growing message, and its pieces since it was opened.
         answer: The message of the agent in this turn, which holds its calls.
         shown: The pieces of this turn that were shown, by the role of its messages.
         made: The messages of the agent in this turn.
@@ -216,20 +216,20 @@ class EventFold:
         )
 
     def find_waiting(self, identity: str) -> tuple[str, Waiting] | None:
-        """Return what the run waits for under an id of the client, with the id here; None if there is no such thing."""
+        """Return the pending question with a client's id, and its id here; None if there is none."""
         for own, waiting in self.waiting.items():
             if stable_id(own) == stable_id(identity):
                 return own, waiting
         return None
 
     def answer(self, results: Mapping[str, Wire]) -> None:
-        """Note that the run goes on, with results of the front end's tools as messages by the ids of their calls."""
+        """Continue the run, with results of the front end's tools as messages, by the ids of their calls."""
         self.messages += results.values()
         self._answered.update(results)
         self.end, self.waiting = None, {}
 
     def begin_part(self) -> None:
-        """Leave the usage so far out: a run of AG-UI counts only its own requests."""
+        """Leave out the usage so far, because a run of AG-UI counts only its own requests."""
         if isinstance(self.end, RunFinished):
             self._spent = self.end.usage
 
@@ -266,7 +266,7 @@ class EventFold:
             self.note = note_of(messages)
             self.state = self.note.get("state")
             return
-        # The run begins again with the turn of a person, who is one of its speakers.
+        # The run starts again with the turn of a person, who is one of its speakers.
         news: list[Message] = []
         for message in reversed(messages):
             if message.role != "user":
@@ -347,7 +347,7 @@ class EventFold:
         withdrawn = [message["id"] for message in speaker.made if message is not spare]
         self.messages = [message for message in self.messages if message["id"] not in withdrawn]
         if spare is not None:
-            # Clients keep reasoning that a snapshot leaves out: it is emptied, and filled again.
+            # Clients keep reasoning that a snapshot leaves out, so it is emptied and filled again.
             spare["content"] = ""
         speaker.begin_turn()
         speaker.spare = spare
@@ -427,7 +427,7 @@ class EventFold:
                 yield {"type": "TOOL_CALL_END", "toolCallId": call.wire["id"], **speaker.owner}
 
     def _start_tool(self, speaker: _Speaker, call_id: str, function_call: FunctionCall) -> Iterator[Wire]:
-        if call_id not in speaker.ids:  # the agent makes it without its model
+        if call_id not in speaker.ids:  # the agent makes the call without its model
             call = _Call(function_call.name, function_call.arguments)
             yield from self._show_call(speaker, call, "")
             assert call.wire is not None  # noqa: S101 - it has a name
@@ -550,7 +550,7 @@ class EventFold:
 
 
 def stable_id(identity: str) -> str:
-    """Return an id as it follows from the record, which does not have the answers that were withdrawn."""
+    """Return an id as derived from the record, which lacks withdrawn answers."""
     return _ATTEMPT.sub("", identity, count=1)
 
 

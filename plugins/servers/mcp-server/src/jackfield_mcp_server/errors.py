@@ -12,7 +12,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERR
 from jackfield.servers import Refusal, refusal_of
 
 BUSY = -32000
-"""The code of an error after which the same request may succeed; its data says when."""
+"""The code of an error after which the same request may succeed; its data names the time."""
 _log = logging.getLogger(__name__)
 
 

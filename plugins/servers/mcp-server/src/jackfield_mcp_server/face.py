@@ -27,7 +27,7 @@ from jackfield_mcp_server.tools import AgentTools, direct_tools
 from jackfield_serving import Serving
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_MAX_BODY_BYTES = 1 << 40  # what serves the face has a limit of its own
+_MAX_BODY_BYTES = 1 << 40  # the server of the face has its own limit
 
 
 class McpServerConfig(Config):
@@ -54,7 +54,7 @@ class McpServerConfig(Config):
 
 
 class McpServer(HttpServer, StdioServer):
-    """Serves agents to every MCP host: each agent is a tool."""
+    """Serves agents to any MCP host; each agent is a tool."""
 
     name: ClassVar[str] = "mcp"
     config_class = McpServerConfig
@@ -73,7 +73,7 @@ class McpServer(HttpServer, StdioServer):
             stateless=not self.config.sessions,
             session_idle_timeout=self.config.idle_s,
             max_request_body_size=_MAX_BODY_BYTES,
-            # Hosts and origins were checked before the face.
+            # Hosts and origins were checked before the request reached the face.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         requests = CheckedRequests(self._manager.handle_request)
@@ -90,7 +90,7 @@ class McpServer(HttpServer, StdioServer):
         return "application/json", write_json({"jsonrpc": "2.0", "id": None, "error": error})
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one client until it closes its side; its calls that are under way are cancelled then."""
+        """Serve one client until it closes its side, then cancel its unfinished calls."""
         server = _protocol_server(cast(Serving, serving), self.config)
         async with open_pipes(reader, writer) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())

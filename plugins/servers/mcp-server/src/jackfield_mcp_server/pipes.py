@@ -77,4 +77,4 @@ async def _write(to_client: MemoryObjectReceiveStream[SessionMessage], writer: S
                 try:
                     await writer.drain()
                 except ConnectionError:
-                    is_connected = False  # the other side ends, too
+                    is_connected = False  # the other side ends as well

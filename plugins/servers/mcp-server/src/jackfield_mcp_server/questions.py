@@ -58,7 +58,7 @@ class Asker:
 
 
 def requests_of(waiting: Sequence[WaitingCall]) -> dict[str, InputRequest]:
-    """Return what a run waits for as requests to a client, by the ids of the calls and their kinds."""
+    """Return a run's pending questions as requests to a client, by the ids of the calls and their kinds."""
     return {f"{_kind_of(call)}:{call.call_id}": ElicitRequest(params=form_of(call)) for call in waiting}
 
 

@@ -179,7 +179,7 @@ class AgentResources:
             run = await self._serving.run(run_id, owner=owner)
         except RunNotFoundError:
             return None
-        if run.phase in ("queued", "running"):  # its events have no end yet
+        if run.phase in ("queued", "running"):  # its events have not ended yet
             return None
         texts = (await self._passages(run)).texts()
         return texts[int(number) - 1] if 0 < int(number) <= len(texts) else None
@@ -204,7 +204,7 @@ class AgentResources:
             async for number, event in events:
                 passages.feed(event)
                 passages.number = number
-                if number >= run.number:  # it may go on meanwhile
+                if number >= run.number:  # it may continue meanwhile
                     break
         return passages
 
@@ -262,7 +262,7 @@ def contents_of(uri: str, media_type: str, content: bytes) -> TextResourceConten
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot write."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 

@@ -30,7 +30,7 @@ OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "text": {"type": "string", "description": "The answer."},
-        "conversation": {"type": "string", "description": "Its id, with which a later call continues."},
+        "conversation": {"type": "string", "description": "The id with which a later call continues it."},
     },
     "required": ["text", "conversation"],
 }
@@ -66,7 +66,7 @@ def result_of(
 
 
 def result_of_call(run: RunInfo, sources: Sequence[Source], notes: Sequence[str], *, is_failed: bool) -> CallToolResult:
-    """Return the result of the one call that a run has made, or the reason why there is none."""
+    """Return the result of the single call of a run, or the reason why there is none."""
     results = [message for message in run.response if message.role == "function"]
     if run.error or not results:
         return result_of(run, sources, notes)

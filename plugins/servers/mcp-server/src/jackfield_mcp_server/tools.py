@@ -59,10 +59,10 @@ class _Call:
 
     Attributes:
         run_id, owner: The run.
-        progress: Reports what the run does.
+        progress: Reports the progress of the run.
         asker: Asks the client.
         number: The number of the last event that was read.
-        seen: The number of the last event that the client was told of.
+        seen: The number of the last event reported to the client.
         sources: The sources that the agent was shown.
         passages: The passages that the answer cites.
         notes: Remarks for the answer.
@@ -230,7 +230,7 @@ class AgentTools:
                         return
 
     async def _answer(self, call: _Call, answers: Mapping[str, PersonsAnswer]) -> None:
-        """Answer what a run waits for. If another client was faster, its answers count; without answers, cancel it."""
+        """Answer a run's questions. Answers of a faster client count; without any answers, cancel the run."""
         if not answers:
             await self._serving.cancel(call.run_id, owner=call.owner)
             return
@@ -255,10 +255,10 @@ class AgentTools:
 
 
 def _read_state(state: str) -> tuple[str, int]:
-    """Return the run and the number of an event in the state of a call that is repeated.
+    """Return the run and the event number in the state of a repeated call.
 
     Raises:
-        MCPError: It is not one that this face has written.
+        MCPError: This face has not issued the state.
     """
     run_id, _, number = state.rpartition(".")
     if not run_id or not number.isdecimal() or len(number) > 20:

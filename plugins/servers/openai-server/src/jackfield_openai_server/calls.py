@@ -1,4 +1,4 @@
-"""Calls that a run waits for: their ids name the run, so that answers continue it."""
+"""Calls that a run waits for. Their ids name the run, so that answers continue it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def outer_id(call_id: str, run_id: str) -> str:
 
 
 def split_id(outer: str) -> tuple[str, str]:
-    """Return the id of a call in its run, and the run; the run is '' for an id that another server made."""
+    """Return the id of a call in its run, and the run; the run is '' for an id from another server."""
     call_id, separator, run_id = outer.rpartition(_SEPARATOR)
     return (call_id, run_id) if separator else (outer, "")
 
@@ -27,8 +27,8 @@ async def continue_run(
 ) -> RunInfo | None:
     """Continue the run that waits for answers, and return the state in which it waited.
 
-    None if no run waits for exactly these answers under the same options: it was answered before, or the client asks
-    for something else. The request is then independent.
+    None if no run waits for exactly these answers under the same options, because it was already answered or the client
+    asks for something else. The request is then independent.
     """
     info = await waiting_run(serving, answers, owner)
     if info is None or not _is_same(info, question):

@@ -47,7 +47,7 @@ class ChatCompletions:
         self._serving = serving
 
     async def create(self, request: Request) -> Response | EventStream:
-        """Answer a request. If the client goes away, its run ends."""
+        """Answer a request. If the client disconnects, its run ends."""
         question = read_chat_request(read_object(await request.body()))
         check_model(self._serving, question.agent)
         owner = owner_of(request.scope)
@@ -131,12 +131,12 @@ class ChatCompletions:
                             "usage": usage_object(change.usage, following.spent),
                         }
                         return Response(write_json(body), media_type="application/json")
-        raise AssertionError("an answer has an end")
+        raise AssertionError("every answer has an end")
 
     async def _stream(self, question: ChatQuestion, following: _Following) -> AsyncIterator[bytes]:
         head = _head(question, following, "chat.completion.chunk")
         writer = _ChunkWriter({**head, "usage": None} if question.include_usage else head)
-        # Sent together with the first piece: a message to the server costs more than a piece.
+        # Sent together with the first piece, because a message to the server costs more than a piece.
         opening = writer.write({"role": "assistant", "content": "", "refusal": None})
         shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
@@ -169,11 +169,11 @@ class ChatCompletions:
                     yield opening + piece
                     opening = b""
         except Exception as error:
-            # The status is sent: clients read errors from the stream.
+            # The status is already sent, so clients read errors from the stream.
             refusal = refusal_of(error)
             yield opening + b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
             if refusal.code == "internal":
-                raise  # for the log that its text names
+                raise  # for the log that the error text refers to
 
 
 _FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_content"}
@@ -202,7 +202,7 @@ def _head(question: ChatQuestion, following: _Following, kind: str) -> dict[str,
 
 
 class _ChunkWriter:
-    """Writes the chunks of one answer, which differ in their choice only."""
+    """Writes the chunks of one answer, which differ only in their choice."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         self._before = b"data: " + write_json(head)[:-1] + b',"choices":['

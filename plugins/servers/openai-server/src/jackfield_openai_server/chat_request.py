@@ -94,7 +94,7 @@ class _AssistantMessage(_Body):
     reasoning_content: str | None = None
     name: str | None = None
     tool_calls: list[_ToolCall] | None = None
-    # Clients send these back as they got them.
+    # Clients send these back as received.
     annotations: list[Any] | None = None
     audio: None = None
     function_call: None = None
@@ -104,7 +104,7 @@ class _ToolMessage(_Body):
     role: Literal["tool"]
     content: str | list[_TextPart]
     tool_call_id: str
-    name: str | None = None  # some clients repeat the tool's name; the call has it
+    name: str | None = None  # some clients repeat the tool's name, which the call already has
 
 
 _ChatMessage = Annotated[_SystemMessage | _UserMessage | _AssistantMessage | _ToolMessage, Field(discriminator="role")]
@@ -135,7 +135,7 @@ class _ChatBody(_Body):
     response_format: dict[str, Any] | None = None
     user: str | None = None
     safety_identifier: str | None = None
-    # Known, and supported in their neutral form only.
+    # Known, but supported only with their neutral values.
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -246,7 +246,7 @@ def _numbered(body: _ChatBody) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _flatten_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
-    """Return the choice of a tool as Responses writes it."""
+    """Return the choice of a tool in the form of Responses."""
     match choice:
         case {"type": "function", "function": {"name": str(name)}}:
             return {"type": "function", "name": name}

@@ -14,7 +14,7 @@ from jackfield_openai_server.items import TextItem
 def annotations_of(item: TextItem, *, offset: int = 0) -> list[dict[str, Any]]:
     """Return an annotation for each mark of a citation in a text; without citations, the sources behind the text.
 
-    A file is cited by its name: its folder on the server is not for clients.
+    A file is cited by its name, because its folder on the server is not for clients.
 
     Args:
         item: The text.

@@ -34,7 +34,7 @@ class Compaction:
         self._responses = responses
 
     async def create(self, request: Request) -> Response:
-        """Let the model of the agent summarise a conversation, without tools. The run of it is deleted."""
+        """Let the model of the agent summarise a conversation, without tools. The run for this is deleted."""
         table = read_object(await request.body())
         for name in table:
             if name not in _KNOWN:

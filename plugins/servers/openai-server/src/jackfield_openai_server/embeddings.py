@@ -63,5 +63,5 @@ class Embeddings:
 
 
 def _as_base64(vector: Sequence[float]) -> str:
-    """Return 32-bit floats, the lowest byte first, as OpenAI's client asks for them."""
+    """Return 32-bit floats in little-endian order, as requested by OpenAI's client."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -39,7 +39,7 @@ class TextItem:
         index: Its position in the answer.
         kind: `message` or `reasoning`.
         text: Its text; '' until it has ended.
-        sources: The documents and pages that the model was shown; at the end of the last message only.
+        sources: The documents and pages that the model was shown; only at the end of the last message.
         citations: The passages that the text uses; likewise.
         is_whole: False if it was withdrawn, or cut off.
     """
@@ -98,7 +98,7 @@ class AnswerEnded:
     Attributes:
         end: The last event of the run.
         finish_reason: The reason why the model's last answer ended; '' if it is not known.
-        ended: When the run ended, in seconds since 1970; None if that is not known, and for a run that waits.
+        ended: The time when the run ended, in seconds since 1970; None if unknown, and for a waiting run.
     """
 
     end: RunFinished | RunFailed
@@ -114,7 +114,7 @@ class AnswerEnded:
 Change: TypeAlias = Began | Grew | Ended | AnswerEnded
 
 
-_REPORTS = (PluginEvent, ToolFinished)  # a union would be made for each event
+_REPORTS = (PluginEvent, ToolFinished)  # otherwise a union would be created for each event
 
 
 class ItemFold:
@@ -141,8 +141,8 @@ class ItemFold:
         self._finish_reason = ""
         self._has_turns = False
         self._pieces: list[str] = []  # of the open text
-        # The texts that the current turn has shown, in pieces; those that a second attempt has yet to repeat, and how
-        # much of the first of them it has repeated.
+        # The texts that the current turn has shown, in pieces; those that a second attempt has yet to repeat; and the
+        # length of the first one that it has repeated.
         self._shown: list[tuple[TextKind, list[str]]] = []
         self._repeating: deque[tuple[TextKind, str]] = deque()
         self._repeated = 0
@@ -151,7 +151,7 @@ class ItemFold:
         """Yield the changes that follow from one event; none once the answer is complete."""
         event = placed.event
         if (
-            type(event) is TextDelta  # most events are
+            type(event) is TextDelta  # true for most events
             and self._open is not None
             and self._open.kind == "message"
             and not (placed.depth or self._repeating)
@@ -159,7 +159,7 @@ class ItemFold:
             self._pieces.append(event.text)
             yield Grew(self._open, event.text)
             return
-        if isinstance(event, _REPORTS):  # what a nested agent was shown counts as well
+        if isinstance(event, _REPORTS):  # the sources of nested agents count as well
             report = event.data if isinstance(event, PluginEvent) else event.metadata
             self._sources.update(dict.fromkeys(sources_in(report)))
             if CITATIONS in report and isinstance(event, PluginEvent):
@@ -202,7 +202,7 @@ class ItemFold:
         self._repeating, self._repeated = deque(texts), 0
 
     def _take(self, kind: TextKind, text: str) -> Iterator[Change]:
-        """Take more of a text, without the part that the first attempt has shown."""
+        """Add a piece of text, without the part that the first attempt has shown."""
         while text and self._repeating:
             expected, shown = self._repeating[0]
             again = text[: len(shown) - self._repeated]
@@ -247,7 +247,7 @@ class ItemFold:
         yield Ended(item)
 
     def _finish_turn(self, messages: Sequence[Message]) -> Iterator[Change]:
-        """Show what no delta has shown: an agent may answer in whole messages."""
+        """Show everything that no delta has shown, because an agent may answer in whole messages."""
         self._has_turns = True
         yield from self._show_again(messages)
         is_last = not any(message.function_call for message in messages)
@@ -259,7 +259,7 @@ class ItemFold:
         texts = list(_texts_of(messages))
         whole = self._shown_texts()
         if whole and not _begins_with(texts, whole):
-            return  # it has been shown in other pieces
+            return  # the text has been shown in other pieces
         self._repeat(whole)
         for kind, text in texts:
             yield from self._take(kind, text)

@@ -13,7 +13,7 @@ _KNOWN = frozenset({"limit", "order", "after", "include"})
 
 
 def page_of(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of items, which come in the order in which they were made.
+    """Return a page of items, given in the order of their creation.
 
     Raises:
         ParameterError: A parameter is unknown or not valid.

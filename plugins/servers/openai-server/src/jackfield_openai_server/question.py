@@ -66,10 +66,10 @@ def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
 
 
 def read_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the choice of tools as the model's options have it; None for the agent's own.
+    """Return the choice of tools in the form of the model's options; None for the agent's own choice.
 
     Raises:
-        ParameterError: It is not valid, or forces a call that the client would not see.
+        ParameterError: The choice is not valid, or forces a call that the client would not see.
     """
     names = [tool["name"] for tool in tools]
     match choice:

@@ -1,4 +1,4 @@
-"""Responses and their items, as OpenAI and Open Responses write them."""
+"""Responses and their items, in the form of OpenAI and Open Responses."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(end: AnswerEnded) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
-    """Return the status of a response that has ended, why it is incomplete, and its error."""
+    """Return the status of an ended response, the reason if it is incomplete, and its error."""
     if isinstance(end.end, RunFailed):
         failure = failure_of(end.end)
         code = "invalid_prompt" if failure.status == 400 else _ERROR_CODES.get(failure.code, "server_error")
@@ -168,7 +168,7 @@ def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = 
         case TextItem(kind="reasoning"):
             if status == "in_progress":
                 return {"type": "reasoning", "id": item_id(head, item), "summary": []}
-            # Clients read the one or the other.
+            # Some clients read one field, some the other.
             return {
                 "type": "reasoning",
                 "id": item_id(head, item),
@@ -191,7 +191,7 @@ def text_part(item: TextItem) -> dict[str, Any]:
 
 
 def input_item(message: Message, identity: str) -> dict[str, Any] | None:
-    """Return a message of the input as an item; None for one that items cannot show."""
+    """Return a message of the input as an item; None if no item can represent it."""
     if message.role == "function":
         output = message.get_text_content()
         call_id = message.function_id or ""
@@ -223,7 +223,7 @@ def input_item(message: Message, identity: str) -> dict[str, Any] | None:
 
 
 def _input_part(item: ContentItem) -> dict[str, Any]:
-    """Return a part of a question. The protocol cannot list audio and the like; a text names their kind."""
+    """Return a part of a question. The protocol cannot list audio and similar media, so a text names their kind."""
     address = public_address(item)
     match item.type:
         case "text":

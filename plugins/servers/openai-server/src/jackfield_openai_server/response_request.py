@@ -15,7 +15,7 @@ from jackfield_openai_server.parts import audio_item, file_item, image_item, tex
 from jackfield_openai_server.question import Question, read_tool, read_tool_choice
 
 ECHO = "openai_request"
-"""The key in `extra` of the first message of a request, under which the run keeps what its response repeats."""
+"""The key in `extra` of a request's first message for the fields that its response repeats."""
 
 
 _SEAL = "jackfield1."
@@ -190,7 +190,7 @@ class _ResponseBody(_Body):
     user: str | None = None
     safety_identifier: str | None = Field(default=None, max_length=64)
     prompt_cache_key: str | None = Field(default=None, max_length=64)
-    # Known, and supported in their neutral form only.
+    # Known, but supported only with their neutral values.
     include: list[Literal["reasoning.encrypted_content"]] | None = None
     service_tier: Literal["auto", "default"] | None = None
     top_logprobs: Literal[0] | None = None
@@ -270,7 +270,7 @@ def read_response_request(table: dict[str, Any]) -> ResponseQuestion:
 
 
 def _with_types(table: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with a type in each item of the input: clients leave it out of messages."""
+    """Return the request with a type in each item of the input, because clients omit it in messages."""
     items = table.get("input")
     if not isinstance(items, list):
         return table
@@ -329,7 +329,7 @@ def _read_items(items: Sequence[Any]) -> Iterator[Message]:
 
 
 def seal_summary(summary: str) -> str:
-    """Return a summary as clients keep it: opaque for them, but not secret, because it is about their conversation."""
+    """Return a summary in the form that clients keep: opaque, but not secret, since it is about their conversation."""
     return _SEAL + base64.b64encode(summary.encode(errors="replace")).decode()
 
 

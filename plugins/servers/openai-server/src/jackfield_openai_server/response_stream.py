@@ -52,7 +52,7 @@ class ResponseStream:
             case AnswerEnded():
                 self.final = response_object(self._head, status="completed", output=self.output, end=change)
                 status = self.final["status"]
-                # There is no event for a cancelled response: it ends as incomplete, with its status in it.
+                # There is no event for a cancelled response, so it ends as incomplete and contains its status.
                 name = "incomplete" if status == "cancelled" else status
                 yield from self._event(f"response.{name}", response=self.final)
 

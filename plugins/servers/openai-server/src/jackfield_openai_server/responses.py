@@ -62,7 +62,7 @@ class Responses:
         self._conversations = conversations
 
     async def create(self, request: Request) -> Response | EventStream:
-        """Answer a request. If the client goes away, its run ends, unless it is in the background."""
+        """Answer a request. If the client disconnects, its run ends, unless it is in the background."""
         question = read_response_request(read_object(await request.body()))
         check_model(self._serving, question.agent)
         owner = owner_of(request.scope)
@@ -95,7 +95,8 @@ class Responses:
         Args:
             table: The request.
             owner: The owner of the request.
-            unsaved: Gets the id of the response if the request has `store: false`. The caller deletes it; see `forget`.
+            unsaved: Receives the id of the response if the request has `store: false`. The caller deletes it; see
+                `forget`.
 
         Raises:
             RequestRefusedError: The request cannot be answered.
@@ -128,7 +129,7 @@ class Responses:
 
         Raises:
             RequestRefusedError: The question cannot be answered, or the previous response waits for answers.
-            ClientLeftError: The client went away.
+            ClientLeftError: The client disconnected.
         """
         owner = owner_of(request.scope)
         check_model(self._serving, question.agent)
@@ -160,7 +161,7 @@ class Responses:
         return EventStream(self._sent(part, owner, None, after=int(after)))
 
     async def delete(self, request: Request) -> Response:
-        """Delete a response and its run. A run that goes on is cancelled first."""
+        """Delete a response and its run. An active run is cancelled first."""
         owner = owner_of(request.scope)
         part = await self._part(request.path_params["response_id"], owner)
         await self._end(part, owner)
@@ -294,7 +295,7 @@ class Responses:
         raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
 
     async def _end_time(self, part: _Part, change: AnswerEnded, owner: str) -> float | None:
-        """Return when a run ended. None if it only paused: a record that goes on does not keep the time of a pause."""
+        """Return the time when a run ended; None if it only paused, since the record does not keep that time."""
         if isinstance(change.end, RunFinished) and change.end.stop_reason in ("approval_needed", "input_needed"):
             return None
         info = part.info
@@ -321,11 +322,11 @@ class Responses:
             if finish is not None:
                 await finish()
         except Exception as error:
-            # The status is sent: clients read errors from the stream.
+            # The status is already sent, so clients read errors from the stream.
             refusal = refusal_of(error)
             yield stream.fail(error_object(refusal))
             if refusal.code == "internal":
-                raise  # for the log that its text names
+                raise  # for the log that the error text refers to
 
     async def _final(self, part: _Part, owner: str) -> dict[str, Any]:
         stream = ResponseStream(part.head)
@@ -378,7 +379,7 @@ class Responses:
 
 
 def _with_names(question: ResponseQuestion, previous: RunInfo | None) -> Sequence[Message]:
-    """Return the messages of a request: with its instructions, what its response repeats, and the names of calls."""
+    """Return the messages of a request, with its instructions, the fields to repeat, and the names of calls."""
     calls = {}
     for message in previous.response if previous else ():
         if message.function_call is not None:

@@ -1,4 +1,4 @@
-"""The WebSocket of the Responses API: each message of the client begins a response, whose events come back."""
+"""The WebSocket of the Responses API: each message of the client begins a response, and its events are sent back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ResponseSocket:
         """Serve one client."""
         socket = WebSocket(scope, receive, send)
         await socket.accept()
-        unsaved: list[str] = []  # responses that end with the connection: later ones may continue them
+        unsaved: list[str] = []  # responses that end with the connection, which later ones may continue
         following = asyncio.ensure_future(socket.receive())
         try:
             while (message := await following)["type"] != "websocket.disconnect":
@@ -66,7 +66,7 @@ class ResponseSocket:
 
 
 async def refuse_plain_request(_: Request) -> Response:
-    """Refuse a request for a WebSocket that came without one, or to a server that has none."""
+    """Refuse a plain request to the path of the WebSocket, or any if the server lacks WebSockets."""
     raise RequestRefusedError(
         "responses are not listed: GET /v1/responses opens a WebSocket. If this was one, the server lacks it: "
         "pip install 'jackfield-openai-server[websocket]'",
@@ -80,7 +80,7 @@ def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         RequestRefusedError: It is not JSON.
-        ParameterError: It is another event, or has a parameter of requests over HTTP.
+        ParameterError: The message is another event, or has a parameter of HTTP requests.
     """
     text = message.get("text")
     table = read_object(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else message.get("bytes") or b"")

@@ -1,4 +1,4 @@
-"""Routes of OpenAI's API that agents do not have, with the reason and the next step."""
+"""Routes of OpenAI's API that agents do not support, with the reason and the next step."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _MOST_REASON_CHARS = 2000
 _MOST_FIELDS = 200
 _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
-# A browser that opens the address saves it, and runs nothing in it.
+# A browser that opens the address saves the file, and runs nothing in it.
 _DOWNLOAD = {"content-disposition": 'attachment; filename="conversation.json"', "x-content-type-options": "nosniff"}
 
 
@@ -63,7 +63,7 @@ class _Title(BaseModel):
 
 
 class _Denial(BaseModel):
-    """A decision against a call, with the reason that the model reads."""
+    """A denial of a call, with the reason for the model."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -210,7 +210,7 @@ class Api:
         return _json({"run": run_id}, 201)
 
     async def events(self, request: Request) -> EventStream:
-        """Stream the events of a run after a number, until it ends or waits. A viewer that leaves changes nothing."""
+        """Stream the events of a run after a number, until it ends or waits. A viewer may leave at any time."""
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         after = request.query_params.get("after", "0")
         if not after.isdecimal() or len(after) > 20:
@@ -239,7 +239,7 @@ class Api:
         return _json({"image": image}, headers={"cache-control": "no-store"})
 
     async def answer(self, request: Request) -> Response:
-        """Answer what a run waits for."""
+        """Answer the pending questions of a run."""
         body = await _read(request, _Answers)
         answers = {call_id: _answer_in(answer) for call_id, answer in body.answers.items()}
         await self._serving.answer(request.path_params["run_id"], answers, owner=owner_of(request.scope))
@@ -282,7 +282,7 @@ class Api:
         yield b"data: " + write_json({**end, "waiting": await self._waiting(run)}) + b"\n\n"
 
     async def _waiting(self, run: RunInfo) -> list[Wire]:
-        """Return what a run waits for, with the changes to files that its calls would make."""
+        """Return the pending questions of a run, with the changes to files that its calls would make."""
         previews = await self._serving.previews(run)
         return [
             {

@@ -1,4 +1,4 @@
-"""Conversations as files: exported for people and other servers, and imported without trust."""
+"""Export conversations to files for people and other servers, and import them without trust."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 class ExportedItem(_Part):
     """A part of a message: a text, or a medium as a `data:` URI.
 
-    Paths and other addresses are refused: the server would read them for the next answer.
+    Paths and other addresses are refused, because the server would read them for the next answer.
     """
 
     text: str | None = None
@@ -61,7 +61,7 @@ class ExportedMessage(_Part):
     error: str = Field(default="", max_length=200)
 
     def as_message(self) -> Message:
-        """Return the message with nothing but these fields."""
+        """Return the message with only these fields."""
         content: str | list[ContentItem] = ""
         if isinstance(self.content, str):
             content = self.content
@@ -136,7 +136,7 @@ def _export(message: Message) -> ExportedMessage:
 
 
 def _export_item(item: ContentItem) -> ExportedItem:
-    """Return an item; a medium that is only an address becomes the text of it."""
+    """Return an item; a medium with only an address becomes a text with it."""
     if item.text is None and isinstance(item.value, str) and item.value.startswith("data:"):
         return ExportedItem(**{item.type: item.value})
     return ExportedItem(text=item.text if item.text is not None else f"[{item.type}]")
@@ -149,7 +149,7 @@ async def import_conversation(serving: Serving, file: ExportedConversation, *, o
     does not have is replaced by the first one.
 
     Raises:
-        RequestRefusedError: A run does not begin with a question, or all of it is too large.
+        RequestRefusedError: A run does not begin with a question, or the conversation is too large.
         JackfieldError: The service refuses a run.
     """
     plan = [_split(run) for run in file.runs]

@@ -36,7 +36,7 @@ async def read_citation(serving: Serving, run_id: str, number: int, place: int, 
         RequestRefusedError: The run has no such citation.
     """
     try:
-        # A run that goes on would wait for its next event.
+        # Following an active run would wait for its next event.
         async with (
             asyncio.timeout(_WAIT_S),
             closing(serving.attach(run_id, after=max(0, number - 1), owner=owner)) as events,
@@ -72,7 +72,7 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
                 image = await reader.draw_page(path, page=citation.page, passage=passage, part=citation.part)
             except DocParserError:
                 continue
-            # A page without the passage is from a file that has changed, or from another one of the same name.
+            # A page without the passage comes from a file that has changed, or from another file of the same name.
             if image.boxes or not image.has_text:
                 address = "data:image/png;base64," + base64.b64encode(image.png).decode()
                 size = {"width": image.width, "height": image.height}
@@ -89,7 +89,7 @@ def _save_attached(messages: Sequence[Message], location: str, folder: Path) -> 
     named = [uri for uri in uris if shown_path(stated_name(uri)) == location]
     paths: list[str] = []
     for uri in named[:_MOST_CANDIDATES]:
-        with suppress(UnsupportedInputError, OSError):  # the text is shown instead
+        with suppress(UnsupportedInputError, OSError):  # the page shows the text instead
             file = decode_uri(uri)
             path = folder / f"{len(paths)}{PurePath(file.name).suffix}"
             path.write_bytes(file.content or b"")

@@ -15,7 +15,7 @@ from jackfield_web.files import page, static_file
 
 
 class WebServer(HttpServer):
-    """Serves a web page on which people talk to agents. The page needs no token; everything that it asks for does."""
+    """Serves a web page on which people talk to agents. The page needs no token; all its requests do."""
 
     name: ClassVar[str] = "web"
     paths = ("/",)

@@ -42,12 +42,12 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _FOREVER = "public, max-age=31536000, immutable"
-_EACH_TIME = "no-cache"  # the browser asks whether it has changed
+_EACH_TIME = "no-cache"  # the browser revalidates it
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file as it is sent."""
+    """A file in the form in which it is sent."""
 
     body: bytes
     zipped: bytes
@@ -64,7 +64,7 @@ async def static_file(request: Request) -> Response:
     """Return a file that the page loads, with or without a version before its path."""
     first, _, rest = request.path_params["path"].partition("/")
     if _VERSION.fullmatch(first):
-        # A page of an earlier version gets the new file, for it has no other, and does not keep it.
+        # A page of an earlier version gets the new file, the only one there is, and does not cache it.
         return _respond(request, _read_file(rest), _FOREVER if first == _version() else "no-store")
     return _respond(request, _read_file(request.path_params["path"]), _EACH_TIME)
 

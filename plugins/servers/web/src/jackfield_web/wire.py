@@ -1,4 +1,4 @@
-"""Events and messages as the page reads them: flat JSON objects with a `type`."""
+"""Convert events and messages to the form of the page: flat JSON objects with a `type`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _content_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def _piece_of(event: ModelEvent | AgentEvent) -> Wire | None:
-    """Return a piece of an answer that is being made."""
+    """Return a piece of an unfinished answer."""
     match event:
         case TextDelta():
             return {"type": "text", "text": event.text}
@@ -104,7 +104,7 @@ def _step_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
-    """Return what only informs people."""
+    """Return an event that only informs people."""
     match event:
         case ApprovalDecided():
             return {"type": "decided", "call_id": event.call_id, "allowed": event.allowed, "reason": event.reason}
@@ -146,7 +146,7 @@ def items_as_wire(message: Message) -> list[Wire]:
 
 
 def item_as_wire(item: ContentItem) -> Wire:
-    """Return one item: a text, or a medium with its address; of a file of the server, only its name."""
+    """Return one item: a text, or a medium with its address; for a file of the server, only its name."""
     if item.text is not None:
         return {"type": "text", "text": item.text}
     name = basename_of(item.value) if isinstance(item.value, str) else ""
@@ -160,7 +160,7 @@ def usage_as_wire(usage: Usage) -> Wire:
 
 
 def question_in(messages: Sequence[Message]) -> list[Wire]:
-    """Return what a person asked last: the items of the last messages of the user."""
+    """Return a person's last question: the items of the user's last messages."""
     return [item for message in question_messages(messages) for item in items_as_wire(message)]
 
 
