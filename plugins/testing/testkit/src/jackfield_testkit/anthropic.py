@@ -21,7 +21,7 @@ _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _TYPES |= {429: "rate_limit_error", 529: "overloaded_error"}
-# What codes of Chat Completions are here: a type, and what the message begins with.
+# The equivalents of Chat Completions codes here: a type, and the beginning of the message.
 _CODES = {
     "context_length_exceeded": ("invalid_request_error", "prompt is too long: "),
     "content_filter": ("invalid_request_error", "Output blocked by content filtering policy: "),
@@ -54,7 +54,7 @@ class AnthropicMessages(Dialect):
         return replace(arrived, path=path, headers=headers, json=_chat_request(arrived.native))
 
     def refuse(self, request: RecordedRequest) -> Reply | None:
-        """Refuse what the provider's servers refuse; see `anthropic_rules`."""
+        """Refuse the requests that the provider's servers refuse; see `anthropic_rules`."""
         if not request.native_path.endswith("/v1/messages") or not isinstance(request.native, dict):
             return None
         problem = problem_in(request.native)
@@ -64,7 +64,7 @@ class AnthropicMessages(Dialect):
         return _Writer(reply, request.model)
 
     def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:
-        """Return a page of models; of at most 100, to be a server of many models with few."""
+        """Return a page of models, of at most 100, so that a few models can stand for a long list."""
         after = query.get("after_id", "")
         rest = names[list(names).index(after) + 1 :] if after in names else names
         page = rest[: min(int(query.get("limit", 20)), 100)]

@@ -1,4 +1,4 @@
-"""Check requests against the rules of Anthropic's Messages protocol, so that a scripted server refuses as theirs do.
+"""Check requests against the rules of Anthropic's Messages protocol, so that a scripted server refuses like theirs.
 
 Sources: the provider's API reference and its pages on tool use, thinking, structured outputs, vision and prompt
 caching, as of November 2026.

@@ -56,9 +56,9 @@ class Cassette:
     the caller's own `extra`. A local file counts by its content.
 
     Args:
-        path: The JSON file. It is written when the block ends, also if it ends with an error.
-        mode: `replay` calls no model; `record` calls it for everything and rewrites the file; `auto` replays the calls
-            on the tape and records the others.
+        path: The JSON file. It is written when the block ends, even with an error.
+        mode: `replay` calls no model; `record` calls the model for everything and rewrites the file; `auto` replays the
+            calls on the tape and records the others.
         secrets: Texts that must not be written, besides the secrets of the recorded models and of the environment
             (`jackfield.secrets`), and texts that look like a key. They are not put back.
         names: Texts that differ from run to run, such as a temporary folder, each with its replacement. They are put
@@ -99,11 +99,11 @@ class Cassette:
     ) -> None:
         self._opened = False
         if self._changed:
-            # What was asked before an error was paid for, too.
+            # Requests before an error were paid for as well.
             whole = [call for call in self._calls if call.events or call.error]
             write_tape(self.path, self._models, self._clean(whole))
         if kind is None and self._missed:
-            # Somebody has made an answer of it, as agents do of the errors of their tools.
+            # The error became an answer, as agents do with the errors of their tools.
             raise self._missed[0].with_traceback(None)
 
     @property
@@ -209,7 +209,7 @@ class Cassette:
         return error_json(error, self._redaction)
 
     def _clean(self, calls: list[Call]) -> list[Call]:
-        # Once more and at the end: a key that was named late may stand in an early call.
+        # Once more at the end, because a key that was named late may occur in an early call.
         return [
             Call(
                 call.model,
@@ -249,7 +249,7 @@ class TapedModel(BaseChatModel):
     backend = "cassette"
 
     def __init__(self, tape: Cassette, config: LLMConfig, *, backend: str, inner: BaseChatModel | None) -> None:
-        # Of the instance, where a backend has them of its class: its errors and histories say what they say without
+        # Set on the instance, although a backend has them on its class, so that errors and histories read as without
         # the tape.
         vars(self).update(backend=backend, config_class=type(config))
         super().__init__(config, host=None if inner is None else inner.host)

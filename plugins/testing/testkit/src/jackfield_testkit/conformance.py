@@ -1,4 +1,4 @@
-"""Write down which contract tests a distribution passes, to be shipped in it.
+"""Record which contract tests a distribution passes, in a file that ships with it.
 
 `pytest -p jackfield_testkit.conformance --conformance=src/jackfield_acme/conformance.json` writes one JSON object. It
 has no times and no paths, so that an unchanged distribution has an unchanged file. The README describes its fields.
@@ -21,7 +21,7 @@ from jackfield_testkit.suites.base import Suite, suite_of
 
 FORMAT = 1
 Outcome: TypeAlias = Literal["passed", "failed", "xfailed", "skipped", "not run"]
-_FACTS = "jackfield_suite"  # the attribute of a report that carries what the suite says of itself
+_FACTS = "jackfield_suite"  # the attribute of a report for the suite's own data
 _PARTIAL = pytest.StashKey[bool]()
 
 
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     file = Path(config.invocation_params.dir, path)
     if not file.parent.is_dir():
         raise pytest.UsageError(f"--conformance={path}: there is no folder {file.parent}; make it, or correct the path")
-    # With xdist, the tests run in workers, and their reports come here.
+    # With xdist, the tests run in workers, and their reports arrive here.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder(file), "jackfield-conformance")
 
@@ -55,7 +55,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the suite of a test to its report: the report goes to the process that writes the file."""
+    """Add the suite of a test to its report, because the report goes to the process that writes the file."""
     report = yield
     suite = _suite_class(item)
     if suite is not None:

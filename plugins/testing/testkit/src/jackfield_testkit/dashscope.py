@@ -8,8 +8,8 @@ with FakeDashScope() as server:
     assert server.requests[0].native["parameters"]["incremental_output"] is True
 ```
 
-A test that was written for Chat Completions can so be run against a backend for DashScope: what it scripts is
-translated on its way out, and what it looks at on its way in. The standard library is enough for it.
+A test written for Chat Completions can thus run against a backend for DashScope: scripted replies are translated on
+their way out, and requests on their way in. It needs only the standard library.
 
 Embeddings are the same: what `jackfield_testkit.embeddings` answers is translated. If nothing is scripted, it answers
 requests for embeddings itself, and requests for a ranking by `relevance`.
@@ -45,7 +45,7 @@ _PATHS = {
 _WORD = re.compile(r"[\u2e80-\uffff]|[^\W_\u2e80-\uffff]+")
 _OF_THE_PROTOCOL = ("result_format", "incremental_output")  # parameters of every request
 
-# The codes that a test may use because Chat Completions has them, and what DashScope says instead.
+# Chat Completions codes that a test may use, and DashScope's equivalents.
 _CODES = {
     "content_filter": "DataInspectionFailed",
     "context_length_exceeded": "InvalidParameter",
@@ -84,7 +84,8 @@ class DashScopeRequest(RecordedRequest):
 class DashScope(Dialect):
     """DashScope's own protocol.
 
-    An error, asked for with `X-DashScope-SSE`, is an event of an answer whose status says so, too, as at the real one.
+    For a request with `X-DashScope-SSE`, an error is an event of a response with the error's status, as on the real
+    server.
     """
 
     name = "dashscope"
@@ -208,7 +209,7 @@ class _Writer(Writer):
             problem = chunk["error"]
             native = {"code": problem.get("code"), "message": problem.get("message"), "request_id": "req_in_stream"}
             return self._frame("error", 500, wire_json(native))
-        # It grows with the answer, and only the last one is right.
+        # The usage grows with the answer, and only the last one is right.
         usage = _usage(self.reply.usage, share=self._number / len(self.reply.chunks))
         return self._frame("result", 200, wire_json(self._answer(chunk.get("choices", ()), "delta", usage)))
 

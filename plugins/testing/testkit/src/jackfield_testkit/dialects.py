@@ -59,8 +59,8 @@ class Dialect(ABC):
         stream_type: The media type of a stream.
         required_options: Options that each request of the protocol has, set by the caller or not.
         counts_reasoning: True if its usage says how many tokens were reasoning.
-        finish_reasons: The protocol's words for why an answer ended, and Jackfield's for each. A scripted reply may end
-            with one of them, or with any other, which the writer must send unchanged.
+        finish_reasons: The protocol's words for the reasons why an answer ends, and Jackfield's word for each. A
+            scripted reply may end with one of them, or with any other, which the writer must send unchanged.
     """
 
     name: ClassVar[str]
@@ -85,7 +85,7 @@ class Dialect(ABC):
         fails.
 
         Args:
-            arrived: With the same in `json` and `native`, in `path` and `native_path`, in `headers` and
+            arrived: The request, in which `json` equals `native`, `path` equals `native_path`, and `headers` equals
                 `native_headers`.
         """
 
@@ -99,8 +99,8 @@ class Dialect(ABC):
 
         Args:
             status: The status of the response, at least 400.
-            problem: `message`, `type` and `code`; the latter two may be None. Keep a code that the protocol has no
-                equivalent of as it is.
+            problem: `message`, `type` and `code`; the latter two may be None. Keep a code without an equivalent in the
+                protocol unchanged.
             request: The refused request.
         """
 
@@ -115,7 +115,7 @@ class Dialect(ABC):
         return as_json({"object": "list", "data": listed})
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """Return a reply that is not a model's answer: an error in the protocol's form, any other bytes as they are."""
+        """Return a reply that is not a model's answer: an error in the protocol's form, any other bytes unchanged."""
         problem = object_in(reply.body or b"").get("error")
         if reply.status < 400 or not isinstance(problem, dict):
             return reply

@@ -27,7 +27,7 @@ Kind = Literal["files", "network", "processes"]
 """As in `ComponentSpec.effects`."""
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# Which of an event's arguments are paths that are changed.
+# The indices of an event's arguments that are changed paths.
 _FIRST, _BOTH, _SECOND = slice(1), slice(2), slice(1, 2)
 _PATHS_OF = {
     "os.mkdir": _FIRST,
@@ -44,7 +44,7 @@ _PATHS_OF = {
     "sqlite3.connect": _FIRST,
 }
 _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn")
-# What runs in a process of `jackfield_documents` that parses files.
+# The program of a `jackfield_documents` process that parses files.
 _PARSING = "jackfield_documents.parsing_process"
 _LOOK_UPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
 _CONNECTIONS = ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind")
@@ -125,7 +125,7 @@ class Effects:
     def _hear_connection(self, event: str, _: object, address: object = None) -> None:
         if not isinstance(address, tuple):  # a Unix socket stays on this machine
             return
-        # Many libraries try out at import what the machine can do, by binding to any port of its own.
+        # Many libraries probe the machine at import by binding to a free port.
         if event == "socket.bind" and address[0] in _LOOPBACK and address[1] == 0:
             return
         verb = event.removeprefix("socket.")
@@ -145,7 +145,7 @@ class Hearer(Protocol):
 
 
 class _Listener:
-    """The one audit hook of a process. Hooks cannot be removed: this one does nothing outside `hearing`."""
+    """The one audit hook of a process. Hooks cannot be removed, so this one does nothing outside `hearing`."""
 
     def __init__(self) -> None:
         self.watchers: list[Hearer] = []
@@ -153,7 +153,7 @@ class _Listener:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
-        # What the noting itself does is no effect of who is watched.
+        # The recording itself is not an effect of the watched code.
         if not self.watchers or getattr(self.busy, "noting", False):
             return
         self.busy.noting = True
@@ -171,7 +171,7 @@ def _listener() -> _Listener:
 
 @contextmanager
 def watching(*, workspace: str | os.PathLike[str] | None = None) -> Iterator[Effects]:
-    """Note what this process does, in all its threads, until the block ends.
+    """Record the effects of this process, in all its threads, until the block ends.
 
     Args:
         workspace: A folder in which everything may be written.
@@ -216,7 +216,7 @@ def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] =
 def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
     """Return the declared effects that were not seen.
 
-    Code that starts processes may do the rest there, unseen: then nothing is reported.
+    Code that starts processes may have the rest of its effects there, unseen; then nothing is reported.
     """
     seen: set[str] = set(effects.kinds)
     if effects.read or effects.inside:
@@ -224,7 +224,7 @@ def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
     return set() if "processes" in seen else set(declared) - seen
 
 
-# --- tidying up what the hook says ---
+# --- cleaning up events ---
 
 
 def _absolute(path: object) -> str:
@@ -232,17 +232,17 @@ def _absolute(path: object) -> str:
     if not isinstance(path, str | bytes | os.PathLike):
         return ""
     text = os.fsdecode(path)
-    if "\0" in text:  # the call itself refuses it; an error from here would stand in place of that
+    if "\0" in text:  # the call itself refuses it; an error from here would replace that one
         return text
     folder, name = os.path.split(text)
-    # Not the last part: a link that is removed or made is itself what changes.
+    # Not the last part, because removing or creating a link changes the link itself.
     return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - paths as text, of which there are many
 
 
 def _is_of_parsing(command: object) -> bool:
     """Return True if a process is one of those that parse documents, started by the first read of a document.
 
-    It can do less than the process that starts it: reading a file there is an effect of no other kind than reading it.
+    It can do less than the process that starts it, so reading a file there counts only as reading.
     """
     return isinstance(command, list | tuple) and any(_PARSING in str(word) for word in command)
 
@@ -255,7 +255,7 @@ def _python_folders() -> tuple[str, ...]:
     return tuple(folder + os.sep for folder in folders if folder not in ("/", temporary))
 
 
-# What libraries look up about the machine: time zones, names of hosts, certificates, types of files, fonts.
+# Facts about the machine that libraries look up: time zones, host names, certificates, file types, fonts.
 _OF_THE_MACHINE = (
     *("/proc/", "/sys/", "/dev/", "/usr/share/", "/usr/lib/", "/usr/local/share/", "/lib/", "/var/cache/fontconfig/"),
     *("/etc/ssl/", "/etc/pki/", "/etc/ca-certificates", "/etc/localtime", "/etc/timezone", "/etc/mime.types"),

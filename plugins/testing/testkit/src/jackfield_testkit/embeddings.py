@@ -1,4 +1,4 @@
-"""Give the fake server's embeddings: vectors that depend on the text alone, in OpenAI's form.
+"""Answer for the fake server with embeddings: vectors that depend on the text alone, in OpenAI's form.
 
 ```python
 with FakeOpenAI() as server:
@@ -74,7 +74,7 @@ def embeddings(
         vectors: One for each text.
         tokens: The token count that it reports.
         order: Indices of the vectors to list, in their order; None for all vectors as they are.
-        knows_base64: True if the server has heard of Base64; many compatible ones send numbers all the same.
+        knows_base64: True if the server supports Base64; many compatible ones always send numbers.
     """
     wants_base64 = isinstance(request.json, dict) and request.json.get("encoding_format") == "base64"
     listed = [

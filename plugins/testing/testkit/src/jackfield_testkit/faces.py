@@ -75,7 +75,7 @@ class HttpReply:
 
 
 class FastLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers are due early: with a speed of 500, one of 15 seconds after 30 milliseconds."""
+    """An event loop whose timers fire early: with a speed of 500, a timer of 15 seconds fires after 30 milliseconds."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -132,7 +132,7 @@ class ServedFace:
         """Send a request and return the reply; `options` are those of `HttpRequest.encode`."""
         raw = request if isinstance(request, bytes) else request.encode(**options)
         with self.connect() as connection:
-            # A server may answer before it has read all, and close: its answer can be read nevertheless.
+            # A server may answer before it has read everything, and close; its answer can still be read.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(raw)
             return parse_reply(read_all(connection))
@@ -161,7 +161,7 @@ class ServedFace:
     def _run(self) -> None:
         with asyncio.Runner(
             loop_factory=lambda: FastLoop(self._speed)
-        ) as runner:  # it cancels the tasks that a face has left
+        ) as runner:  # it cancels the tasks that a face has left behind
             self.loop = runner.get_loop()
             runner.run(self._server.serve(sockets=[self._socket]))
 

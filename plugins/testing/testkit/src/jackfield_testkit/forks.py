@@ -38,10 +38,11 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 CORE = "import jackfield.cli.main, jackfield.agents, jackfield.plugins"
-"""What most programs of tests import first: of the core alone, and nothing that speaks HTTP."""
+"""Imports of most test programs: only from the core, and nothing that speaks HTTP."""
 
 SIZE = struct.Struct("!I")
-# Sends what the process was given, and ends as the fork ends. Without `site`, this starts in a hundredth of a second.
+# Forwards the process's input to the server, and exits like the fork. Without `site`, it starts in a hundredth of a
+# second.
 COMMAND = """#!{python} -IS
 import json, os, socket, struct, sys
 request = {{"program": {program!r}, "words": sys.argv, "cwd": os.getcwd(), "env": dict(os.environ)}}
@@ -83,21 +84,21 @@ class Forks:
     """A process that runs programs as forks of itself.
 
     Args:
-        before: The text of a program that imports what is to be shared. It must start no thread.
+        before: The text of a program that does the shared imports. It must start no thread.
         python: The interpreter.
         end: A file whose end also ends it; by default its own standard input, and thus the end of this process.
 
     Attributes:
-        are_possible: True if the system can do it. Only Linux reports the end of any process in the way it needs.
+        are_possible: True if the system can do it. Only Linux reports the end of any process in the required way.
     """
 
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
 
     def __init__(self, before: str, *, python: str | Path = sys.executable, end: int = subprocess.PIPE) -> None:
-        # In a folder that only this user may enter; the server removes it.
+        # In a folder that only this user may enter, and that the server removes.
         self.address = str(Path(tempfile.mkdtemp(prefix="forks-")) / "server")
         command = [str(python), "-I", "-X", "utf8", __file__, self.address, before]
-        # It ends when its standard input does, however this process ends.
+        # It ends with its standard input, however this process ends.
         self._process = subprocess.Popen(command, stdin=end, stdout=subprocess.PIPE)  # noqa: S603 - ours
         if not self._process.stdout or self._process.stdout.read(1) != b"!":
             raise RuntimeError(f"the server of forks ended with {self._process.wait()}")
@@ -148,7 +149,7 @@ class Forks:
         """Start a program with a terminal as its controlling terminal. The other arguments are those of `run`.
 
         Args:
-            terminal: The file descriptor of the side of the pseudo-terminal that programs use.
+            terminal: The file descriptor of the program's side of the pseudo-terminal.
         """
         request = {"program": program, "words": ["-c", *words], "cwd": str(cwd), "env": dict(env), "on_terminal": True}
         return self._start(request, terminal, terminal, terminal)
@@ -196,7 +197,7 @@ class _Run:
         file = self.folder / hashlib.sha256(f"{python}\n{before}".encode()).hexdigest()
         with file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # It has ended if, for a moment, no process of the run was left.
+            # It has ended if no process of the run was left for a moment.
             if not file.exists() or not Path(file.read_text(encoding="utf-8")).exists():
                 self.started.append(Forks(before, python=python, end=self.end))
                 file.write_text(self.started[-1].address, encoding="utf-8")
@@ -216,7 +217,7 @@ def share_forks(folder: Path) -> None:
     pipe = folder / "end"
     with contextlib.suppress(FileExistsError):
         os.mkfifo(pipe)
-    os.open(pipe, os.O_RDWR)  # open until this process ends; to open it for writing alone would wait for a reader
+    os.open(pipe, os.O_RDWR)  # open until this process ends; opening it only for writing would wait for a reader
     _run_of_tests = _Run(folder, os.open(pipe, os.O_RDONLY))
 
 
@@ -264,7 +265,7 @@ def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = 
 def outputs_of(program: str, each: Iterable[Sequence[str | Path]], *, before: str = CORE) -> list[str]:
     """Return the outputs of a program in several processes at the same time, each with its own arguments."""
     given = list(each)
-    shared_forks(before)  # one for all, and not one for each that asks first
+    shared_forks(before)  # one for all, not one per first request
     with ThreadPoolExecutor(len(given)) as waiting:
         return list(waiting.map(lambda words: output_of(program, *words, before=before), given))
 
@@ -274,7 +275,7 @@ def _text_of(file: IO[bytes]) -> str:
     return file.read().decode(errors="surrogateescape")
 
 
-# --- what follows runs in the process that forks ---
+# --- in the process that forks ---
 
 
 def _serve(address: str) -> dict[str, object]:
@@ -315,7 +316,7 @@ def _accept(listener: socket.socket, events: selectors.BaseSelector) -> dict[str
         for file in files:
             os.close(file)
         asker.sendall(SIZE.pack(pid))
-        # Of what the asker sends, only its end is waited for: it may have been ended itself.
+        # Only the end of the asker's input matters, because the asker may have been killed.
         events.register(asker, selectors.EVENT_READ, pid)
         events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asker))
         return None
@@ -393,7 +394,7 @@ def _main() -> str:
     address, before = sys.argv[1:]
     exec(compile(before, "<before>", "exec"), {})  # noqa: S102 - it is the tests' own
     gc.collect()
-    gc.freeze()  # what is there stays: the end of a fork need not look at it
+    gc.freeze()  # existing objects stay, so that the end of a fork need not scan them
     return _become(_serve(address))
 
 
@@ -415,7 +416,7 @@ def _run(program: str) -> int:
 
 if __name__ == "__main__":
     status = _run(_main())
-    # What ends a process, but for taking down its modules, which would cost more than most programs do.
+    # The steps that end a process, without tearing down its modules, which would cost more than most programs.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Find the containers that objects hold, and see which of them grow."""
+"""Find the containers that objects hold, and detect which of them grow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Growth:
         return len(self._held)
 
     def grown(self, *, by: int) -> list[str]:
-        """Return the paths of the containers that have at least so many elements more than at the beginning."""
+        """Return the paths of the containers that have grown by at least this many elements."""
         return [
             f"{path}: {size} elements, and now {len(container)}"
             for path, container, size in self._held

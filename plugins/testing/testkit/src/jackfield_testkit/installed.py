@@ -12,14 +12,14 @@ import jackfield.plugins
 from jackfield.plugins import PluginHost, Settings
 
 
-@cache  # what is installed does not change while tests run, and looking costs more than most tests
+@cache  # installed packages do not change while tests run, and scanning them costs more than most tests
 def plain_host() -> PluginHost:
     """Return a host with the installed plugins; plugins blocked by the developer's settings are included."""
     return PluginHost(Settings())
 
 
 def forbid_default_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let plugins that are loaded fail where they ask for the host of the process."""
+    """Make loaded plugins fail if they ask for the host of the process."""
     default_host = jackfield.plugins.default_host
     monkeypatch.setattr(jackfield.plugins, "default_host", _fail)
     for name, module in list(sys.modules.items()):

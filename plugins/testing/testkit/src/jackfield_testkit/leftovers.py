@@ -10,7 +10,7 @@ from pathlib import Path
 from jackfield import sync
 
 _PAUSE_S = 0.01
-_SOCKETS = Path("/proc/self/fd")  # where there is no such folder, only tasks are seen
+_SOCKETS = Path("/proc/self/fd")  # without this folder, only tasks are seen
 
 
 async def left_open(
@@ -22,11 +22,11 @@ async def left_open(
 
     Args:
         work: Uses a component, and closes it.
-        first: Does the same with another component before. Libraries open some sockets once for the whole process;
+        first: Does the same with another component first. Libraries open some sockets once for the whole process;
             these do not count.
         patience_s: The time that the other side of a connection may take to notice.
     """
-    # The background loop lives as long as the process, and has two sockets. The work may be the first to need it.
+    # The background loop lives as long as the process, and has two sockets. The work may be its first user.
     await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))
     await first()
     tasks, sockets = asyncio.all_tasks(), _sockets()

@@ -36,9 +36,9 @@ MOST_COMPUTING_S = 0.03
 """The longest that it may compute between two ticks, on a machine of usual speed."""
 TRIES = 3
 _SAMPLE_S = 0.003
-_SWITCH_S = 0.0001  # how long another thread may keep the interpreter: waiting for it is not the loop's doing
+_SWITCH_S = 0.0001  # how long another thread may hold the interpreter; waiting for that is not the loop's fault
 _LOOP_OF_STEPS = 200_000
-_USUAL_S = 0.008  # what that loop takes on a machine of usual speed
+_USUAL_S = 0.008  # the time of that loop on a machine of usual speed
 _REMEDY = "await something that gives way, or do it in a thread (jackfield.sync.in_worker)"
 
 
@@ -64,7 +64,7 @@ class _Reading:
 
     wall: float
     computed: float
-    queued: float  # it could run, and no processor was free
+    queued: float  # runnable, but no processor was free
 
 
 class _Clocks:
@@ -155,7 +155,7 @@ def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = T
     """Run a coroutine on its own loop, and return the causes of its pauses in each of several tries.
 
     Args:
-        make: Gives a new coroutine each time; it is called before the loop runs.
+        make: Returns a new coroutine each time; it is called before the loop runs.
         tries: The number of tries that must all show a pause. If one shows none, the cause was outside: a busy disk,
             a slow neighbour.
     """
@@ -182,7 +182,7 @@ def _pauses_once(work: Coroutine[Any, Any, object]) -> list[Pause]:
         return asyncio.SelectorEventLoop(selector)
 
     async def whole() -> None:
-        await asyncio.sleep(0)  # what starts the loop is in the step before
+        await asyncio.sleep(0)  # the start of the loop is in the previous step
         watch.longest.clear()
         await work
         watch.end()
@@ -207,7 +207,7 @@ def _sampling(watch: _Watch) -> Iterator[None]:
     sampler = threading.Thread(target=sample, name="loopwatch", daemon=True)
     switching_s, collects = sys.getswitchinterval(), gc.isenabled()
     sys.setswitchinterval(_SWITCH_S)
-    gc.disable()  # a collection looks at all that the tests have made
+    gc.disable()  # a collection would scan everything that the tests have created
     sampler.start()
     try:
         yield

@@ -1,6 +1,6 @@
-"""Keep tests on this machine: connections and look-ups that would leave it are refused and reported.
+"""Keep tests on this machine: refuse and report connections and look-ups that would leave it.
 
-An audit hook sees what asyncio, threads and plain sockets do alike. It does not see other processes, libraries
+An audit hook sees the calls of asyncio, threads and plain sockets alike. It does not see other processes, libraries
 that open sockets in C by themselves, and the look-up inside of `socket.connect((name, port))`, which raises no event;
 the connection that follows is seen.
 """
@@ -54,8 +54,8 @@ class Watch:
 class _Gate:
     """The one audit hook of the process, which cannot be removed, and the tests that switch it on.
 
-    A flag of the process, no context variable: those do not reach threads that were started before, such as the loop of
-    the core's sync interface.
+    The switch is a flag of the process, because context variables do not reach threads started earlier, such as the
+    loop of the core's sync interface.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ def _addressed(connection: socket.socket, address: object) -> str:
 
 def _looked_up(event: str, given: Any) -> str:
     host = given[0] if event == "socket.getnameinfo" else given
-    # Nothing is asked for a numeric address, unless it is the name that is wanted.
+    # A numeric address needs no request, unless its name is wanted.
     wants_name = event in ("socket.gethostbyaddr", "socket.getnameinfo")
     return "" if _is_here(host) or (_address(host) and not wants_name) else f"{_text(host)} (a look-up of its name)"
 

@@ -1,4 +1,4 @@
-"""Keep runs in a memory store that can end a run at any write, as if its process was killed."""
+"""Keep runs in a memory store that can end a run at any write, as if its process had been killed."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class MemoryStore(RecordingStore):
 
     Attributes:
         kept: The runs, by their ids.
-        writes_left: With so many writes, the process ends: `KilledError` comes out of the last one.
-        early: The last one is not made.
+        writes_left: After this many writes, the process ends: the last one raises `KilledError`.
+        early: The last write is not made.
         refuses: The error of each write; None for none.
     """
 
@@ -105,7 +105,7 @@ class MemoryStore(RecordingStore):
         if kept.hold != hold or not kept.is_held:
             raise RunBusyError("the hold was lost")
         if not entries and state == kept.run.state:
-            return  # it only confirms the hold
+            return  # the write only confirms the hold
 
         def write() -> None:
             kept.entries += entries

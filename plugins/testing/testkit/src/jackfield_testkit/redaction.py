@@ -1,4 +1,4 @@
-"""Take secrets, and values that differ between machines, out of recordings."""
+"""Remove secrets, and values that differ between machines, from recordings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jackfield.secrets import STRUCTURE, Secret, Secrets
 
 SECRET = "[secret]"  # noqa: S105 - it stands in the place of one
-# What the large providers' keys look like. After `Bearer` and `api_key=`, anything is one.
+# Patterns of the large providers' keys. After `Bearer` and `api_key=`, anything is a key.
 _LIKE_KEYS = re.compile(
     r"\b(?:sk|pk|rk|ak|gsk|hf|tvly|xai|pplx|r8)[-_][A-Za-z0-9_\-]{16,}"
     r"|\bAIza[A-Za-z0-9_\-]{30,}"
@@ -84,7 +84,7 @@ class Redaction:
         return text
 
     def _pattern_of(self, form: str) -> str:
-        # Secrets in any case: servers repeat them so.
+        # Secrets in any case, because servers may repeat them in another case.
         return f"(?i:{re.escape(form)})" if self._replacements[form] == SECRET else re.escape(form)
 
     def _found_in(self, text: str) -> list[tuple[int, int, str]]:
@@ -98,7 +98,7 @@ class Redaction:
         merged: list[tuple[int, int, str]] = []
         for start, end, replacement in sorted(known + alike + of_models):
             if merged and start < merged[-1][1]:
-                # Where two overlap, nothing of either may stay.
+                # If two overlap, no part of either may stay.
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]), SECRET)
             else:
                 merged.append((start, end, replacement))

@@ -34,7 +34,7 @@ Ending: TypeAlias = Literal["end", "reset", "stall", "comment", "flood"]
 class Reply:
     """One answer of the server. Create one with a function of this module; each method returns a changed copy.
 
-    A reply says both what it is as a stream and what it is as one JSON object; the request decides which is sent.
+    A reply can be sent as a stream or as one JSON object; the request decides.
     Numbers of chunks count server-sent events from the first one of the answer, without comments and `[DONE]`.
 
     Attributes:
@@ -90,7 +90,7 @@ class Reply:
     surplus: Reply | None = None
     surplus_delay_s: float = 0.0
 
-    # --- how it is delivered ---
+    # --- delivery ---
 
     def delayed(self, seconds: float) -> Reply:
         """Wait before the status line."""
@@ -101,7 +101,7 @@ class Reply:
         return replace(self, pace_s=delay_s)
 
     def cut(self, n: int = 0, *, at: Sequence[int] = (), inside_characters: bool = False) -> Reply:
-        """Send the body in other pieces than one for each event, wherever that cuts an event, a line or a character.
+        """Send the body in pieces other than one per event, which may cut events, lines or characters.
 
         Args:
             n: Pieces of n bytes; or
@@ -117,7 +117,7 @@ class Reply:
         return replace(self, end_delay_s=delay_s)
 
     def held_open(self) -> Reply:
-        """Never end the response of a stream, although all of it, `[DONE]` included, was sent."""
+        """Never end the response of a stream, although everything, `[DONE]` included, was sent."""
         return replace(self, holds_open=True)
 
     def closing(self, *, unanswered: bool = False) -> Reply:
@@ -128,7 +128,7 @@ class Reply:
         """
         return replace(self, drops=True) if unanswered else replace(self, closes=True)
 
-    # --- how it is written ---
+    # --- notation ---
 
     def written(
         self,
@@ -140,7 +140,7 @@ class Reply:
         as_one_object: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Write the reply in another way that means the same.
+        """Write the reply in another way with the same meaning.
 
         Args:
             newline: Line ending of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
@@ -148,7 +148,7 @@ class Reply:
             bom: Put a byte order mark before the body.
             empty_chunks: Put events without content between the others: an empty delta, one of nulls, no choices at
                 all.
-            as_one_object: Send one JSON object even to who asked for a stream.
+            as_one_object: Send one JSON object even if a stream was requested.
             headers: Send these as well.
         """
         return replace(
@@ -165,10 +165,10 @@ class Reply:
         """Send no usage, even if the request wants it; or end the stream without `[DONE]`."""
         return replace(self, usage=None) if part == "usage" else replace(self, done=False)
 
-    # --- what is wrong with it ---
+    # --- faults ---
 
     def followed_by(self, surplus: Reply, *, delay_s: float = 0.0) -> Reply:
-        """Send a surplus answer behind this one; without a delay in one packet with its end."""
+        """Send a surplus answer after this one; without a delay, in one packet with its end."""
         return replace(self, surplus=surplus, surplus_delay_s=delay_s)
 
     def reset_after(self, n: int) -> Reply:
@@ -180,7 +180,7 @@ class Reply:
         return replace(self, ends_after=n, ending="stall")
 
     def broken_after(self, n: int, how: Literal["end", "malformed", "comment", "flood"]) -> Reply:
-        """Send n events as they should be.
+        """Send n correct events, then fail.
 
         Args:
             n: Number of events.
@@ -259,7 +259,7 @@ def _recut(reply: Reply, whole: list[bytes]) -> list[bytes]:
 
 
 def _offsets(reply: Reply, body: bytes) -> Iterable[int]:
-    """Return the offsets at which a reply wants its body cut, in order."""
+    """Return the offsets at which a reply's body is cut, in order."""
     if reply.cuts_characters:
         return [match.start() for match in _INSIDE_A_CHARACTER.finditer(body)]
     if reply.cut_offsets:
@@ -272,7 +272,7 @@ def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
     return tuple(chunk for index, one in enumerate(real) for chunk in (nothing[index % 4], one))
 
 
-# --- how they become bytes ---
+# --- encoding ---
 
 
 class Writer(ABC):
@@ -381,7 +381,7 @@ def reasoning(
 
 
 def in_halves(content: str) -> list[str]:
-    """Return a text in pieces cut inside each character that JSON's escapes write as two, an emoji for example."""
+    """Return a text cut inside each character that JSON escapes as two, such as an emoji."""
     units = content.encode("utf-16-le")
     return [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
 
@@ -459,7 +459,7 @@ def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 
 def _answer(
     deltas: Sequence[Mapping[str, object]], finish_reason: str | None, usage: Mapping[str, object] | None
 ) -> Reply:
-    # The role is in the first delta and not in one of its own, so that the n-th event is the n-th piece.
+    # The role is in the first delta, not in a separate one, so that the n-th event is the n-th piece.
     named = [{"role": "assistant", **delta} if index == 0 else delta for index, delta in enumerate(deltas)]
     events = [_delta(delta) for delta in named]
     if finish_reason is not None:
@@ -492,7 +492,7 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
 
 def wire_json(value: object) -> bytes:
     """Return a value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
-    # As servers of Chinese models send it: UTF-8 is what can be cut in the middle.
+    # As servers of Chinese models send it, because only UTF-8 can be cut in the middle of a character.
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

@@ -8,9 +8,9 @@ with FakeResponses() as server:
     assert server.requests[0].native["store"] is False
 ```
 
-A test that was written for Chat Completions can so be run against a backend for Responses: what it scripts is
-translated on its way out, and what it looks at on its way in. `chunks` takes events of this API, too: an object with a
-`type` is sent as it is. The standard library is enough for it.
+A test written for Chat Completions can thus run against a backend for Responses: scripted replies are translated on
+their way out, and requests on their way in. `chunks` also takes events of this API: an object with a `type` is sent
+unchanged. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Wire = dict[str, Any]
 _PATH = "/responses"
 _CHAT_PATH = "/chat/completions"
 _ENCRYPTED = "reasoning.encrypted_content"
-_COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # anything else is the reason why it is not
+_COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # any other value is the reason why it is incomplete
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ResponsesRequest(RecordedRequest):
 class Responses(Dialect):
     """OpenAI's Responses API.
 
-    Each event of a reply becomes one piece of the stream, which holds all the events that this API has for it.
+    Each event of a reply becomes one piece of the stream, with all the equivalent events of this API.
     """
 
     name = "responses"
@@ -133,7 +133,7 @@ def _chat_tool(tool: Mapping[str, object]) -> Wire:
     if tool.get("type") != "function":
         return dict(tool)
     function = {key: value for key, value in tool.items() if key != "type"}
-    if function.get("strict") is False:  # which Chat Completions need not be told
+    if function.get("strict") is False:  # which Chat Completions has no use for
         del function["strict"]
     return {"type": "function", "function": function}
 

@@ -8,7 +8,7 @@ with FakeOpenAI() as server:
 ```
 
 It is a thread with an event loop and plain sockets, so that bytes can be cut and connections reset anywhere. It needs
-the standard library only, and prepares bytes once, so that it can be the peer of a benchmark.
+only the standard library, and prepares bytes once, so it is fast enough for benchmarks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CACHED_ANSWERS = 64
 _LAST_CHUNK = b"0\r\n\r\n"
 _COMMENT_EVERY_S = 0.01
 _FLOOD = b"x" * 1_000_000
-_RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s: closing sends RST instead of FIN
+_RESET = struct.pack("ii", 1, 0)  # linger on, for 0 s, so that closing sends RST instead of FIN
 _SCRIPT_IS_OVER = "the script is over: the server has no reply for this request; queue one with server.reply(...)"
 
 
@@ -77,7 +77,7 @@ class FakeOpenAI:
     without one, a 500 says that the script is over.
 
     Args:
-        default: The answer to who comes when the queue is empty.
+        default: The answer when the queue is empty.
         models: The names that `GET /v1/models` lists.
         dialect: The protocol that it speaks; Chat Completions if None.
 
@@ -117,7 +117,7 @@ class FakeOpenAI:
         self._thread: threading.Thread | None = None
         self._port = 0
 
-    # --- its script ---
+    # --- script ---
 
     def reply(self, *replies: Reply) -> None:
         """Queue answers; each request takes the next."""
@@ -139,7 +139,7 @@ class FakeOpenAI:
         self.requests.clear()
         self.listings.clear()
 
-    # --- its life ---
+    # --- life cycle ---
 
     @property
     def url(self) -> str:
@@ -190,7 +190,7 @@ class FakeOpenAI:
     def wait_until(self, is_so: Callable[[FakeOpenAI], bool], *, timeout_s: float = 5.0) -> bool:
         """Wait until a condition on the server holds; False if it does not within the time.
 
-        It is looked at whenever a connection or an answer begins or ends.
+        The condition is checked whenever a connection or an answer begins or ends.
         """
         with self._changed:
             return self._changed.wait_for(lambda: is_so(self), timeout_s)
@@ -207,7 +207,7 @@ class FakeOpenAI:
             for task in tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            # One turn more: closed transports tell their sockets so in the next.
+            # One more iteration, in which closed transports close their sockets.
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
 
@@ -222,13 +222,13 @@ class FakeOpenAI:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._count(connections=1, open_connections=1)
         connection = self.connections
-        # `drain` then returns when the last byte is the kernel's, and not before.
+        # `drain` then returns only when the last byte has reached the kernel.
         writer.transport.set_write_buffer_limits(0)
         try:
             while await self._serve_one(reader, writer, connection):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # the client has left, or the server stops: both end the connection, and that is all
+            pass  # the client has left, or the server stops; either just ends the connection
         finally:
             writer.transport.abort()
             self._count(open_connections=-1)
@@ -360,7 +360,7 @@ class _Sending:
             return False
         head, own_length = self._head(reply, self._pieces)
         unasked = self._unasked(*self._surplus) if self._surplus else b""
-        # The head with the first piece, because most clients see one packet then.
+        # The head goes with the first piece, because most clients then see one packet.
         pieces = [head + b"".join(self._pieces[:1]), *self._pieces[1:]]
         if not reply.surplus_delay_s:
             pieces[-1] += unasked
@@ -376,7 +376,7 @@ class _Sending:
         return own_length and not reply.closes
 
     async def _end(self) -> None:
-        """End the answer after the last piece, in the way that the reply says."""
+        """End the answer after the last piece, as the reply specifies."""
         reply = self._reply
         if replies.breaks_off(reply):
             await self._break_off()
@@ -388,7 +388,7 @@ class _Sending:
                 await self._send(_LAST_CHUNK)
 
     async def _break_off(self) -> None:
-        """Fail in the way that the reply says, until the client leaves."""
+        """Fail as the reply specifies, until the client leaves."""
         reply = self._reply
         match reply.ending:
             case "stall":
@@ -438,7 +438,7 @@ class _Sending:
         await self._writer.drain()
 
     async def _be_silent(self, seconds: float | None) -> None:
-        """Wait, for ever if None, and notice when the client leaves meanwhile."""
+        """Wait, forever if None, and notice when the client leaves meanwhile."""
         try:
             async with asyncio.timeout(seconds):
                 if not await self._reader.read(1):
@@ -476,7 +476,7 @@ def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
     headers: dict[str, str] = {}
     for name, _, value in (line.partition(":") for line in lines):
         known = headers.get(name.strip().lower())
-        # A header that comes twice is one with both values, as HTTP has it: neither hides the other from a test.
+        # A repeated header is joined into one with both values, as in HTTP, so that neither is hidden from a test.
         headers[name.strip().lower()] = value.strip() if known is None else f"{known}, {value.strip()}"
     return method, path, version, headers
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias, TypeVar
 
-# All that is the core's, so that what runs at the same time is what a plugin imports.
+# All of the core, so that only the plugin's imports run at the same time.
 import jackfield.agents
 import jackfield.models
 import jackfield.processors
@@ -29,7 +29,7 @@ THREADS = 8
 PATIENCE_S = 60.0  # for each way
 
 Problems: TypeAlias = dict[str, list[str]]
-"""What went wrong, by the way of loading."""
+"""The problems, by the way of loading."""
 
 Given = TypeVar("Given")
 
@@ -39,7 +39,7 @@ _FORKS = "fork" in multiprocessing.get_all_start_methods()
 def settle(distribution: str) -> Problems:
     """Load everything in a child that is as new as a spawned one, in eight threads at once, and in a fork of it."""
     ways = ["spawn", "threads", *(["fork"] if _FORKS else [])]
-    # Nothing of the plugin is loaded yet: a fork finds what a spawned process would, without a new interpreter.
+    # No part of the plugin is loaded yet, so a fork equals a spawned process, but without a new interpreter.
     return _in_process("fork" if _FORKS else "spawn", _load_as_new, distribution, ways)
 
 
@@ -79,7 +79,7 @@ def _loaded(targets: Mapping[str, str]) -> dict[str, object]:
 
 def _resolved(target: str) -> object:
     try:
-        # Not by a host, which loads each once: nothing but Python's own lock is to stand between threads.
+        # Not by a host, which loads each once, because only Python's own lock may protect the threads.
         return pkgutil.resolve_name(target)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is reported to the suite
         return f"{type(error).__name__}: {error}"
@@ -90,7 +90,7 @@ def _errors(loaded: Mapping[str, object]) -> list[str]:
 
 
 def _differences(name: str, loaded: Sequence[object]) -> list[str]:
-    """Return the faults of a component as the threads got it."""
+    """Return the faults of a component as loaded by the threads."""
     errors = sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
     if errors or all(one is loaded[0] for one in loaded):
         return errors
@@ -125,7 +125,7 @@ def _answer(connection: Connection, work: Callable[[Given], Problems], given: Gi
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Settle the distribution that the first argument names; nothing but the answer goes to standard output."""
+    """Settle the distribution named by the first argument; only the answer goes to standard output."""
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 1)

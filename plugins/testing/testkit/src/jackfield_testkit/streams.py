@@ -33,7 +33,7 @@ def pieces(text: str, cuts: Iterable[int]) -> list[str]:
 
 
 def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> list[ModelEvent]:
-    """Return the same answer with each of its texts in other pieces."""
+    """Return the same answer with each of its texts cut differently."""
     out: list[ModelEvent] = []
     for event in events:
         match event:
@@ -49,7 +49,7 @@ def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> 
 
 
 def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[ModelEvent]]:
-    """Yield the same answer in many other pieces: whole, one character at a time, cut once anywhere, and at random.
+    """Yield the same answer cut in many ways: whole, one character at a time, cut once anywhere, and at random.
 
     Neighbouring texts are joined first, so that some of them undo every cut of the original.
     """
@@ -168,7 +168,7 @@ def shown(text: str) -> list[ModelEvent]:
     return [TextDelta(text), ModelFinished("stop")]
 
 
-# --- counting what is done ---
+# --- counting work ---
 
 
 class CountedText(str):
@@ -252,30 +252,31 @@ setattr(CountedBytes, "decode", _counted(bytes.decode))  # noqa: B010
 
 
 HOSTILE_PIECES = ('{"a":', "<tool_call>", "```", "\\", "http://a@", "+49 1", "[1](", "。")
-"""What a model that is led astray repeats: beginnings of what processors and call formats look for."""
+"""Texts that a misled model repeats: beginnings of the patterns of processors and call formats."""
 
 LONG_TEXT = 250_000
-"""Characters of a text that takes a hundred times as long if the work grows with its square as if it does not."""
+"""Characters of a text for which quadratic work takes a hundred times as long as linear work."""
 
 GROWTH = 2.0
-"""How many times as much may be done for each character where there are eight times as many."""
+"""The most that the work per character may grow when there are eight times as many characters."""
 
 FEW, MANY = 100, 800
-"""How many characters are read one at a time, where every step is counted: eight times as many the second time."""
+"""The number of characters read one at a time while every step is counted; eight times as many the second time."""
 
 
 @contextmanager
 def given_up_after(cpu_s: float) -> Iterator[None]:
     """Fail a block that takes more processor time, for work that cannot be counted, such as regular expressions.
 
-    It does not measure. Give it so much work that quadratic time takes far longer than the limit, and linear time a
-    small part of it, on any machine.
+    This is a limit, not a measurement. Choose the amount of work so that on any machine quadratic time far exceeds the
+    limit, and linear time is a small part of it.
     """
 
     def give_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what the interpreter passes
         pytest.fail(f"it does not come to its end in {cpu_s:g} s of processor time")
 
-    # Of the process alone, whatever else the machine does. An expression looks for signals while it is matched.
+    # Only the process's own time counts, whatever else the machine does. Regular expressions check for signals while
+    # matching.
     before = signal.signal(signal.SIGVTALRM, give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
     try:
@@ -293,7 +294,7 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
         words: The text is these words, again and again: one character at a time, and in one piece.
         giving_up_s: The processor time that 250,000 characters may take.
     """
-    read([TextDelta(words)])  # what is imported or made at the first call
+    read([TextDelta(words)])  # the first call may import or create things
     by_character = [work_per_character(read, length, words=words) for length in (FEW, MANY)]
     at_once = [_work_at_once(read, length, words=words) for length in (500, 4000)]
     for (short, long), how in ((by_character, "one at a time"), (at_once, "in one piece")):
@@ -319,9 +320,9 @@ def _work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
 
 
 def work_of(work: Callable[[], object], count: list[int]) -> int:
-    """Return the amount of work: calls, lines that are run, and what `count` counts meanwhile.
+    """Return the amount of work: calls, executed lines, and the steps counted by `count` meanwhile.
 
-    It is a count and no time, so that it is the same on every machine.
+    It is a count, not a time, so it is the same on every machine.
     """
     steps = 0
 

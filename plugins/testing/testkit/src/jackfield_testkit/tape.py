@@ -25,13 +25,13 @@ from jackfield_testkit.redaction import Redaction, with_texts
 VERSION = 2
 _SHORT = 200  # longer media are written as their digest, in requests
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What says how to wait, and for whom, changes no answer; headers carry keys.
+# Options for waiting and for callers change no answer, and headers carry keys.
 _LEFT_OUT = {
     "max_retries", "max_retry_delay", "request_timeout", "event_timeout", "deadline", "lang", "max_input_tokens",
     "extra_headers",
 }  # fmt: skip
 _ERROR_FACTS = ("backend", "code", "status", "retry_after_s", "request_id", "partial_text")
-# What comes in pieces, by the event that has a piece of it.
+# Texts that arrive in pieces, by the event with a piece.
 _IN_PIECES = {TextDelta.__name__: "text", ReasoningDelta.__name__: "text", FunctionCallDelta.__name__: "arguments"}
 Json = dict[str, Any]
 
@@ -67,7 +67,7 @@ class Call:
 
 
 def key_of(model: str, request: Json) -> str:
-    """Return the key of a request: equal for requests that ask the same."""
+    """Return the key of a request, which is equal for equivalent requests."""
     return json.dumps([model, request], sort_keys=True)
 
 
@@ -131,7 +131,7 @@ def event_json(event: ModelEvent) -> Json:
     """Return an event as one object, without fields at their defaults.
 
     Raises:
-        CassetteError: It holds what JSON cannot.
+        CassetteError: The event has a value that JSON cannot represent.
     """
     try:
         return event_to_json(event, with_defaults=False)
@@ -142,7 +142,7 @@ def event_json(event: ModelEvent) -> Json:
 def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
     """Return events without secrets, including secrets that the stream cut in two."""
     redacted = [redaction.value(event) for event in events]
-    # A kind of delta makes one text; each call has its own arguments.
+    # The deltas of one kind form one text; each call has its own arguments.
     streams: dict[tuple[str, str, Any], list[int]] = {}
     for number, event in enumerate(events):
         name = _IN_PIECES.get(event["event"], "")
@@ -171,7 +171,7 @@ def error_of(told: Json) -> ModelServiceError:
     """Return the error that an object describes.
 
     Raises:
-        ValueError: It describes none.
+        ValueError: The object describes no error.
     """
     facts = dict(told)
     name, message = facts.pop("class", None), facts.pop("message", "")
@@ -188,7 +188,7 @@ def error_of(told: Json) -> ModelServiceError:
 def write_tape(path: Path, models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> None:
     """Write a cassette whole or not at all."""
     text = "\n".join(_lines(models, calls)) + "\n"
-    # A lone surrogate, which a model may well send, is no UTF-8; as an escape it is JSON.
+    # A lone surrogate, which a model may well send, is not valid UTF-8, but its escape is valid JSON.
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     write_private(path, text)
 

@@ -5,8 +5,7 @@
 
 A tool that is a function with `@tool` has its name, texts, schema and flags in the function. In `PACKAGE.plugin`, each
 `ToolSpec.of(target="…")`, and each `ToolSpec(…)` that does not say the same as its function, is replaced with the
-literal descriptor. Attributes that a function does not have (`secrets`, `network`, `requires`, `check`) stay as they
-are written.
+literal descriptor. Attributes that a function does not have (`secrets`, `network`, `requires`, `check`) stay unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from jackfield.tools import BaseTool, FunctionTool
 from jackfield_manage.judging.source import Constants, UnknownValueError
 
 KEPT = ("secrets", "network", "requires", "check")
-"""What a function does not say, and the light module does."""
+"""Attributes that only the light module states."""
 
 _WIDTH = 120
 
@@ -73,7 +72,7 @@ def tool_specs(path: Path) -> list[Written]:
 def refreshed(path: Path) -> str:
     """Return the file's text with every descriptor updated from its function."""
     lines = path.read_text(encoding="utf-8").encode().splitlines(keepends=True)
-    for one in reversed(tool_specs(path)):  # from the end, so that the places before stay where they are
+    for one in reversed(tool_specs(path)):  # from the end, so that earlier positions stay valid
         if one.is_stale:
             first, last = one.call.lineno - 1, (one.call.end_lineno or 0) - 1
             before, after = lines[first][: one.call.col_offset], lines[last][one.call.end_col_offset :]
@@ -157,7 +156,7 @@ def _derived() -> list[str]:
 
 def _said(spec: ToolSpec) -> dict[str, object]:
     """Return the fields of a descriptor that must be written: those that are not the default."""
-    defaults = {one.name: one.default for one in fields(ToolSpec)}  # what has none is always written
+    defaults = {one.name: one.default for one in fields(ToolSpec)}  # fields without a default are always written
     values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}
     return {name: value for name, value in values.items() if value != defaults[name]}
 

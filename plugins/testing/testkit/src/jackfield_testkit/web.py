@@ -1,4 +1,4 @@
-"""Serve web pages on 127.0.0.1 for tests of tools: each path gives, or withholds, the answer that a test has put there.
+"""Serve web pages on 127.0.0.1 for tests of tools: each path sends, or withholds, the answer that a test has put there.
 
 ```python
 with WebServer() as web:

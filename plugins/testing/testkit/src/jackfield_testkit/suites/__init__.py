@@ -99,10 +99,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # At first use: a plugin's tests import the suites of its kinds and none of the others.
+    # At first use, so that a plugin's tests import only the suites of its kinds.
     if name not in _MODULES:
         raise AttributeError(f"module 'jackfield_testkit.suites' has no attribute {name!r}")
-    # Before they are imported: pytest then shows the values in their failed assertions.
+    # Before they are imported, so that pytest shows the values in their failed assertions.
     modules = (f"{__name__}.{module.name}" for module in iter_modules(__path__))
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -77,7 +77,7 @@ class AnswerSuite(AnswerTreeTests):
     """
 
     def test_the_event_loop_is_never_held_up(self) -> None:
-        self._events(self.make_agent([answer("Twice.")]))  # what the first run loads does not count
+        self._events(self.make_agent([answer("Twice.")]))  # imports of the first run do not count
 
         def run() -> Coroutine[Any, Any, object]:
             return gathered(self.make_agent(lambda _: answer("Twice.")).astream([QUESTION]))
@@ -213,7 +213,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
     Its model follows a script; its tools are `repeat`, `fail` and `wait`. Attributes are those of `AnswerSuite`.
     """
 
-    # --- it ends ---
+    # --- its end ---
 
     def test_a_limit_of_turns_ends_it_and_says_so(self) -> None:
         agent = self.make_agent(forever, [repeat()], limits={"turns": 3})
@@ -301,7 +301,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         )
         assert end_of(self._events(agent)).usage.total_tokens == 33
 
-    # --- one run, asked for in several ways ---
+    # --- one run, started in several ways ---
 
     def test_all_ways_to_run_give_the_same(self) -> None:
         def fresh() -> Agent:
@@ -551,7 +551,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         tools = NeverReady()
         agent = self.make_agent([answer("Too late.")], [tools.toolset()], limits={"seconds": 0.1})
         events = self._events(agent)
-        if not of_kind(events, PreparationProgress):  # a busy machine may not get so far in a short time
+        if not of_kind(events, PreparationProgress):  # a busy machine may not get that far in a short time
             agent = self.make_agent([answer("Too late.")], [tools.toolset()], limits={"seconds": 2})
             events = self._events(agent)
         assert of_kind(events, PreparationProgress), "pass on the progress of `run.prepare`"
@@ -584,7 +584,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
     def test_runs_at_the_same_time_do_not_mix(self) -> None:
         def script(request: ChatRequest) -> Sequence[ModelEvent]:
             word = next(m for m in request.messages if m.role == "user").get_text_content().split()[-1]
-            result = request.messages[-1].get_text_content()  # a call format may have written it in other words
+            result = request.messages[-1].get_text_content()  # a call format may have rewritten it
             if f"{word} {word}" in result:
                 return answer(f"It is {word} {word}")
             return calls(("repeat", {"text": word}))

@@ -1,4 +1,4 @@
-"""Make agents for their tests, run them, and read what happened."""
+"""Make agents for their tests, run them, and inspect the results."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -42,7 +42,7 @@ class AgentTests(Suite):
 
     def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
         """Return an agent under test, whose model follows the script. Override it if yours needs more than `config`."""
-        llm = ScriptedModel(script, processors=[])  # what others have installed would change what the model is asked
+        llm = ScriptedModel(script, processors=[])  # other installed plugins would change the requests to the model
         return create_agent(
             self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
         )
@@ -137,7 +137,7 @@ class NeverReady:
 
 
 class Meeting:
-    """A tool that answers once it runs as often at the same time as there are guests."""
+    """A tool that answers once as many of its calls run at the same time as there are guests."""
 
     def __init__(self, guests: int) -> None:
         self._guests = guests
@@ -151,7 +151,7 @@ class Meeting:
                 if self._here == self._guests:
                     break
                 await asyncio.sleep(0)
-            # The last to come is the first to go.
+            # The last call to arrive is the first to return.
             for _ in range(10 * (self._guests - int(text))):
                 await asyncio.sleep(0)
             return f"{'met' if self._here == self._guests else 'alone'} {text}"
@@ -159,7 +159,7 @@ class Meeting:
         return meet
 
 
-# --- looking at what happened ---
+# --- inspecting results ---
 
 
 def assert_calls_are_answered(messages: Sequence[Message]) -> None:
@@ -181,7 +181,7 @@ def scripted(script: Script) -> ScriptedModel:
 
 
 def asking(child: Agent, **options: Any) -> FnCallAgent:
-    """Return an agent that asks another one, and is done."""
+    """Return an agent that asks another one, and then finishes."""
     script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
     return FnCallAgent([child.as_tool()], scripted(script), name="above", **options)
 
@@ -223,7 +223,7 @@ def turns_of(events: Sequence[RunEvent]) -> int:
 
 
 class Resumed(NamedTuple):
-    """A run that was interrupted and has gone on.
+    """A run that was interrupted and has continued.
 
     Attributes:
         result: Result of the run.
@@ -240,7 +240,7 @@ def resumed(fresh: Callable[[MemoryStore], Agent]) -> Iterator[Resumed]:
     """Yield the resumed run after an interruption at each of its writes, except where it cannot be resumed.
 
     Args:
-        fresh: Makes the agent, once for the run and once to go on with it.
+        fresh: Makes the agent, once for the run and once to resume it.
     """
     for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
         for run_id in store.kept:
@@ -265,7 +265,7 @@ def read_by_the_model(agent: Agent, number: int) -> str:
 
 async def left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
     """Return the names of asynchronous generators still open when a run is left after so many events."""
-    begun: list[Any] = []  # kept, so that none is closed by garbage collection, which is a matter of chance
+    begun: list[Any] = []  # kept, so that none is closed by garbage collection, whose time is random
     first, last = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(begun.append, last)
     try:

@@ -111,7 +111,7 @@ class AnswerTreeTests(AgentTests):
         for again in resumed(fresh):
             assert (again.result.text, again.result.usage) == (whole.text, whole.usage)
             assert len(again.store.events("TurnFinished")) == len(recorded.events("TurnFinished"))
-        # The end is written together with the last answer: a record of the answer alone is made by hand.
+        # The end is written together with the last answer, so a record of the answer alone is made by hand.
         answers = len(recorded.events("TurnFinished"))
         kept = recorded.kept[whole.run_id]
         assert json.loads(kept.entries.pop())["event"] == "RunFinished"
@@ -214,7 +214,7 @@ class AgentTreeTests(AgentTests):
         paid: list[str] = []
         days: list[int] = []
 
-        @tool(name="pay", description="Pays.", read_only=True)  # a call that was under way may be made again
+        @tool(name="pay", description="Pays.", read_only=True)  # a call in progress may be made again
         def pay() -> str:
             paid.append("paid")
             return "paid"
@@ -224,7 +224,7 @@ class AgentTreeTests(AgentTests):
 
         def fresh(store: MemoryStore) -> Agent:
             paid.clear()
-            days.append(len(days))  # a prompt may have the date in it
+            days.append(len(days))  # a prompt may contain the date
             return self.make_agent(script, [pay], system_message=f"Today is day {len(days)}.", store=store)
 
         whole = MemoryStore()

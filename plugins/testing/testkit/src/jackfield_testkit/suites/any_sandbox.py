@@ -24,8 +24,8 @@ class AnySandboxSuite(Suite, Generic[S]):
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
         config: Its settings.
         ability: The base class of the things it can run.
-        unusable_because: Why the sandbox may say that it cannot be used on this machine, such as a program that is not
-            installed. Its tests are then skipped with this reason; without one they fail.
+        unusable_because: The reason why the sandbox may be unusable on this machine, such as a missing program. Its
+            tests are then skipped with this reason; without one they fail.
         must_cover: The risks that it covers wherever it works. A risk that it does not claim to cover is not tested, so
             a broken defence that the sandbox notices itself would otherwise skip its own tests.
     """

@@ -1,4 +1,4 @@
-"""Share the base of all suites: their tests cannot be overridden, only be expected to fail, with a reason."""
+"""Share the base of all suites, whose tests cannot be overridden, only expected to fail, with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Suite:
 
     Attributes:
         level: The version of the contract that is kept. Newer tests run as well; one that fails is reported as an
-            expected failure, so that a newer kit breaks no build. Raise it once they pass.
+            expected failure, so that a newer kit breaks no build. Raise the level once they pass.
         xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
             with this one. One that passes nevertheless is a failure, and a parameter that does not exist is an error,
             so that the list stays true.
@@ -59,8 +59,8 @@ class Suite:
 def since(version: str) -> Callable[[Test], Test]:
     """Mark a test as part of the contract from this version on.
 
-    In a suite of a lower level its failure is an expected one; its passing needs no remark. Everything it uses must be
-    at least as old as itself: the failure of a fixture is a failure at any level.
+    In a suite of a lower level, its failure is an expected failure, and its success is not reported. Everything it uses
+    must be at least as old as itself: the failure of a fixture is a failure at any level.
     """
     introduced = _version(version, "since")
 
@@ -98,7 +98,7 @@ def _version(text: str, what: str) -> Version:
 
 
 def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -> None:
-    """Fail if a parameter of this test is expected to fail and does not exist; only known where all of them run."""
+    """Fail if `xfail` names a parameter of this test that does not exist, which only a complete run shows."""
     test = getattr(request.node, "originalname", request.node.name)
     named = {name for name in expected if name.startswith(f"{test}[")}
     if not named or _is_narrowed(request.config):
@@ -115,8 +115,8 @@ def _is_narrowed(config: pytest.Config) -> bool:
 
 
 def _refuse_overriding(cls: type[Suite]) -> None:
-    """Refuse a class in whose method resolution anything hides a test, or how tests are run."""
-    above = [dict(vars(base)) for base in cls.__mro__[1:] if issubclass(base, Suite)]  # the nearest hides the others
+    """Refuse a class that overrides a test, or a method that runs tests, anywhere in its method resolution order."""
+    above = [dict(vars(base)) for base in cls.__mro__[1:] if issubclass(base, Suite)]  # the nearest wins
     for name, value in ChainMap(*above).items():
         is_contract = name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")
         if is_contract and inspect.getattr_static(cls, name) is not value:

@@ -94,7 +94,7 @@ class CallFormatSuite(Suite):
         component = "jackfield-acme/acme"
     ```
 
-    How the format writes a call is learnt from what it makes of a history with calls.
+    The suite learns the notation of calls from the format's rendering of a history with calls.
 
     Attributes:
         component: The address of the format: `distribution/name`, or its name where that is unique.
@@ -114,7 +114,7 @@ class CallFormatSuite(Suite):
         return call_format
 
     def write(self, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> str:
-        """Return an answer with calls, as a model writes it. Override it if the format renders history otherwise."""
+        """Return an answer with calls, as a model writes it. Override it if the format renders history differently."""
         messages = [HELLO, *([Message("assistant", text)] if text else []), *_called(*calls)]
         rendered = self.make_format().render(_request(*messages))
         return "\n".join(m.get_text_content() for m in rendered.messages if m.role == "assistant")
@@ -241,7 +241,7 @@ class CallFormatSuite(Suite):
         assert answer.get_content().strip() == WORDS.strip()
 
     def test_a_call_of_an_unknown_tool_is_a_call(self) -> None:
-        # The tools say that it does not exist, and the model reads it.
+        # The tools report that it does not exist, and the model reads that.
         assert _calls(self._read(self.write(("no_such_tool", {"a": "b"})))) == [("no_such_tool", {"a": "b"})]
 
     def test_text_without_a_call_passes_whole(self) -> None:
@@ -336,7 +336,7 @@ class CallFormatSuite(Suite):
                 fed(reader, start)
                 return work_per_character(lambda events: fed(reader, events), length)
 
-            work(10)  # what is imported or made at the first call
+            work(10)  # the first call may import or create things
             short, long = work(FEW), work(MANY)
             assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
             assert long <= _MOST_WORK

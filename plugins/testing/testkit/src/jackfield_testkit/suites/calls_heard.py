@@ -1,4 +1,4 @@
-"""Record the built-in functions called on this thread, for tests that nothing there waits."""
+"""Record the built-in functions called on this thread, to test that nothing there blocks."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ import pytest
 from jackfield.sandboxes import CodeResult, CodeSandbox, Limits
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
-PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
+PATIENCE_S = 60.0  # for code that hangs; nothing waits for this limit
 SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - not a real one
 
 
 class CodeSandboxSuite(AnySandboxSuite[CodeSandbox]):
-    """Contract of every sandbox that runs code by itself. The code of these tests needs a small part of Python only.
+    """Contract of every sandbox that runs code by itself. The code of these tests needs only a small part of Python.
 
     ```python
     class TestAcme(CodeSandboxSuite):

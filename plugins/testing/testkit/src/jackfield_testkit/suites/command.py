@@ -21,8 +21,8 @@ from jackfield_testkit.forks import shared_forks
 from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.given_secrets import places_with
 
-LIMIT_S = 60.0  # far more than any of these takes
-_ENDS_ITSELF = 130  # what shells say of a program that Ctrl-C has ended
+LIMIT_S = 60.0  # far more than any of these runs takes
+_ENDS_ITSELF = 130  # the exit code that shells report after Ctrl-C
 _KEY = "sk-testkit-Zq83bXw4Rk2LpV7Tn"
 
 
@@ -39,7 +39,7 @@ class CommandSuite(Suite):
     Attributes:
         component: The address of the command: `distribution/name`, or its name where that is unique.
         arguments: The arguments of a run that succeeds, in an empty folder and without a network.
-        wrong_usage: Arguments that no command line of it can mean.
+        wrong_usage: Arguments that are never valid.
         user_error: Arguments that are well formed, and fail for a reason that the user can fix; None if there is no
             such thing.
         environment: Variables for all runs, in addition to the present ones.
@@ -116,7 +116,7 @@ class CommandSuite(Suite):
         done = self._run([self._row.name, *self.user_error], tmp_path)
         assert done.returncode == 1, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
-        # The core makes a line of a crash, too; with --trace it shows it.
+        # The core also turns a crash into a line; with --trace it shows the traceback.
         traced = self._run(["--trace", self._row.name, *self.user_error], tmp_path)
         assert "Traceback" not in traced.stderr, f"a user's error must not be a crash:\n{traced.stderr}"
 
@@ -141,14 +141,14 @@ class CommandSuite(Suite):
         assert "Traceback" not in done.stderr
 
     def test_ctrl_c_ends_it_with_130(self, tmp_path: Path) -> None:
-        # Sent from inside, at the command's first line: from outside, it might come before or after the command.
+        # Sent from inside, at the command's first line; from outside, it might arrive before or after the command.
         program = _INTERRUPTING.format(folder=json.dumps(str(self._folder()) + os.sep))
         done = self._python(program, [json.dumps([self._row.name, *self.arguments])], tmp_path)
         assert "interrupted" in done.stdout, "the command ran no line of its own"
         assert done.returncode == _ENDS_ITSELF, f"it ends with {done.returncode}:\n{done.stderr}"
         assert "Traceback" not in done.stderr
 
-    # --- how it is run ---
+    # --- running it ---
 
     @property
     def _host(self) -> PluginHost:
@@ -201,7 +201,7 @@ class CommandSuite(Suite):
         )
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        # Without the developer's settings: they may block what is tested, or prefer another.
+        # Without the developer's settings, which may block the tested plugin, or prefer another.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("JACKFIELD_")}
         home = str(folder / "home")
         return {**kept, "HOME": home, "XDG_CONFIG_HOME": home, "PYTHONIOENCODING": "utf-8", **self.environment}

@@ -75,8 +75,8 @@ class EmbedderSuite(LocalEmbedderSuite):
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.
         impatient: Settings with which a server may be silent only for a moment.
-        once: Settings with which nothing is repeated; applied below those of every test, so that none waits.
-        persistent: Settings with which a request that may succeed is tried once more.
+        once: Settings without retries; the settings of each test override them. With these, no test waits.
+        persistent: Settings with a single retry of a request that may succeed.
         patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
@@ -142,7 +142,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         for embedder in embedders:
             sync.run(embedder.aclose())
 
-    # --- what is asked ---
+    # --- requests ---
 
     def test_it_connects_at_the_first_call_and_not_before(self, server: FakeOpenAI, embedder: Embedder) -> None:
         assert repr(embedder)
@@ -195,7 +195,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         asked(embedder, TEXTS, purpose=purpose)
         assert self.purpose_in(server.requests[-1]) in (None, purpose)
 
-    # --- answers that are none ---
+    # --- invalid answers ---
 
     @pytest.mark.parametrize("body", GARBAGE, ids=ascii)
     def test_an_answer_that_nobody_can_read_is_an_error(
@@ -255,7 +255,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         error: ModelServiceError | None = None
         for _ in range(5):
             error = _failure(embedder, limit_s=self.patience_s)
-            if server.requests:  # else the machine was too busy to connect
+            if server.requests:  # otherwise the machine was too busy to connect
                 break
         assert isinstance(error, ModelTimeoutError)
         assert self._is_left_alone(server), "its connection is still open"
@@ -281,7 +281,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert len(server.requests) == 1
 
     def test_one_request_that_fails_ends_the_others(self, server: FakeOpenAI, make: MakeEmbedder) -> None:
-        # The second request fails when the first is open for certain; of one that asks one by one, the first fails.
+        # The second request fails once the first is certainly open; if requests are sequential, the first one fails.
         server.reply(replies.error(401).delayed(10), replies.error(401))
         server.respond(lambda _: replies.raw(b"{}").delayed(60))
         embedder = make(**self.batched)
@@ -289,7 +289,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         async def fail() -> ModelServiceError:
             with pytest.raises(ModelServiceError) as caught:
                 await embedder.embed(_passages(self.many))
-            # On the same loop: when that ends, so does all that was left running.
+            # On the same loop, because everything left running ends with the loop.
             assert await sync.in_worker(lambda: self._is_left_alone(server)), "other requests go on"
             return caught.value
 
@@ -313,7 +313,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         async def embed_and_close() -> bool:
             await embedder.embed(TEXTS, purpose="document")
             await embedder.aclose()
-            # Not after the loop, whose end closes all that is open.
+            # Not after the loop, whose end closes everything that is open.
             return await asyncio.to_thread(
                 lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
             )
@@ -335,7 +335,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         try:
             pickled = pickle.dumps(embedder)
         except (TypeError, AttributeError, pickle.PicklingError):
-            return  # it stays in its process
+            return  # the key stays in its process
         assert API_KEY.encode() not in pickled
 
     @pytest.mark.parametrize("status", [400, 401, 429, 500])

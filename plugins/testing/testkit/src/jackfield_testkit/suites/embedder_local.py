@@ -50,7 +50,7 @@ PURPOSES: Sequence[Purpose] = ("document", "query")
 
 
 class LocalEmbedderSuite(Suite):
-    """Contract of every embedder, local or remote. One that asks a server has more to keep: `EmbedderSuite`.
+    """Contract of every embedder, local or remote. One that asks a server has a larger contract: `EmbedderSuite`.
 
     ```python
     class TestAcme(LocalEmbedderSuite):
@@ -63,7 +63,7 @@ class LocalEmbedderSuite(Suite):
         config: Its settings.
         other_space: Settings that, put over `config`, give vectors that cannot be compared with its own: another
             model, another dimension. Empty if there are none.
-        many: The number of texts that counts as many: with `batched`, more than it embeds at once.
+        many: A number of texts that, with `batched`, is more than it embeds at once.
         batched: Settings with which it embeds few texts at once; empty if it has no such setting.
         tolerance: The tolerated difference between the numbers of two vectors of one text, which may have been embedded
             with others, in another order.
@@ -108,7 +108,7 @@ class LocalEmbedderSuite(Suite):
     # --- vectors ---
 
     def test_the_event_loop_is_never_held_up(self, embedder: Embedder) -> None:
-        vectors_of(embedder, TEXTS)  # what the first call loads does not count
+        vectors_of(embedder, TEXTS)  # imports of the first call do not count
 
         async def embed_and_close() -> None:
             await embedder.embed(TEXTS, purpose="document")
@@ -263,7 +263,7 @@ class LocalEmbedderSuite(Suite):
 def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
     """Run a coroutine on its own event loop, and close everything the embedder opened there.
 
-    A coroutine that does not end within `limit_s` seconds fails: a test must not hang if an embedder does.
+    A coroutine that does not end within `limit_s` seconds fails, so that a test does not hang if an embedder does.
     """
 
     async def whole() -> T:

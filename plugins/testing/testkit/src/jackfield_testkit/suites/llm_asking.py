@@ -26,7 +26,7 @@ API_KEY = "sk-test-SECRET"
 MODEL = "test-model"
 LIMIT_S = 20.0  # far more than any of these conversations takes
 TIME_OUTS_S = (0.1, 0.4, 1.6, 6.4)
-"""Seconds that a test allows, one after the other: the first is over soon, a later one is enough on a busy machine."""
+"""Time limits in seconds that a test tries in turn: the first is short, a later one suffices on a busy machine."""
 HELLO: Sequence[MessageLike] = (Message("user", "hello"),)
 WEATHER: FunctionSchema = {
     "name": "get_weather",
@@ -49,8 +49,8 @@ class LLMTests(Suite):
         secrets: The variables that may hold its key; those of its descriptor if None.
         dialect: The protocol that it speaks; see `jackfield_testkit.dialects`.
         unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
-            sets one must be refused before anything is sent, by an error that names it, so that no caller
-            believes that it took effect.
+            sets one must be refused before anything is sent, by an error that names the option, so that no caller
+            believes it took effect.
         patience_s: Seconds that a test waits for an immediate event before it fails.
     """
 
@@ -94,7 +94,7 @@ class LLMTests(Suite):
 
 
 def _repeat_nothing(model: BaseChatModel) -> None:
-    """Let each failure be seen, and at once, unless the model's configuration or a call says how often it is asked."""
+    """Show each failure at once, without retries, unless the model's configuration or a call sets them."""
     given = model.config.generate_cfg
     if "max_retries" not in given.model_fields_set:
         model.config = model.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
@@ -103,7 +103,7 @@ def _repeat_nothing(model: BaseChatModel) -> None:
 def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
     """Run a coroutine on its own event loop, and close everything the model opened there.
 
-    A coroutine that does not end within `limit_s` seconds fails: a test must not hang if a backend does.
+    A coroutine that does not end within `limit_s` seconds fails, so that a test does not hang if a backend does.
     """
 
     _repeat_nothing(model)
@@ -157,13 +157,13 @@ async def close(events: object) -> None:
     await aclose()
 
 
-# --- what the server was sent ---
+# --- requests at the server ---
 
 
 def connections_to(server: FakeOpenAI) -> int:
     """Return the number of opened connections, including those that the server has not accepted yet."""
     own = http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
-    # Connections are taken in the order in which they come, so what came before this one is counted.
+    # Connections are accepted in order of arrival, so all earlier ones are counted.
     own.request("GET", "/v1/models")
     own.getresponse().read()
     own.close()
@@ -199,7 +199,7 @@ def all_text(messages: Sequence[Mapping[str, object]], role: str) -> str:
 
 
 def assert_calls_are_answered(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Fail unless each call is followed by its result, and each result follows its call: servers refuse all else."""
+    """Fail unless each call is followed by its result, and each result follows its call, as servers require."""
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":

@@ -32,13 +32,13 @@ def _busy() -> None:
 class ConnectionTests(LLMTests):
     """Kept connections: a server may end one at any time, and no call may fail because of it."""
 
-    # --- that end ---
+    # --- connections that end ---
 
     @pytest.mark.parametrize(("between", "times"), [(_no_pause, 20), (_busy, 5)], ids=["at once", "busy"])
     def test_a_server_that_closes_after_each_answer_costs_no_call(
         self, server: FakeOpenAI, model: BaseChatModel, between: Between, times: int
     ) -> None:
-        # llama.cpp: it announces that it keeps the connection, and closes it after each streamed answer.
+        # llama.cpp announces that it keeps the connection, but closes it after each streamed answer.
         server.default = replies.text("again").closing()
         answers = _asked(model, times, between)
         assert [answer.get_content() for answer in answers] == ["again"] * times
@@ -93,7 +93,7 @@ class ConnectionTests(LLMTests):
             with pytest.raises((ModelTimeoutError, ModelConnectionError)) as caught:
                 _asked(model, 2, request_timeout=seconds)
             error = caught.value
-            if len(server.requests) > 1:  # else the machine was too busy to connect, or for the first answer
+            if len(server.requests) > 1:  # otherwise the machine was too busy to connect, or for the first answer
                 break
         assert len(server.requests) == 2
         assert isinstance(error, ModelTimeoutError)
@@ -107,7 +107,7 @@ class ConnectionTests(LLMTests):
         assert caught.value.partial_text == "half"
         assert len(server.requests) == 2
 
-    # --- that say too much ---
+    # --- connections that send too much ---
 
     @pytest.mark.parametrize("form", ["stream", "object"])
     def test_an_answer_that_nobody_asked_for_is_nobodys(
@@ -130,7 +130,7 @@ class ConnectionTests(LLMTests):
         answers = _asked(model, 2, until_it_is_there)
         assert [answer.get_content() for answer in answers] == ["first", "second"]
 
-    # --- that stay open ---
+    # --- connections that stay open ---
 
     def test_a_server_that_holds_a_finished_stream_open_costs_nothing(
         self, server: FakeOpenAI, model: BaseChatModel

@@ -86,7 +86,7 @@ class FaultTests(LLMTests):
         server.reply(replies.error(429, headers={"Retry-After": until}))
         wait_s = self._failure(model).retry_after_s
         assert wait_s is not None
-        # Wide, so that no slow machine fails it: what matters is that the date was understood.
+        # Wide, so that no slow machine fails, because it only matters that the date was understood.
         assert 1800 < wait_s <= 3601
 
     def test_a_history_that_is_too_long_is_told_apart(self, server: FakeOpenAI, model: BaseChatModel) -> None:
@@ -106,7 +106,7 @@ class FaultTests(LLMTests):
         assert isinstance(error, ModelOverloadedError)
         assert len(str(error)) < 5_000, "a whole page stands in the error"
 
-    # --- what is no protocol ---
+    # --- invalid protocol ---
 
     @pytest.mark.parametrize("body", [b"", b"<html>welcome</html>", b"[1, 2]", b'{"choices": 1}', b"\xff\xfe\x00"])
     def test_a_response_that_nobody_can_read_is_an_error(
@@ -160,7 +160,7 @@ class FaultTests(LLMTests):
         assert error.retryable
 
     def test_a_server_without_tls_at_a_url_with_it_is_an_error_and_learns_nothing(self) -> None:
-        # It answers what is no TLS: the connection must fail, and must not be tried again without.
+        # The server does not answer in TLS, so the connection must fail, and must not be retried without TLS.
         with _server_without_tls() as (address, heard):
             error = self._failure(self.make_model(f"https://{address}/v1"))
         assert heard, "nobody connected"
@@ -218,7 +218,7 @@ class FaultTests(LLMTests):
             "its connection is still open"
         )
 
-    # --- again ---
+    # --- retries ---
 
     @pytest.mark.parametrize(("status", "error_class", "retryable"), STATUSES)
     def test_nothing_is_repeated_unless_asked(
@@ -307,9 +307,9 @@ class FaultTests(LLMTests):
         """
         for seconds in TIME_OUTS_S:
             server.clear()
-            server.default = reply  # for any number of requests: one that was given up may come late
+            server.default = reply  # for any number of requests, because an abandoned one may arrive late
             with pytest.raises((ModelTimeoutError, ModelConnectionError)) as caught:
-                # Comments may go on for ten times as long.
+                # Comments may continue for ten times as long.
                 answer_of(model, config=config(seconds), limit_s=2 * self.patience_s + 12 * seconds)
             error = caught.value
             if server.requests and (error.partial_text or reply.ends_after is None):
@@ -327,12 +327,12 @@ class FaultTests(LLMTests):
 def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, options: Sequence[str]) -> str:
     """Return the answer to a call that takes longer than the longest silence allowed, although each silence is short.
 
-    A busy machine can be silent for longer than the server is, or connect too late; a call with more time tells whether
-    it was that.
+    A busy machine can be silent for longer than the server, or connect too late; a call with more time shows if that
+    was the cause.
     """
     for seconds in TIME_OUTS_S:
         server.clear()
-        # For any number of requests: the one that was given up may reach the server after this.
+        # For any number of requests, because the abandoned one may reach the server later.
         server.default = reply.paced(seconds / 8)
         with suppress(ModelTimeoutError, ModelConnectionError):
             return answer_of(model, config=dict.fromkeys(options, seconds)).get_content()

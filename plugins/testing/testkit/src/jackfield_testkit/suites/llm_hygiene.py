@@ -161,7 +161,7 @@ class HygieneTests(LLMTests):
     def test_the_key_is_in_no_local_variable_of_an_error(
         self, server: FakeOpenAI, model: BaseChatModel, failure: str
     ) -> None:
-        # Tools that report errors write them down. `jackfield.secrets.ForgetLocals` empties them.
+        # Error reporting tools record local variables. `jackfield.secrets.ForgetLocals` empties them.
         answers = {
             "refusal": replies.error(401, f"what is {API_KEY}?"),
             "reset": replies.text("some text").reset_after(0),
@@ -247,14 +247,14 @@ class HygieneTests(LLMTests):
         async def ask_and_close() -> bool:
             await model.acomplete(HELLO)
             await model.aclose()
-            # Not after the loop, whose end closes all that is open.
+            # Not after the loop, whose end closes everything that is open.
             return await asyncio.to_thread(
                 lambda: server.wait_until(lambda s: s.open_connections == 0, timeout_s=self.patience_s)
             )
 
         assert run_with(model, ask_and_close), "`aclose` leaves connections open"
 
-    # Python 3.12 and later warn of any fork beside threads; that it works all the same is the point.
+    # Python 3.12 and later warn about any fork beside threads; the test shows that it still works.
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_a_forked_process_can_ask_although_its_parent_has_open_connections(
         self, server: FakeOpenAI, model: BaseChatModel

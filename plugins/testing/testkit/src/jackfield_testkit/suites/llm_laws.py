@@ -1,4 +1,4 @@
-"""Test the laws of every model, with or without a server: they look at no wire."""
+"""Test the laws of every model, with or without a server, without inspecting its requests."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -49,7 +49,7 @@ class ModelLaws(Suite):
         assert ([message.model_dump_json() for message in messages], (schema, config)) == before
 
     def test_nothing_sleeps_on_the_event_loop(self, any_model: BaseChatModel) -> None:
-        """A pause of 20 ms for each piece is one for every other task on the loop; a thread may sleep as it likes."""
+        """A pause of 20 ms per piece would also stop every other task on the loop; a thread may sleep freely."""
         answer_of(any_model)  # what the first call loads does not count
         with calls_to(lambda function: function is time.sleep) as slept:
             answer_of(any_model)
@@ -111,7 +111,8 @@ class ChatModelSuite(ModelLaws):
         component: The address of the backend: `distribution/name`, or its name where that is unique.
         config: Its configuration.
         tool_question: A question that makes the model call `get_weather`, for one whose facts state `native_tools`.
-        cannot_show_tools: Why no question makes it call a tool here, although its facts state `native_tools`.
+        cannot_show_tools: The reason why no question makes it call a tool here, although its facts state
+            `native_tools`.
     """
 
     component: ClassVar[str]
@@ -131,7 +132,7 @@ class ChatModelSuite(ModelLaws):
         sync.run(model.aclose())
 
     def test_tools_are_called_or_described_in_the_text(self, any_model: BaseChatModel) -> None:
-        """A model that ignores its tools in silence leaves an agent without them, and without a word."""
+        """A model that silently ignores its tools leaves an agent without them and without an error."""
         if not any_model.facts.native_tools:
             assert any_model.call_format_name(any_model.config.generate_cfg) != "native"
             return

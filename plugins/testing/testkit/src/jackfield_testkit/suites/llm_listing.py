@@ -92,7 +92,7 @@ class ListingTests(LLMTests):
             server.clear()
             server.reply_to_listing(replies.raw(b"{}").delayed(60))
             error = _error_of(self.make_model(server.url, generate_cfg={"request_timeout": seconds}))
-            if server.listings:  # else the machine was too busy to connect
+            if server.listings:  # otherwise the machine was too busy to connect
                 break
         assert isinstance(error, ModelTimeoutError)
 

@@ -1,4 +1,4 @@
-"""Test what a backend sends: messages, options, media."""
+"""Test the requests of a backend: messages, options, media."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -32,7 +32,7 @@ from jackfield_testkit.suites.llm_asking import (
 )
 
 UNICODE = "naïve 你好 🙂🏽 \u2028 \\ \" ' \t <|im_start|>"
-# What the caller sets, and what is to be in the body then.
+# Options that the caller sets, and the expected fields of the body.
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "temperature": ({"temperature": 0.0}, {"temperature": 0.0}),
     "top_p": ({"top_p": 0.5}, {"top_p": 0.5}),
@@ -249,7 +249,7 @@ class MediaTests(LLMTests):
     def test_a_pdf_is_sent_as_the_facts_say_or_refused(
         self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path
     ) -> None:
-        """A damaged one, from which no parser gets a text."""
+        """A damaged file, from which no parser can extract text."""
         content = b"%PDF-1.7 marmalade"
         (tmp_path / "paper.pdf").write_bytes(content)
         parts = self._parts_sent(server, model, ContentItem(file=str(tmp_path / "paper.pdf")), taken=model.facts.files)
@@ -303,7 +303,7 @@ class MediaTests(LLMTests):
     def _parts_sent(
         self, server: FakeOpenAI, model: BaseChatModel, item: ContentItem, *, taken: bool
     ) -> list[dict[str, Any]]:
-        """Return the parts of the message as it was sent; none if it was refused as it should be."""
+        """Return the parts of the message as sent; none if it was refused as required."""
         server.reply(replies.text("ok"))
         history = [Message("user", [ContentItem(text="before"), item, ContentItem(text="after")])]
         if not taken:
@@ -343,4 +343,4 @@ _CONTENTS: dict[str, tuple[str, bytes]] = {
     "video": ("mp4", b"\0\0\0\x20ftypisom" + bytes(range(100))),
     "file": ("txt", b"a private text that nobody has given away " * 3),
 }
-"""A file of each kind: its extension, and what is in it."""
+"""A file of each kind: its extension and its content."""

@@ -118,7 +118,7 @@ class StreamTests(LLMTests):
         plain = answer_of(model, functions=[WEATHER])
         events = events_of(model, functions=[WEATHER])
         is_whole = fold(events, model.backend) == plain
-        # In ASCII, for a report with half a character in it cannot be written down.
+        # In ASCII, because a report with a lone surrogate cannot be written.
         assert is_whole, f"{events!a} is not {plain!a}"
         for event in events:
             str(event).encode()  # writing it down never fails
@@ -128,7 +128,7 @@ class StreamTests(LLMTests):
         assert ascii(answer_of(model).get_content()) == ascii("a\ufffdb\ufffdcd\ufffd")
 
     def test_a_long_text_is_whole(self, server: FakeOpenAI, model: BaseChatModel) -> None:
-        # Buffers of 64 KiB are common: a line that is longer must not be cut, and neither must a body.
+        # Buffers of 64 KiB are common; neither a longer line nor a longer body must be cut.
         text = "0123456789" * 20_000
         server.reply(replies.text([text, "end"]), replies.text(text).written(as_one_object=True))
         assert answer_of(model).get_content() == text + "end"
@@ -166,7 +166,7 @@ class StreamTests(LLMTests):
         assert texts[-1] == "one two three"
         assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
 
-    # --- what it says of itself ---
+    # --- metadata ---
 
     @pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
     def test_the_finish_reason_has_the_same_word_for_all_providers(
@@ -307,10 +307,10 @@ class StreamTests(LLMTests):
                 async for _ in model.astream(HELLO, config={"request_timeout": self.patience_s}):
                     begun.set()
 
-            # Not before its first event: a server that is slow to send would show nothing.
+            # Not before its first event, because a server that is slow to send would prove nothing.
             reading, beginning = asyncio.create_task(read()), asyncio.create_task(begun.wait())
             await asyncio.wait([reading, beginning], return_when="FIRST_COMPLETED")
-            # Who blocks the event loop has come to an end, in one way or the other, before this goes on.
+            # A stream that blocks the event loop has ended, in one way or another, before this continues.
             for _ in range(50):  # an error passes through several layers
                 await asyncio.sleep(0)
             waits = not reading.done()
@@ -351,7 +351,7 @@ class StreamTests(LLMTests):
         async def once() -> ModelResponse:
             return await model.acomplete(HELLO)
 
-        # Without closing between them: a connection of a loop that is gone must not be taken again.
+        # Without closing in between, because a connection of a closed loop must not be reused.
         assert [asyncio.run(once()).get_content() for _ in range(2)] == ["again", "again"]
         assert model.quick_chat("hello") == "again"
 

@@ -65,14 +65,14 @@ PRIVATE = "whale-7302-lantern"
 """Part of every text in a run; it must be in no log and in no file."""
 ODD_TEXTS = ("", "\0", "half \ud83d", "%s %d {} {0}", "🙂" * 3000, "\x1b[31m", "line\nline")
 _QUESTION = Message("user", f"What is {PRIVATE}?")
-_GRACE_S = 0.2  # for what a thread of the observer does; what is later is not seen
+_GRACE_S = 0.2  # for work of the observer's threads; later work is not seen
 _WITH_DATA = ("PluginEvent", "ModelFinished", "ToolFinished", "RunStarted", "RunFinished")
 _WAITS = frozenset({time.sleep, select.select, *(getattr(os, name, None) for name in ("wait", "waitpid"))})
 _SOCKET_WAITS = frozenset({"accept", "connect", "connect_ex", "recv", "recv_into", "recvfrom", "send", "sendall"})
 
 
 class ObserverSuite(Suite):
-    """Contract of every observer, including the things that it must leave alone.
+    """Contract of every observer, including the things that it must not touch.
 
     ```python
     class TestAcme(ObserverSuite):
@@ -105,7 +105,7 @@ class ObserverSuite(Suite):
         assert isinstance(made, Observer)
         return made
 
-    # --- it takes what comes ---
+    # --- it accepts every event ---
 
     @pytest.mark.parametrize("kind", [*get_args(ModelEvent), *get_args(AgentEvent)], ids=lambda kind: kind.__name__)
     def test_it_takes_every_kind_of_event(self, kind: type) -> None:
@@ -157,7 +157,7 @@ class ObserverSuite(Suite):
     # --- it does not delay it ---
 
     def test_it_waits_for_nothing(self) -> None:
-        """Slow work belongs into a queue, and into a thread of its own."""
+        """Slow work belongs in a queue and a thread of its own."""
         observer = self.make_observer()
         _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
@@ -165,7 +165,7 @@ class ObserverSuite(Suite):
         assert not waited, f"the run stands still meanwhile, at {waited[0]}"
 
     def test_it_comes_back_from_every_event(self) -> None:
-        # In a thread, so that one that waits for ever fails here and does not block the other tests.
+        # In a thread, so that an observer that waits forever fails here without blocking other tests.
         self._shown_in_threads(self.make_observer(), ["run"])
 
     # --- it leaves nothing behind ---
@@ -193,7 +193,7 @@ class ObserverSuite(Suite):
         assert not left, f"Python waits for its threads at the end: make them daemons ({', '.join(left)})"
         del observer
 
-    # --- what it writes ---
+    # --- output ---
 
     def test_what_is_said_in_a_run_is_in_no_log_and_in_no_file(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -271,7 +271,7 @@ class _Payload(dict[str, Any]):
 
 
 def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
-    """Return one event of every kind, with this text wherever a text may be; each call creates new ones."""
+    """Return one event of every kind, with this text in every text field; each call creates new ones."""
     call = FunctionCall("look", f'{{"at": "{text}"}}' if text.isalnum() else text)
     message = Message("assistant", text, function_call=call, extra={"function_id": "c1"})
     result = Message("function", text, name="look", extra={"function_id": "c1"})
@@ -370,7 +370,7 @@ def _run(ending: str, observers: Sequence[Observer]) -> tuple[list[str], bool]:
 
 def _shown(event: RunEvent) -> str:
     told = event.event
-    if isinstance(told, ToolFinished):  # how long it took is another time in every run
+    if isinstance(told, ToolFinished):  # its duration differs in every run
         return f"{event.number} {event.agent} {told.index} {told.call_id} {told.message!r} {told.error}"
     return f"{event.number} {event.agent} {told!r}"
 
@@ -378,7 +378,7 @@ def _shown(event: RunEvent) -> str:
 def _look() -> FunctionTool:
     @tool
     def look(at: str) -> str:
-        """Look at something."""
+        """Inspect an object."""
         return f"seen: {at}"
 
     return look
@@ -389,7 +389,7 @@ def _waits(function: Any) -> bool:
         return function.__name__ in _SOCKET_WAITS
     try:
         return function in _WAITS
-    except TypeError:  # a method of something that cannot be hashed
+    except TypeError:  # a method of an unhashable object
         return False
 
 

@@ -26,7 +26,7 @@ from jackfield_testkit.suites.base import Suite
 from jackfield_testkit.suites.threads import at_once
 
 Expected = str | Sequence[str]
-"""A text that is in a file, or several in the order in which they stand there."""
+"""A text in a file, or several in the order in which they occur."""
 Samples = Mapping[str, tuple[bytes, Expected]]
 
 _KINDS = get_args(BlockKind)
@@ -67,7 +67,7 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
 
 class ParserSuite(Suite):
-    """Contract of every parser: read its own formats, and refuse all others in one way.
+    """Contract of every parser: read its own formats, and refuse all others with one error.
 
     ```python
     class TestAcme(ParserSuite):
@@ -103,7 +103,7 @@ class ParserSuite(Suite):
         assert isinstance(made, Parser), f"{self.component} is not a jackfield.retrieval.Parser"
         return made
 
-    # --- what it reads ---
+    # --- reading ---
 
     def test_its_samples_are_read(self) -> None:
         assert self.samples, "give it something to read: samples = {'name.ext': (content, 'a text that is in it')}"
@@ -160,7 +160,7 @@ class ParserSuite(Suite):
         came = at_once(len(names), lambda number: parser.parse(self.samples[names[number]][0], source=names[number]))
         assert [(name, read) for name, read in zip(names, came, strict=True) if read != alone[name]] == []
 
-    # --- what it refuses ---
+    # --- refusals ---
 
     def test_an_empty_file_is_refused(self) -> None:
         with pytest.raises(DocParserError) as caught:
@@ -204,7 +204,7 @@ class ParserSuite(Suite):
         codecs.register(note)
         try:
             for number, form in enumerate(_DECLARATIONS):
-                declared = form.replace(b"CODEC", b"x-named-%d" % number)  # a failure is not remembered, so each is new
+                declared = form.replace(b"CODEC", b"x-named-%d" % number)  # failures are not cached, so each is new
                 _read_or_refused(parser, declared, "declared.bin")
                 for name, (data, _) in self.samples.items():
                     _read_or_refused(parser, declared + data, name)
@@ -212,12 +212,12 @@ class ParserSuite(Suite):
             codecs.unregister(note)
         assert asked == [], "it passes the name of an encoding that a file states to Python"
 
-    # --- what it costs, and what it does besides ---
+    # --- cost and side effects ---
 
     def test_memory_is_bounded_by_the_length_of_the_file(self) -> None:
         parser = self.make_parser()
         for name, (data, _) in self.samples.items():
-            _read_or_refused(parser, data, name)  # what is imported at the first file is not counted
+            _read_or_refused(parser, data, name)  # imports for the first file do not count
             for damaged in (data, *_damaged(data, seed=99))[::4]:
                 peak = _peak_bytes(lambda damaged=damaged, name=name: _read_or_refused(parser, damaged, name))  # type: ignore[misc]
                 assert peak <= _MOST_MEMORY + _BYTES_PER_BYTE * len(damaged), f"{name} takes {peak} bytes"
@@ -261,12 +261,12 @@ class ParserSuite(Suite):
             return work_of(lambda: _read_or_refused(parser, data, "long.bin"), count) / len(data)
 
         for beginning in begun:
-            work(beginning, 10)  # what is imported or made at the first call
+            work(beginning, 10)  # the first call may import or create things
             short, long = work(beginning, 2 * FEW), work(beginning, 2 * MANY)
             assert long <= GROWTH * short + 40, (
                 f"{piece!r} takes {short:.0f} steps for each byte, and {long:.0f} where there is 8 times more"
             )
-        # What cannot be counted is the steps of an expression; of those, the last beginning shows as much as each.
+        # The steps of a regular expression cannot be counted; for those, the longest prefix shows as much as any.
         with given_up_after(self.giving_up_s):
             _read_or_refused(parser, file(begun[-1], self._spec().in_process_bytes), "long.bin")
 
@@ -280,7 +280,7 @@ class ParserSuite(Suite):
         if "files" not in effects_stated:
             assert unexpected_reads(effects) == [], "it opens files: all that it reads is in `data`"
 
-    # --- how a file comes to it ---
+    # --- selection by file ---
 
     def test_its_descriptor_says_which_files_it_reads(self) -> None:
         spec = self._spec()
@@ -328,7 +328,7 @@ def _parts(expected: Expected) -> Sequence[str]:
 
 
 def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | None:
-    """Return the document that is read; None if the file is refused as it should be. All else fails."""
+    """Return the document; None if the file is refused as required. Anything else fails."""
     try:
         document = parser.parse(data, source=source)
     except DocParserError as error:

@@ -37,7 +37,7 @@ from jackfield_testkit.suites.plugin_source import Source, imported_packages, se
 
 IMPORT_GOAL_MS = 5.0
 IMPORT_BUDGET_MS = 50.0  # ten times the goal is a fault on any machine
-LIMIT_S = 200.0  # of a process of its own
+LIMIT_S = 200.0  # in a separate process
 
 
 _NO_SETTING = "no_such_setting"
@@ -136,7 +136,7 @@ class PluginSuite(Suite):
         assert _report(self.dist)["effects"] == []
 
     def test_describing_it_needs_nothing_that_it_requires(self) -> None:
-        # Whoever lists plugins has the light module; a package it requires may be missing or broken.
+        # Listing plugins loads the light module, while a package it requires may be missing or broken.
         alone = _report(self.dist, alone=True)
         assert alone["errors"] == []
         assert set(alone["offered"]) == _declared(self.dist)
@@ -148,7 +148,7 @@ class PluginSuite(Suite):
         assert _report(self.dist)["changing"] == []
 
     def test_describing_it_is_fast(self) -> None:
-        # The best of a few: a busy machine makes each slower, and none faster.
+        # The best of a few runs, because a busy machine makes runs slower, never faster.
         again = (_probed(self.dist) for _ in range(3))
         measured = (report["cpu_ms"] for report in chain([_report(self.dist)], again))
         cpu_ms = next((ms for ms in measured if ms < IMPORT_BUDGET_MS), IMPORT_BUDGET_MS)
@@ -196,14 +196,14 @@ class PluginSuite(Suite):
             if row.kind != "llm":  # a backend takes its settings as a dict only
                 with pytest.raises(ConfigError, match=_NO_SETTING):
                     target(**{_NO_SETTING: 1})
-                with pytest.raises(ConfigError) as caught:  # keywords are settings beside those of the dict
+                with pytest.raises(ConfigError) as caught:  # keywords are settings in addition to those of the dict
                     target({f"{_NO_SETTING}_1": 1}, **{f"{_NO_SETTING}_2": 1})
                 for name in (f"{_NO_SETTING}_1", f"{_NO_SETTING}_2"):
                     assert name in str(caught.value), f"{row.id}: of a dict and keywords together, one has no effect"
 
     def test_its_readme_states_the_true_defaults_of_settings(self) -> None:
         defaults: dict[str, list[object]] = {}
-        # Those of a backend depend on the server.
+        # Defaults of a backend depend on the server.
         for row, spec in ((row, spec) for row, spec in _specs(self.dist) if spec.config and row.kind != "llm"):
             for name, field in plain_host().load_target(row, spec.config).model_fields.items():
                 default = None if field.is_required() else field.get_default(call_default_factory=True)
@@ -211,7 +211,8 @@ class PluginSuite(Suite):
         wrong = {
             name: f"it is {defaults[name][0]!r}, not {stated!r}"
             for name, stated in stated_defaults(readme_of(self.dist))
-            # Without a default of its own, a setting has the one that depends on another, which tables may state.
+            # A setting without a default of its own may take one that depends on another setting, which tables may
+            # state.
             if name in defaults and None not in defaults[name]
             if stated not in defaults[name]
         }
@@ -348,7 +349,7 @@ def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
             if error.variable not in spec.secrets:
                 pytest.fail(f"{row.id}: it misses {error.variable}, which it does not declare")
         except (JackfieldError, NetworkBlockedError) as error:
-            # Without a key it may want an address first, or be a server of this machine that needs none.
+            # Without a key, it may first need an address, or use a local server that needs no key.
             if watch.refused and not isinstance(error, ConfigError):
                 pytest.fail(f"{row.id}: without {' and '.join(spec.secrets)} it asks {watch.refused[0].where}")
 
@@ -357,7 +358,7 @@ def _fault_of_target(row: Row, spec: ComponentSpec) -> str:
     made, base = plain_host().load_row(row), _base_class(row.kind, spec)
     if base is None:
         return "" if callable(made) else "its target is not callable"
-    is_one = isinstance(made, base)  # as a function is that was made a tool
+    is_one = isinstance(made, base)  # such as a function that was made a tool
     is_one = is_one or (isinstance(made, type) and issubclass(made, base))
     return "" if is_one else f"its target is not a class of {base.__name__}"
 
@@ -369,7 +370,7 @@ def _base_class(kind: str, spec: ComponentSpec) -> type | None:
     return found
 
 
-# --- in processes of their own ---
+# --- in separate processes ---
 
 
 @cache
@@ -386,14 +387,14 @@ def _probed(dist: str, *, alone: bool = False) -> dict[str, Any]:
 
 @cache
 def _settled(dist: str) -> dict[str, object]:
-    # Without its keys: importing must not want them.
+    # Without its keys, because importing must not need them.
     secrets = {name for _, spec in _specs(dist) for name in spec.secrets}
     environment = {name: value for name, value in os.environ.items() if name not in secrets}
     return _answer("jackfield_testkit.settle", canonicalize_name(dist), environment, f"the components of {dist}")
 
 
 def _answer(module: str, argument: str, environment: Mapping[str, str], what: str) -> dict[str, object]:
-    # Shared is what is imported before any plugin is: the module, with the core that it imports.
+    # The imports before any plugin are shared: the module, with the core that it imports.
     program = f"import sys; sys.dont_write_bytecode = True; from {module} import main; main(sys.argv[1:])"
     if forks := shared_forks(f"import {module}"):
         done = forks.run(program, argument, cwd=Path.cwd(), env=environment, timeout_s=LIMIT_S)

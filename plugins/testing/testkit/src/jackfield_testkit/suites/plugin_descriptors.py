@@ -42,7 +42,7 @@ def _unknown_keywords(spec: ComponentSpec) -> Iterator[str]:
     known = [field.name for field in fields(spec)]
     for key in spec.extra:
         near = difflib.get_close_matches(key, known, n=1)
-        # What is near to nothing may be the keyword of a newer core.
+        # A keyword without a near match may belong to a newer core.
         if near:
             yield f"it says {key!r}, which no core knows; is {near[0]!r} meant?"
 

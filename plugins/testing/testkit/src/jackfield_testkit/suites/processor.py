@@ -81,8 +81,8 @@ class ProcessorSuite(Suite):
         component: The address of the processor: `distribution/name`, or its name where that is unique.
         config: Its settings.
         texts: Answers in which it changes something; however they are cut, they must come out the same.
-        harmless: An answer that it leaves as it is.
-        messages: A conversation that it takes.
+        harmless: An answer that it leaves unchanged.
+        messages: A conversation that it accepts.
         max_held: The number of characters of an answer that it may hold back while more may follow; None if it needs
             the whole.
         patience_s: Seconds that a test waits for an immediate event before it fails.
@@ -143,7 +143,7 @@ class ProcessorSuite(Suite):
         sync.run(gathered(processor.wrap(inner)(self._request(metadata=metadata))))
         for sent in inner.requests:
             assert sent.metadata.get("jackfield-testkit") == "mine"
-            if processor.phase != "format":  # whose work it is to write tools as text
+            if processor.phase != "format":  # whose job is to write tools as text
                 assert WEATHER["name"] in [function["name"] for function in sent.functions]
 
     # --- the answer ---
@@ -229,7 +229,7 @@ class ProcessorSuite(Suite):
 
             return work_per_character(run, length)
 
-        work(10)  # what is imported or made at the first call
+        work(10)  # the first call may import or create things
         short, long = work(FEW), work(MANY)
         assert long <= GROWTH * short + 20, f"{short:.0f} steps for each of {FEW} characters, {long:.0f} of {MANY}"
         assert long <= _MOST_WORK
@@ -238,12 +238,12 @@ class ProcessorSuite(Suite):
     def test_no_text_makes_the_work_grow_faster_than_its_length(self, piece: str) -> None:
         def run(events: list[ModelEvent]) -> None:
             processor, request = self.make_processor(), self._request()
-            with suppress(JackfieldError):  # to refuse a text early is a bound, too
+            with suppress(JackfieldError):  # refusing a text early is also a bound
                 asyncio.run(gathered(processor.wrap(Inner([*events, ModelFinished("stop")]))(request)))
 
         fail_if_work_grows_faster(run, piece, self.giving_up_s)
 
-    # --- ends before the end, and calls at once ---
+    # --- early ends, and concurrent calls ---
 
     def test_an_error_inside_comes_out_as_it_is_and_closes_everything(self) -> None:
         for count in (0, 1, 3):
@@ -275,14 +275,14 @@ class ProcessorSuite(Suite):
         def answer() -> Coroutine[Any, Any, object]:
             return gathered(processor.wrap(Inner(shown(self.harmless)))(self._request()))
 
-        sync.run(answer())  # what the first call loads does not count
+        sync.run(answer())  # imports of the first call do not count
         check_loop(answer)
 
     def test_a_call_leaves_nothing_behind_for_the_next(self) -> None:
         processor = self.make_processor()
         for text in (*self.texts, self.harmless, *self.texts):
             assert folded(through(processor, self._request(text), shown(text))) == self._answer(shown(text), said=text)
-            sync.run(_first_of(processor.wrap(Inner(shown(text)))(self._request(text))))  # one that is left half-way
+            sync.run(_first_of(processor.wrap(Inner(shown(text)))(self._request(text))))  # one that is left halfway
 
     def test_calls_at_the_same_time_do_not_mix(self) -> None:
         texts = [*self.texts, self.harmless]
@@ -326,7 +326,7 @@ class ProcessorSuite(Suite):
 
 
 class _Silent:
-    """An inner stream that says a word, and then nothing for a long time."""
+    """An inner stream that sends a word, and then nothing for a long time."""
 
     def __init__(self) -> None:
         self.open = 0

@@ -23,7 +23,7 @@ from jackfield.errors import SandboxError
 from jackfield.sandboxes import Finished, Limits, Program, ProgramSandbox, Risk
 from jackfield_testkit.suites.any_sandbox import AnySandboxSuite
 
-PATIENCE_S = 60.0  # for what hangs; nothing waits for its end
+PATIENCE_S = 60.0  # for programs that hang; nothing waits for this limit
 SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - not a real one
 MB = 1 << 20
 
@@ -59,7 +59,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
         component = "jackfield-acme/acme"
     ```
 
-    A sandbox that says that it cannot be used here fails, unless `unusable_because` says why that may be.
+    A sandbox that reports that it is unusable here fails, unless `unusable_because` gives a reason.
 
     Attributes:
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
@@ -81,7 +81,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
         (tmp_path / names[0] / "note").unlink()
         return Places(*(tmp_path / name for name in names))
 
-    # --- what it runs ---
+    # --- running programs ---
 
     def test_a_program_gets_its_arguments_its_folder_and_its_input(
         self, sandbox: ProgramSandbox, places: Places
@@ -115,7 +115,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
         done = _run(sandbox, places, "import time; time.sleep(4)", limits=Limits(wall_s=0.3))
         assert done.timed_out
 
-    # --- what it keeps from the program ---
+    # --- barriers ---
 
     def test_files_elsewhere_cannot_be_read(self, sandbox: ProgramSandbox, places: Places) -> None:
         _needs(sandbox, "files")
@@ -179,7 +179,7 @@ for attempt in (
             port = str(server.getsockname()[1])
             try:
                 assert b"reached" in _run(sandbox, places, code, port, network=True).stdout
-            except SandboxError as error:  # it may refuse a program that wants the network
+            except SandboxError as error:  # it may refuse a program that needs the network
                 if not str(error):
                     raise
             _needs(sandbox, "network")
@@ -343,7 +343,7 @@ for pid in {1, os.getppid()} - {0}:
 
 
 class _Family:
-    """A program with children. All of them hold its standard output: its end is theirs."""
+    """A program with children that all hold its standard output, which ends when the last one does."""
 
     def __init__(self, command: Sequence[str], program: Program) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - the command of these tests
@@ -366,7 +366,7 @@ class _Family:
         return self._ended.wait(timeout_s)
 
     def __exit__(self, *exc_info: object) -> None:
-        if not self._ended.is_set():  # of a sandbox that fails: leave nothing
+        if not self._ended.is_set():  # if the sandbox fails, leave nothing behind
             _end_all_that_hold(self._stdout.fileno())
         self.process.kill()
         self.process.wait()

@@ -43,7 +43,7 @@ CHINESE: Sequence[tuple[str, str]] = (
     ("企鹅生活在南极洲。", "企鹅"),
 )
 UNKNOWN = ("qqxzq", "jjkjj zzqzz", "鬱龘")
-"""Queries of which no passage has a word, nor a part of one."""
+"""Queries that share no word, nor a part of one, with any passage."""
 ODD_TEXTS = (
     "",
     " ",
@@ -100,7 +100,7 @@ class SearcherSuite(Suite):
         assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
         return made
 
-    # --- what it finds ---
+    # --- finding ---
 
     def test_it_finds_the_passage_that_answers(self) -> None:
         self._needs_a_query()
@@ -146,7 +146,7 @@ class SearcherSuite(Suite):
         searcher = self.make_searcher()
         everything = _run(searcher, "stone river cloud", corpus, 60)
         scores = [hit.score for hit in everything]
-        # Infinity puts a chunk before all others, also where the hits of several searchers are fused.
+        # Infinity puts a chunk before all others, even after fusing the hits of several searchers.
         assert all(math.isfinite(score) or score == math.inf for score in scores)
         assert scores == sorted(scores, reverse=True)
         for limit in (1, 5, 20):
@@ -206,7 +206,7 @@ class SearcherSuite(Suite):
             with pytest.raises(ConfigError, match="where"):
                 sync.run(self.make_searcher().search("stone", _filtered_corpus(), limit=5, where=Where.parse(where)))
 
-    # --- odd things ---
+    # --- odd inputs ---
 
     def test_any_text_can_be_a_query(self) -> None:
         searcher, corpus = self.make_searcher(), self._corpus()
@@ -225,7 +225,7 @@ class SearcherSuite(Suite):
         hits = self._search("violin needle", corpus_of(texts), limit=3)
         assert self.ignores_query or needle in [hit.chunk.text for hit in hits]
 
-    # --- an index kept, and one made anew ---
+    # --- stored and rebuilt indexes ---
 
     def test_the_same_search_gives_the_same(self) -> None:
         corpus = corpus_of(_many_texts(60))
@@ -325,7 +325,7 @@ class SearcherSuite(Suite):
         corpora = [corpus_of([f"{seed} {' '.join(_many_texts(25, seed=seed))}" for seed in range(start, start + 300)])
                    for start in range(0, 300 * (TRIES + 1), 300)]  # fmt: skip
         searcher = self.make_searcher()
-        _run(searcher, "stone river", corpora.pop(), 5)  # what the first search loads does not count
+        _run(searcher, "stone river", corpora.pop(), 5)  # imports of the first search do not count
         check_loop(lambda: searcher.search("stone river", corpora.pop(), limit=5))
 
     def test_it_does_what_it_declares_and_nothing_else(self) -> None:
@@ -389,7 +389,7 @@ class CountedChunk(Chunk):
         return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)  # the count changes, and nothing else
+        object.__setattr__(self, name, value)  # only the count changes
 
 
 def corpus_of(texts: Sequence[str]) -> Corpus:

@@ -38,7 +38,7 @@ ODD_IDS = (
 
 
 class ServerSuite(Suite):
-    """Contract of every face over HTTP. It runs in uvicorn on 127.0.0.1, as `jackfield serve` runs it.
+    """Contract of every face over HTTP. The suite runs it in uvicorn on 127.0.0.1, like `jackfield serve`.
 
     ```python
     import json
@@ -77,14 +77,14 @@ class ServerSuite(Suite):
     is_rpc: ClassVar[bool] = False
     settle_s: ClassVar[float] = 20.0
 
-    # --- what a subclass says of its protocol ---
+    # --- the protocol, described by a subclass ---
 
     def question(self, agent: str, text: str) -> HttpRequest:
-        """Return the request that asks an agent, and is answered with the whole answer."""
+        """Return the request that asks an agent for a whole answer."""
         raise NotImplementedError
 
     def streamed_question(self, agent: str, text: str) -> HttpRequest | None:  # noqa: ARG002 - for subclasses
-        """Return the request that asks an agent, and is answered piece by piece; None if there is no such request."""
+        """Return the request that asks an agent for a streamed answer; None if there is no such request."""
         return None
 
     def text_in(self, reply: HttpReply) -> str:
@@ -100,17 +100,17 @@ class ServerSuite(Suite):
         return []
 
     def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest | None:  # noqa: ARG002
-        """Return the request that goes on with the conversation of a reply to `question`, by an id in it.
+        """Return the request that continues the conversation of a reply to `question`, by an id in the reply.
 
         None if clients of the protocol send the whole conversation.
         """
         return None
 
     def is_error(self, reply: HttpReply) -> bool:
-        """Return True if the body of a reply is an error as the protocol writes it."""
+        """Return True if the body of a reply is an error in the form of the protocol."""
         raise NotImplementedError
 
-    # --- what the tests use ---
+    # --- fixtures ---
 
     @pytest.fixture
     def face(self) -> HttpServer:
@@ -121,7 +121,7 @@ class ServerSuite(Suite):
 
     @pytest.fixture
     def serve(self) -> Iterator[Callable[..., ServedFace]]:
-        """Yield a function that serves a face, with tokens of two owners if asked for."""
+        """Yield a function that serves a face, with tokens of two owners if requested."""
         with ExitStack() as stack:
 
             def start(
@@ -288,7 +288,7 @@ class ServerSuite(Suite):
             self._check_refused(reply)
             assert reply.header("access-control-allow-origin") == ""
 
-    # --- clients that go away ---
+    # --- clients that disconnect ---
 
     def test_a_client_may_vanish_at_any_byte_of_its_request(
         self, face: HttpServer, serve: Callable[..., ServedFace]
@@ -390,7 +390,7 @@ class ServerSuite(Suite):
     # --- helpers ---
 
     def _visit(self, served: ServedFace, numbers: Iterable[int]) -> None:
-        """Be a client for each number: each of two owners answered, left, refused, and asking for runs."""
+        """Act as one client per number: two owners, each answered, leaving, refused, and asking for runs."""
         for number in numbers:
             token, kind = (ADA, BOB)[number % 2], number // 2 % _KINDS_OF_CLIENTS
             question = self.question("echo", f"Hello {number}")
@@ -443,7 +443,7 @@ def _app_of(face: HttpServer, *, tokens: bool, change: Callable[[Any], Any]) -> 
 
 
 class _Faulty:
-    """Shows the agents of a serving, and raises in all that starts or shows a run."""
+    """Shows the agents of a serving, but raises when a run is started or shown."""
 
     def __init__(self, serving: Any) -> None:
         self._serving = serving

@@ -1,4 +1,4 @@
-"""Share the agents that the suites of faces ask, and requests that are not what a face expects."""
+"""Share the agents for the suites of faces, and requests that a face does not expect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANSWERS: Mapping[str, Callable[[str], str]] = {
 
 
 class _Silent(ScriptedModel):
-    """A model that says a word and then nothing more."""
+    """A model that sends a word and then nothing more."""
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:  # noqa: ARG002
         yield TextDelta("Hm")

@@ -87,7 +87,7 @@ class StdioServerSuite(Suite):
             self._talk(vanish)
 
     def test_nothing_that_it_keeps_grows_with_the_number_of_questions(self) -> None:
-        """A face that keeps the latest of something up to a bound passes if the subclass lowers the bound below 15."""
+        """A face that keeps a bounded number of recent items passes if the subclass lowers the bound below 15."""
         from jackfield_serving import Serving
 
         async def keep_asking(reader: StreamReader, writer: StreamWriter) -> list[str]:
@@ -104,7 +104,7 @@ class StdioServerSuite(Suite):
     # --- helpers ---
 
     def _recorded_question(self) -> bytes:
-        """Return what a client sends for one question."""
+        """Return the bytes that a client sends for one question."""
         sent: list[bytes] = []
 
         async def record(reader: StreamReader, writer: StreamWriter) -> None:
@@ -121,7 +121,7 @@ class StdioServerSuite(Suite):
         return b"".join(sent)
 
     def _talk(self, client: Callable[[StreamReader, StreamWriter], Awaitable[Any]]) -> Any:
-        """Serve one client, and return what it returns, once the face has ended and left no task."""
+        """Serve one client, and return its result once the face has ended without leaving tasks."""
         return asyncio.run(asyncio.wait_for(self._serve(client), self.limit_s))
 
     async def _serve(self, client: Callable[[StreamReader, StreamWriter], Awaitable[Any]]) -> Any:
@@ -135,7 +135,7 @@ class StdioServerSuite(Suite):
         async with Serving(make_agents()) as serving:
             before = asyncio.all_tasks()
             talk = asyncio.ensure_future(face.talk(serving, their_reader, their_writer))
-            talk.add_done_callback(lambda _: their_writer.close())  # as the end of the program does
+            talk.add_done_callback(lambda _: their_writer.close())  # as at the end of the program
             try:
                 result = await client(reader, writer)
             finally:

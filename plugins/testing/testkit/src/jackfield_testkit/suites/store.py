@@ -46,12 +46,12 @@ class StoreSuite(Suite):
         component = "jackfield-acme/acme"
     ```
 
-    Each test runs in a folder of its own. A store whose records outlast the test is given another place for each by
-    `settings`.
+    Each test runs in a folder of its own. A store whose records outlast the test gets another location for each test
+    from `settings`.
 
     Attributes:
         component: The address of the store: `distribution/name`, or its name where that is unique.
-        config: Its settings. Two stores that are made with the same ones keep the same runs.
+        config: Its settings. Two stores with the same settings share their runs.
         patience_s: The time that a signal may take.
     """
 
@@ -95,12 +95,12 @@ class StoreSuite(Suite):
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that creates a context in which the store cannot be written, as on a full disk.
 
-        Override it: a store that cannot be used for a while must neither lose entries nor keep runs held. The settings
+        Override it: a store with an outage must neither lose entries nor keep runs held. The settings
         of the test should let a write fail within a second.
         """
         pytest.skip("override the fixture `outage`: it makes the store unusable, such as by locking what it writes to")
 
-    # --- what it is given ---
+    # --- settings ---
 
     def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
         self,
@@ -123,7 +123,7 @@ class StoreSuite(Suite):
         assert places_with(secrets, texts, tmp_path) == []
         assert not unstated(store, secrets), HOW_TO_STATE
 
-    # --- what is kept ---
+    # --- records ---
 
     def test_the_event_loop_is_never_held_up(self, make: Callable[[], Store]) -> None:
         store = make()
@@ -137,7 +137,7 @@ class StoreSuite(Suite):
             await store.read(run_id)
             await store.runs()
 
-        asyncio.run(keep_and_read())  # what the first run loads does not count
+        asyncio.run(keep_and_read())  # imports of the first run do not count
         check_loop(keep_and_read)
 
     def test_entries_come_back_as_they_were_and_in_their_order(self, make: Callable[[], Store]) -> None:
@@ -170,7 +170,7 @@ class StoreSuite(Suite):
     def test_a_run_is_listed_with_what_was_said_of_it(self, make: Callable[[], Store]) -> None:
         store = make()
         said = StoredRun(run_id="r", agent="clerk", model="acme:m", session="talk", parent="p", title="What is it? 🙂")
-        # As of a fork, which is described by the run that it continues.
+        # As for a fork, which is described by the run that it continues.
         asyncio.run(store.create(replace(said, began=-2.0, changed=-1.0, entries=7), ["first"]))
         [run] = asyncio.run(make().runs())
         assert (run.run_id, run.agent, run.model, run.session, run.parent, run.title) == (
@@ -298,7 +298,7 @@ class StoreSuite(Suite):
     def test_a_run_of_a_conversation_is_whole_without_the_runs_before_it(self, make: Callable[[], Store]) -> None:
         store = make()
         said, firsts = "", {}
-        for number in range(5):  # as in a chat, whose runs begin with all that was said
+        for number in range(5):  # as in a chat, whose runs begin with all earlier messages
             said += f"{number}: {'äh, ' * 300}"
             firsts[f"r{number}"] = f"[{said}]"
             hold = _begun(store, f"r{number}", firsts[f"r{number}"], session="talk")
@@ -314,7 +314,7 @@ class StoreSuite(Suite):
         for state in CAN_GO_ON:
             hold = _begun(first, state, "x" * 4000)
             asyncio.run(first.append(state, hold, ["question"], state=state))
-            asyncio.run(first.release(state, hold))  # as of a process that was interrupted
+            asyncio.run(first.release(state, hold))  # as after an interrupted process
         for number in range(20):
             store = make(**limits)
             hold = _begun(store, f"r{number}", "x" * 4000)
@@ -326,7 +326,7 @@ class StoreSuite(Suite):
             run, entries = asyncio.run(make(**limits).read(state))
             assert (run.state, [*map(len, entries)]) == (state, [4000, 8])
 
-    # --- who holds it ---
+    # --- holds ---
 
     def test_a_run_is_held_by_whoever_began_it(self, make: Callable[[], Store]) -> None:
         store, other = make(), make()
@@ -375,7 +375,7 @@ class StoreSuite(Suite):
             asyncio.run(store.append("r", hold, ["late"]))
         new = asyncio.run(other.hold("r"))
         assert new > hold
-        asyncio.run(store.release("r", hold))  # late, and of a hold that has ended
+        asyncio.run(store.release("r", hold))  # late, for a hold that has ended
         asyncio.run(other.append("r", new, ["second"]))
         assert asyncio.run(store.read("r"))[1] == ["first", "second"]
         assert asyncio.run(other.read("other"))[0].is_held, "a release ends one hold"
@@ -465,7 +465,7 @@ class StoreSuite(Suite):
             [hold] = [one for one in came if isinstance(one, int)]
             asyncio.run(store.append("r", hold, []))
 
-    # --- when it cannot be used for a while ---
+    # --- outages ---
 
     def test_an_outage_is_said_to_be_one(
         self, make: Callable[[], Store], outage: Callable[[], AbstractContextManager[None]]

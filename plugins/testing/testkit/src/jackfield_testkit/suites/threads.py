@@ -1,4 +1,4 @@
-"""Do the same work in several threads that begin together."""
+"""Do the same work in several threads that start together."""
 
 from __future__ import annotations
 

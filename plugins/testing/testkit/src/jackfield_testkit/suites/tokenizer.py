@@ -58,7 +58,7 @@ host = PluginHost(Settings())
 host.make(host.find("tokenizer", sys.argv[1]), json.loads(sys.argv[2]), Tokenizer)
 print(*(name for name in sys.argv[3:] if name in sys.modules))
 """
-SLACK = 8  # how many tokens a cut, or a join, may change at its place: a long word may be one token, or several
+SLACK = 8  # how many tokens may change at a cut or join, because a long word may be one token or several
 # tiktoken's Rust side panics on spaces of this length, and a panic is no Exception.
 LONG_TEXTS = [(" ", 1_000_000), *((text, 220_000) for text in ("a", "\n", "数", "1", "🙂", "\0", "a "))]
 
@@ -92,13 +92,13 @@ class TokenizerSuite(Suite):
 
     @pytest.fixture
     def tokenizer(self) -> Tokenizer:
-        """Return a tokenizer that has read nothing yet."""
+        """Return a tokenizer that has not read its vocabulary yet."""
         return self.make_tokenizer()
 
-    # --- what it says of itself ---
+    # --- its facts ---
 
     def test_it_has_the_name_by_which_it_is_asked_for(self, tokenizer: Tokenizer) -> None:
-        # Facts of models name it, and it is looked up by that.
+        # Facts of models name the tokenizer, and it is looked up by that name.
         assert tokenizer.name == self.component.rpartition("/")[2]
         assert isinstance(tokenizer.exact, bool)
 
@@ -110,7 +110,7 @@ class TokenizerSuite(Suite):
         assert (effects.outside, effects.read) == ([], []), "read the vocabulary at the first call"
 
     def test_making_one_loads_no_library_that_encodes(self) -> None:
-        # In an interpreter of its own: here, others may have loaded them.
+        # In a separate interpreter, because other tests may have loaded them here.
         command = [sys.executable, "-B", "-c", _MAKE_ONE, self.component, json.dumps(dict(self.config)), *HEAVY]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own
         assert done.returncode == 0, done.stderr
@@ -251,7 +251,7 @@ class TokenizerSuite(Suite):
     def test_threads_that_ask_at_the_same_time_get_what_they_get_alone(self, tokenizer: Tokenizer) -> None:
         alone = self.make_tokenizer()
         wanted = [(alone.count(text), alone.cut(text, 5)) for text in TEXTS]
-        # The first call of all of them: none has read the vocabulary before.
+        # The first call of each, before any has read the vocabulary.
         came = at_once(6, lambda _: [(tokenizer.count(text), tokenizer.cut(text, 5)) for text in TEXTS])
         assert came == [wanted] * 6
 
@@ -267,7 +267,7 @@ class TokenizerSuite(Suite):
 
 
 def _of_all_planes() -> Iterator[str]:
-    """Yield texts with characters of every plane of Unicode, of every script in the first two."""
+    """Yield texts with characters from every Unicode plane, and from every script in the first two planes."""
     for start in range(0, 0x110000, 0x1000):
         code_points = range(start, start + 0x1000, 0x61 if start < 0x20000 else 0x3FF)
         text = " ".join(chr(code) for code in code_points if not 0xD800 <= code <= 0xDFFF)

@@ -54,9 +54,9 @@ from jackfield_testkit.suites.given_secrets import HOW_TO_STATE, places_with, se
 from jackfield_testkit.tool_specs import differences
 
 Expected = str | Callable[[Any], object]
-"""What a result must be like: a text that is in it, or a function of it that says whether it is right."""
+"""The expected result: a text in it, or a function that returns True if it is right."""
 
-MOST_CHARS = 1_000_000  # of one result; what a tool gives is kept whole until the core cuts it
+MOST_CHARS = 1_000_000  # of one result, which is kept whole until the core cuts it
 ODD_TEXTS = (
     "",
     " ",
@@ -113,12 +113,12 @@ class ToolSuite(Suite):
     @pytest.fixture(scope="class")
     @classmethod
     def bench(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-        """Yield the tool, with a workspace and what it opens there, for all tests of the class."""
+        """Yield the tool, with a workspace and its open resources, for all tests of the class."""
         bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files, cls.urls)
         yield bench
         sync.run(bench.close())
 
-    # --- what a model sees ---
+    # --- the description for models ---
 
     def test_a_model_is_told_what_it_does_and_what_each_argument_is(self) -> None:
         tool = self.make_tool()
@@ -171,7 +171,7 @@ class ToolSuite(Suite):
         )
         assert _texts(tool.description) == _texts(made.description)
 
-    # --- what it answers ---
+    # --- results ---
 
     def test_its_examples_give_what_they_promise(self, bench: Bench) -> None:
         assert self.examples, "say what it does: examples = [({argument: value}, 'a text that is in the result')]"
@@ -219,7 +219,7 @@ class ToolSuite(Suite):
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         arguments, expected = self._first_example()
-        # Without a context, files are written there, and not where the tests are run.
+        # Without a context, files are written there, not in the folder of the tests.
         monkeypatch.setenv("JACKFIELD_WORKSPACE", str(bench.workspace.root))
         tool = self.make_tool()
         try:
@@ -247,11 +247,11 @@ class ToolSuite(Suite):
             assert all(isinstance(event.text, str) for event in events if isinstance(event, ToolProgress))
             assert sum(isinstance(event, ToolFinished) for event in events) == 1
 
-    # --- what it refuses ---
+    # --- refusals ---
 
     def test_arguments_that_do_not_fit_are_refused_before_anything_is_done(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
-        bench.call(arguments)  # what it imports and opens at its first call is not what is looked for here
+        bench.call(arguments)  # imports and files of its first call do not matter here
         for wrong in _unfit(bench.tool, arguments):
             with watching() as effects:
                 output, error = bench.attempt(wrong)
@@ -264,7 +264,7 @@ class ToolSuite(Suite):
     def test_text_that_is_no_object_is_refused_before_anything_is_done(self, bench: Bench) -> None:
         if bench.tool.raw_argument:
             pytest.skip(f"it takes any text for {bench.tool.raw_argument!r}, as its descriptor says")
-        # The core completes what a model has left unfinished: `{` is an object without arguments.
+        # The core completes unfinished JSON of a model: `{` is an object without arguments.
         unfinished = [] if _fits(bench.tool)({}) else ["{"]
         for wrong in ("[1, 2]", '"text"', "17", "just a text", *unfinished):
             with watching() as effects:
@@ -325,7 +325,7 @@ class ToolSuite(Suite):
         assert places_with(secrets, texts, bench.workspace.root) == []
         assert not unstated(loaded, of_settings), HOW_TO_STATE
 
-    # --- what it does ---
+    # --- effects ---
 
     def test_it_does_what_it_declares_and_nothing_else(self, bench: Bench) -> None:
         spec = _spec(bench.tool)
@@ -417,7 +417,7 @@ class ToolSuite(Suite):
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
     def test_a_pipe_in_the_workspace_makes_no_call_wait(self, bench: Bench) -> None:
-        pipe = bench.workspace.root / "pipe.txt"  # code that runs there can put one in the place of any file
+        pipe = bench.workspace.root / "pipe.txt"  # code that runs there can replace any file by a pipe
         os.mkfifo(pipe)
         try:
             for arguments in _with_texts(bench.tool, self._first_example()[0], (pipe.name, str(pipe))):
@@ -430,7 +430,7 @@ class ToolSuite(Suite):
         finally:
             pipe.unlink()
 
-    # --- many calls, and calls that are given up ---
+    # --- many calls, and cancelled calls ---
 
     def test_calls_of_one_turn_give_what_they_give_alone(self, bench: Bench) -> None:
         planned = [self.examples[number % len(self.examples)] for number in range(8)]
@@ -439,7 +439,7 @@ class ToolSuite(Suite):
         failed = [one.message.get_text_content() for one in results.values() if one.error]
         assert failed == [], "beside other calls"
         for number, (arguments, expected) in enumerate(planned):
-            # A function may look at a value that a message has only as text.
+            # A function may inspect a value that a message has only as text.
             if isinstance(expected, str):
                 _expect(results[number].message.content, arguments, expected)
         if bench.tool.concurrent:
@@ -450,7 +450,7 @@ class ToolSuite(Suite):
         tool = self.make_tool()
         every = [arguments for arguments, _ in self.examples]
         try:
-            asyncio.run(_called_in_a_run(tool, every, bench))  # what the first call loads does not count
+            asyncio.run(_called_in_a_run(tool, every, bench))  # imports of the first call do not count
             check_loop(lambda: _called_in_a_run(tool, every, bench))
         finally:
             sync.run(_aclose(tool.load()))
@@ -465,7 +465,7 @@ class ToolSuite(Suite):
 
     def test_a_call_whose_time_is_over_is_a_result_and_the_next_one_is_answered(self, bench: Bench) -> None:
         arguments, _ = self._first_example()
-        # On a busy machine a call may not have begun when its time is over: longer each time, until it ends in time.
+        # On a busy machine, a call may not have begun when its time is over, so each try gets more time.
         for timeout_s in (0.0001 * 2**doublings for doublings in range(12)):
             hasty = copy.copy(bench.tool)
             hasty.timeout_s = timeout_s
@@ -493,7 +493,7 @@ class ToolSuite(Suite):
 
 @dataclass(frozen=True)
 class Bench:
-    """A tool with everything that a run gives it. Its resources stay open over the tests of a class."""
+    """A tool with everything that a run provides. Its resources stay open over the tests of a class."""
 
     tool: PluginTool
     folder: Path
@@ -535,7 +535,7 @@ class Bench:
         return sync.run(run_tool(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, object]) -> tuple[Any, Exception | None]:
-        """Return the output of a call, or the exception in which it ended."""
+        """Return the output of a call, or the exception that it raised."""
         try:
             return self.call_directly(params), None
         except Exception as error:  # noqa: BLE001 - which one it is, is what is tested
@@ -576,7 +576,7 @@ class Bench:
 
 
 def _expect(output: object, arguments: Mapping[str, object], expected: Expected) -> None:
-    """Fail unless the output is as it must be."""
+    """Fail unless the output is as expected."""
     content = output.content if isinstance(output, ToolResult) else output
     if isinstance(expected, str):
         text = _text_of(content)
@@ -598,7 +598,7 @@ async def _aclose(tool: BaseTool) -> None:
 async def _used_alone(
     tool: PluginTool, examples: Sequence[tuple[Mapping[str, Any], Expected]], context: ToolContext
 ) -> None:
-    """Load a tool and call it for the first time: some things are done only then."""
+    """Load a tool and call it for the first time, because some effects happen only then."""
     try:
         for arguments, _ in examples[:1]:
             await run_tool(tool, dict(arguments), context)
@@ -613,7 +613,7 @@ async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object]
 
 
 async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object]], bench: Bench) -> None:
-    """Make calls in one run; one that was made before may fail now."""
+    """Make calls in one run; a call that succeeded before may fail now."""
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         for arguments in calls:
@@ -622,7 +622,7 @@ async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object
 
 
 def _outside_of_a_run(tool: PluginTool, arguments: Mapping[str, object]) -> tuple[Any, Exception | None]:
-    """Return the output of a call without a context, or the exception in which it ended."""
+    """Return the output of a call without a context, or the exception that it raised."""
 
     async def alone() -> Any:
         loaded = tool.load()
@@ -643,7 +643,8 @@ async def _cancelled_after(
     steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, object], patience_s: float
 ) -> str:
     """Return the outcome of a call that is cancelled after some steps of the event loop, and some time."""
-    # The tool itself: a call by its descriptor begins with a hop to another thread, where it would be cancelled.
+    # The tool itself, because a call by its descriptor begins with a hop to another thread, where it would be
+    # cancelled.
     task = asyncio.create_task(run_tool(bench.tool.load(), dict(arguments), bench.context()))
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -655,7 +656,7 @@ async def _cancelled_after(
     await asyncio.wait([task], timeout=patience_s)
     if not task.done():
         return "running"
-    # A plain function cannot swallow it: the core gives its result if it had returned already.
+    # A plain function cannot swallow it; the core returns its result if it had already returned.
     loaded = bench.tool.load()
     is_plain = not inspect.iscoroutinefunction(getattr(loaded, "function_called", loaded.call))
     return "cancelled" if task.cancelled() or is_plain else "swallowed"
@@ -699,7 +700,7 @@ def _text_of(output: Any) -> str:
 
 
 def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield arguments that the tool's schema refuses: each differs in one thing from those that fit."""
+    """Yield arguments that the tool's schema refuses; each differs in one thing from valid ones."""
     schema = _schema(tool)
     candidates: list[dict[str, object]] = [{**arguments, "no_such_argument": 1}]
     candidates += [_without(arguments, name) for name in schema.get("required", ())]
@@ -718,7 +719,7 @@ def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence
 
 @contextmanager
 def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
-    """Open the other end of a pipe for whoever has waited for it too long; yield a list of which end that was."""
+    """Open the other end of a pipe for a call that has waited too long; yield a list of the ends it waited for."""
     is_over = threading.Event()
     waited: list[str] = []
 
@@ -733,7 +734,7 @@ def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
             try:
                 if os.read(reading, 1):
                     waited.append("writing")
-            except BlockingIOError:  # something is there that has written nothing yet
+            except BlockingIOError:  # a writer is there that has written nothing yet
                 waited.append("writing")
             finally:
                 os.close(reading)

@@ -63,7 +63,7 @@ class ToolsetSuite(Suite):
         assert bool(spec.tools) != bool(spec.target), "a set has either `tools` or a `target`"
 
     def test_making_an_agent_with_it_reaches_nothing(self) -> None:
-        self.make_agent()  # what it imports may be written beside it, once
+        self.make_agent()  # bytecode of its imports may be written beside it, once
         with watching() as effects:
             self.make_agent()
         assert undeclared(effects, frozenset()) == [], "wait until a run starts, and asks `tools_of_run`"
@@ -117,11 +117,11 @@ class ToolsetSuite(Suite):
         assert self._run(lambda: self._left_by(cancelled)) == [], _CLOSE_IT
 
     async def _left_by(self, work: Callable[[], Awaitable[object]]) -> list[str]:
-        """Return the tasks that still run after some work."""
+        """Return the tasks that are still running after some work."""
         before = asyncio.all_tasks()
         await work()
         rest = asyncio.all_tasks() - before
-        if rest:  # what was cancelled may need some steps to end
+        if rest:  # cancelled tasks may need some steps to end
             _, rest = await asyncio.wait(rest, timeout=self.patience_s)
         return [str(task.get_coro()) for task in rest]
 
