@@ -1,4 +1,4 @@
-"""Servers: the faces through which clients reach the runs of agents, each in one protocol."""
+"""Servers, called faces: each gives clients access to the runs of agents in one protocol."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""An application of ASGI 3.0, as Starlette, FastAPI and uvicorn define it."""
+"""An ASGI 3.0 application, as in Starlette, FastAPI and uvicorn."""
 
 OWNER = "jackfield.owner"
-"""The key of an ASGI scope under which the owner of the request stands."""
+"""The key of the request's owner in an ASGI scope."""
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:
-    """Return the owner of a request: the holder of its token. It sees its own runs only. '' if no token is needed."""
+    """Return the owner of a request, who holds its token and sees only their own runs; '' if no token is needed."""
     return str(scope.get(OWNER, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The answer to a request that is not carried out.
+    """The answer to a refused request.
 
     Attributes:
-        status: The status in HTTP.
+        status: The HTTP status.
         code: The cause, in one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
-        message: The cause and the next step, for people. It contains nothing of the request's secrets.
+        message: The cause and the next step, for people. It contains no secrets of the request.
         retry_after_s: The seconds after which the same request may succeed; None if waiting does not help.
     """
 
@@ -66,7 +66,7 @@ class RequestRefusedError(JackfieldError):
 
     Args:
         message: The cause and the next step.
-        status, code, retry_after_s: See `Refusal`. A subclass may state them for all its errors.
+        status, code, retry_after_s: See `Refusal`. A subclass may set them for all its errors.
     """
 
     status: int = 400
@@ -88,9 +88,10 @@ class RequestRefusedError(JackfieldError):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return the refusal of a request that ended in an error, for faces to write in the form of their protocol.
+    """Return the refusal for a request that ended in an error. Faces write it in the form of their protocol.
 
-    Errors that a client can correct keep their text. All others are `internal`: their texts are for logs only.
+    Errors that a client can correct keep their text. All others become `internal`, because their texts are for logs
+    only.
     """
     retry_after_s = getattr(error, "retry_after_s", None)
     match error:
@@ -115,7 +116,7 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(
                 status=429, code="busy", message="the model is busy: try again later", retry_after_s=retry_after_s or 1
             )
-    status = getattr(error, "status_code", None)  # of an HTTPException, as frameworks of ASGI raise it
+    status = getattr(error, "status_code", None)  # an HTTPException of an ASGI framework
     if isinstance(status, int) and 400 <= status < 500 and hasattr(error, "detail"):
         return Refusal(status=status, code=_CODES.get(status, "invalid_request"), message=_message_of(status, error))
     return Refusal(status=500, code="internal", message="the server failed at this request: its log names the cause")
@@ -145,9 +146,9 @@ _RETRY_AFTER_S = 5.0
 
 
 def failure_of(failed: RunFailed) -> RequestRefusedError:
-    """Return the error of a failed run as a client may see it.
+    """Return the error of a failed run in a form that a client may see.
 
-    Only errors about the request keep their text: others may contain addresses and names of the server's own.
+    Only errors about the request keep their text, because others may contain the server's addresses and names.
     """
     code = _OF_THE_REQUEST.get(failed.kind)
     if code is not None:
@@ -165,7 +166,7 @@ def failure_of(failed: RunFailed) -> RequestRefusedError:
 
 
 def plain_refusal(refusal: Refusal) -> tuple[str, bytes]:
-    """Return the media type and the body of a refusal, for protocols without a form of their own."""
+    """Return the media type and the body of a refusal, for protocols without their own form of errors."""
     return "application/json", write_json({"error": {"code": refusal.code, "message": refusal.message}})
 
 
@@ -173,8 +174,8 @@ def read_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object in the body of a request.
 
     Raises:
-        RequestRefusedError: It is not one object of strict JSON: a key is repeated, a number is not finite, or it
-            has more than a hundred levels.
+        RequestRefusedError: The body is not one object of strict JSON. For example, a key is repeated, a number is not
+            finite, or it has more than a hundred levels.
     """
     try:
         value = _DECODER.decode(body.decode())
@@ -191,7 +192,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def write_json(value: object) -> bytes:
-    """Return JSON in one line, in UTF-8; a lone surrogate, which UTF-8 cannot write, is escaped.
+    """Return JSON in one line, in UTF-8. Lone surrogates, which UTF-8 cannot encode, are escaped.
 
     Raises:
         ValueError: A number is not finite.
@@ -237,10 +238,10 @@ def _check_depth(value: object) -> None:
 
 
 class ServingLike(Protocol):
-    """Agents and their runs, as every face sees them.
+    """The interface of faces to agents and their runs.
 
-    `jackfield_serving.Serving` is one, with more methods: a face that needs them depends on that library. A run
-    continues without its viewers. An owner sees only its own runs: the runs of others do not exist for it.
+    `jackfield_serving.Serving` implements it, with more methods; a face that needs them depends on that library. A run
+    continues without viewers. An owner sees only their own runs; the runs of others do not exist for them.
     """
 
     @property
@@ -264,20 +265,20 @@ class ServingLike(Protocol):
         """Start a run, and return its id."""
 
     def attach(self, run_id: str, *, after: int = 0, owner: str = "") -> AsyncIterator[tuple[int, RunEvent]]:
-        """Yield the numbered events of a run after one of them: the recorded ones first, then the live ones."""
+        """Yield the numbered events of a run after number `after`: first the recorded events, then the live ones."""
 
     async def answer(self, run_id: str, answers: Mapping[str, Any], *, owner: str = "") -> None:
-        """Answer the questions of a waiting run, by the ids of its calls."""
+        """Answer the questions of a waiting run, by call id."""
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
         """Stop a run."""
 
 
 class Server(Configured, ABC):
-    """A face: it shows runs of agents to clients in one protocol, and does nothing else.
+    """A face, which gives clients access to runs of agents in one protocol, and does nothing else.
 
-    Implement `HttpServer`, `StdioServer` or both. A face reaches agents through `ServingLike` only. It translates
-    requests to calls and events to replies, and keeps no state of a run of its own.
+    Implement `HttpServer`, `StdioServer` or both. A face uses agents only through `ServingLike`. It translates requests
+    to calls and events to replies, and keeps no state of runs itself.
 
     Attributes:
         name: Its name, as in its descriptor.
@@ -292,17 +293,16 @@ class Server(Configured, ABC):
 class HttpServer(Server):
     """A face over HTTP.
 
-    The server around it first checks the token, the host and the size of a request, and puts the owner of the request
-    into its scope: see `owner_of`. It calls `refusal` for requests that it refuses itself, and for an error that `app`
-    raises.
+    The surrounding server first checks the token, the host and the size of a request, and puts the owner into the
+    scope; see `owner_of`. It calls `refusal` for requests that it refuses itself, and for errors that `app` raises.
 
     Attributes:
-        paths: The paths below which it answers: `("/v1",)`. Each also covers the path itself. ("/",) covers all that no
-            other face covers.
-        one_process: The setting that lets several processes serve the face, if it keeps something in its process now;
-            '' otherwise.
-        open_paths: The paths that are answered without a token, such as that of a page: `/` alone, or `/static/*` with
-            everything below it. Nothing there may reveal anything about agents and runs.
+        paths: The paths at and below which it answers, such as `("/v1",)`. `("/",)` covers all paths that no other face
+            covers.
+        one_process: If the face currently keeps state in its process, the setting that allows several processes; ''
+            otherwise.
+        open_paths: The paths that are answered without a token, such as a page: `/` alone, or `/static/*` with
+            everything below it. They must not reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
@@ -311,18 +311,18 @@ class HttpServer(Server):
 
     @abstractmethod
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application. Paths in its scopes are whole: `/v1/models` for a face with the path `/v1`.
+        """Return the application. Its scopes contain full paths: `/v1/models` for a face with the path `/v1`.
 
-        It gets requests of the types `http` and `websocket`. An exception that it raises before its response begins
-        becomes a `refusal`; one that comes later ends the connection.
+        It gets requests of the types `http` and `websocket`. An exception before the response begins becomes a
+        `refusal`; a later exception ends the connection.
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context in which the application is used, for resources that must be opened in their own task."""
+        """Return a context for the application's lifetime, for resources that must be opened in their own task."""
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return the media type and the body of a refusal, in the form of errors in the protocol."""
+        """Return the media type and the body of a refusal, in the protocol's form of errors."""
         return plain_refusal(refusal)
 
 
@@ -331,18 +331,18 @@ class StdioServer(Server):
 
     @abstractmethod
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one client until it closes its side. Nothing but the protocol is written."""
+        """Serve one client until it closes its side. Write nothing but the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaceCommand:
-    """A command that serves agents in one face, to people at this machine. `jackfield serve` does its work.
+    """A command that serves agents in one face to users of this machine. `jackfield serve` does the work.
 
     Attributes:
         name: The command as users type it: `jackfield web`.
         face: The name of the face.
         description, examples: The texts of its help.
-        agents: Returns the agents, by name, if the command line names none.
+        agents: Returns the agents by name if the command line names none.
     """
 
     name: str
@@ -356,15 +356,15 @@ class ServeCommand(Protocol):
     """The command `serve`, for commands that call it: `host.load_row(host.find("command", "serve"))`."""
 
     def __call__(self, arguments: Sequence[str], command: FaceCommand | None = None) -> int:
-        """Serve agents until a signal comes, and return the exit code; `command` says which command the user typed."""
+        """Serve agents until a signal arrives, and return the exit code; `command` is what the user typed."""
 
 
 def load_server(entry: object, host: Plugins) -> Server:
     """Return the face that an entry names: a face, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: It is none of these, or a setting is not valid.
-        PluginError: It is not installed, or cannot be loaded.
+        ConfigError: The entry is none of these, or a setting is not valid.
+        PluginError: The face is not installed or cannot be loaded.
     """
     if isinstance(entry, Server):
         return entry

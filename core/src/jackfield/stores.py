@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jackfield.runs._run import AgentLike, Recorder
 
 RUNNING = "running"
-"""The state of a run that has not ended. Without a hold, it was interrupted."""
+"""The state of a run that has not ended. If no process holds it, it was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +28,14 @@ class StoredRun:
         run_id: Its id.
         agent: The name of the agent, or its kind if it has none.
         model: The model, as `backend:model`; after a space, the address of its server if the agent named one.
-        session: The conversation that it belongs to; '' if it belongs to none.
-        parent: The run that it was forked from; ''.
-        owner: The identity that a service started it for; ''.
+        session: The conversation to which it belongs; '' for none.
+        parent: The run from which it was forked; '' for none.
+        owner: The user for whom a service started it; '' for none.
         title: The beginning of the question.
-        state: `running`; after that, the reason why it ended, as in `RunFinished`, or `failed`.
-        is_held: True if a process runs it now.
-        began, changed: When it began, and when its state changed last, in seconds since 1970, UTC, by the clock of the
-            store. For people: clocks are set back.
+        state: `running`, then the reason why it ended, as in `RunFinished`, or `failed`.
+        is_held: True if a process is running it.
+        began, changed: When it began, and when its state last changed, in seconds since 1970, UTC, by the store's
+            clock. For people only, because clocks may be set back.
         entries: The number of entries in its record.
     """
 
@@ -54,11 +54,11 @@ class StoredRun:
 
 
 class Signal(NamedTuple):
-    """A message to the processes that use a store. An empty one only says that something may have changed.
+    """A message to the processes that use a store. An empty signal only says that something may have changed.
 
     Attributes:
-        run_id: The run that it is about; '' for any.
-        text: The message; ''.
+        run_id: The run that the signal concerns; '' for any.
+        text: The message; '' for none.
     """
 
     run_id: str = ""
@@ -66,22 +66,24 @@ class Signal(NamedTuple):
 
 
 class Store(Configured, ABC):
-    """Keeps records of runs: for each run, texts in the order in which they were appended. They never change.
+    """Keeps records of runs. The record of a run is a list of texts, which are appended and never changed.
 
     One instance serves many runs, tasks, threads and event loops at once, and many processes may use the same data. At
-    most one of them *holds* a run: the one that created it, or one that took hold of it later. A hold ends with the
-    run, and with the process at the latest, without waiting for a clock and without a write. Each hold has a number,
-    larger than all before it. A process with an older number has lost the run, and can change nothing.
+    most one process *holds* a run: the process that created it, or one that took hold of it later. A hold ends with the
+    run, at the latest with the process, without a timeout and without a write. Each hold has a number larger than all
+    before it. A process with an older number has lost the run, and cannot change it.
 
-    A store never looks into an entry. The library `jackfield-records` writes and reads entries: its `RecordingStore`
-    is this class with a `recorder`.
+    Stores never read the content of entries. The library `jackfield-records` writes and reads them: its
+    `RecordingStore` is this class with a `recorder`.
 
     Attributes:
-        content: True if the texts of runs may be written. Without them, records contain only names, times and usage,
-            and no run can be resumed.
-        patience_s: The number of seconds for which a run waits while the store raises `StoreUnavailableError`.
-        recover: Agents resume their interrupted runs when their first run begins; see `jackfield_records.recover`.
-        reports_writes: `listen` yields an empty signal after each write of another process, so that none must be sent.
+        content: True if the texts of runs may be written. If False, records contain only names, times and usage, and
+            runs cannot be resumed.
+        patience_s: How many seconds a run waits while the store raises `StoreUnavailableError`.
+        recover: True if agents resume their interrupted runs when their first run begins; see
+            `jackfield_records.recover`.
+        reports_writes: True if `listen` yields an empty signal after each write of another process, so that none need
+            be sent.
     """
 
     content: bool = True
@@ -94,14 +96,14 @@ class Store(Configured, ABC):
         """Begin a record, and return the number of the hold. Times, `is_held` and `entries` of `run` are ignored.
 
         Raises:
-            StoreError: A run with this id exists, or it cannot be written.
+            StoreError: A run with this id exists, or the record cannot be written.
         """
 
     @abstractmethod
     async def hold(self, run_id: str) -> int:
         """Take hold of a run that is free, and return the number of the hold.
 
-        This changes neither the state of the run nor its entries: the first `append` does.
+        This does not change the run's state or entries; the first `append` does.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -112,29 +114,29 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """Append entries, all of them or none, and set the state. They outlast the process once this returns.
+        """Append all entries or none, and set the state. Once this returns, they outlast the process.
 
-        Without entries, it confirms that the hold is still valid; runs do so before they act. After an error, the same
-        entries may be sent again, and are stored only once. Any state but `running` ends the hold when it is written.
+        Without entries, this confirms that the hold is still valid, as runs do before they act. After an error, the
+        same entries may be sent again, and are stored only once. Writing any state other than `running` ends the hold.
 
         Raises:
-            RunBusyError: The hold was lost: another one has begun since, or it was released.
-            RunNotFoundError: It was deleted.
+            RunBusyError: The hold was lost, because a newer hold has begun or it was released.
+            RunNotFoundError: The run was deleted.
             StoreUnavailableError: The store cannot be used for the moment.
             StoreError: It cannot be written.
         """
 
     @abstractmethod
     async def release(self, run_id: str, hold: int) -> None:
-        """End a hold, if it has not ended, in whatever state the store is; the record stays as it is.
+        """End a hold if it has not ended, whatever state the store is in. The record does not change.
 
-        Others can take hold of the run from then on: at once, or as soon as they can use the store again. It raises
-        nothing and waits for nothing, because a run that ends for lack of a store must be free for the next process.
+        Other processes can take hold of the run immediately, or as soon as they can use the store again. This never
+        raises or waits, because a run that ends while the store is unavailable must be free for the next process.
         """
 
     @abstractmethod
     async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
-        """Return a run with its entries, oldest first; without the first `after` of them.
+        """Return a run with its entries, oldest first, without the first `after` entries.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -145,7 +147,7 @@ class Store(Configured, ABC):
     async def runs(
         self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
     ) -> list[StoredRun]:
-        """Return the runs that were created last, the newest first; only those of a session, an owner or a state.
+        """Return the most recent runs, newest first, optionally of one session, owner or state.
 
         Raises:
             StoreError: They cannot be read.
@@ -153,22 +155,23 @@ class Store(Configured, ABC):
 
     async def search(
         self,
-        text: str,  # noqa: ARG002 - for stores that can
+        text: str,  # noqa: ARG002 - for overrides
         *,
         owner: str | None = None,  # noqa: ARG002
         limit: int = 20,  # noqa: ARG002
     ) -> list[StoredRun]:
-        """Return the runs with every word of a text in their questions and answers, the newest first; of one owner.
+        """Return the runs that contain every word of a text, newest first, optionally of one owner.
 
-        Upper and lower case are the same, and a word may be part of a longer one. A store need not offer this.
+        The search covers questions and answers, ignores case, and finds words inside longer words.
+        Implementing this is optional.
 
         Raises:
             StoreError: The store cannot search, or cannot be read.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
 
-    async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for stores that can
-        """Give a run another title, also while a process holds it. A store need not offer this.
+    async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for overrides
+        """Change the title of a run, even while a process holds it. Implementing this is optional.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -186,14 +189,14 @@ class Store(Configured, ABC):
             StoreError: It cannot be written.
         """
 
-    async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for stores that can
-        """Send a signal to every other process that listens at the moment. A signal may get lost. It is not recorded.
+    async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for overrides
+        """Send a signal to every other process that is listening. Signals may get lost, and are not recorded.
 
-        A store need not offer this.
+        Implementing this is optional.
 
         Args:
-            run_id: The run that it is about.
-            text: The message, of at most 4,000 bytes in UTF-8.
+            run_id: The run that the signal concerns.
+            text: The message, at most 4,000 bytes in UTF-8.
 
         Raises:
             StoreError: The store sends no signals, or cannot be used.
@@ -201,9 +204,9 @@ class Store(Configured, ABC):
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
 
     def listen(self) -> AsyncIterator[Signal]:
-        """Yield an empty signal once it listens, and then the signals of other processes as they arrive.
+        """Yield an empty signal once listening has begun, then the signals of other processes as they arrive.
 
-        After an outage of the store it continues, with an empty signal. A store need not offer this.
+        After an outage of the store, it continues with an empty signal. Implementing this is optional.
 
         Raises:
             StoreError: The store sends no signals, or cannot be used.
@@ -212,12 +215,12 @@ class Store(Configured, ABC):
 
     @abstractmethod
     def recorder(self, agent: AgentLike) -> Recorder:
-        """Return a recorder of an agent's runs in this store; an agent asks for it once."""
+        """Return a recorder of an agent's runs in this store. An agent calls this once."""
 
     async def foreign_file(self) -> Path | None:
-        """Return the file of the records if this user has not created it on this machine; None for all others.
+        """Return the file of the records if this user did not create it on this machine, else None.
 
-        Calls that wait in such a file were planned by strangers. The command line asks before it resumes them.
+        Pending calls in such a file come from strangers. The command line asks before it resumes them.
 
         Raises:
             StoreError: It cannot be read.
@@ -225,15 +228,15 @@ class Store(Configured, ABC):
         return None
 
     async def aclose(self) -> None:
-        """End all holds and close everything that is open; the next call opens it again."""
+        """End all holds, and close everything that is open. The next call opens it again."""
 
 
 def load_store(entry: object, host: Plugins) -> Store:
     """Return the store that an entry names: a store, a name, or a dict with `name` and settings.
 
     Raises:
-        ConfigError: It is none of these, or a setting is not valid.
-        PluginError: It is not installed, or cannot be loaded.
+        ConfigError: The entry is none of these, or a setting is not valid.
+        PluginError: The store is not installed or cannot be loaded.
     """
     if isinstance(entry, Store):
         return entry

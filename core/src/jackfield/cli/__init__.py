@@ -1,4 +1,4 @@
-"""The command line, which starts in `main`, and the parts of it that plugin commands may use."""
+"""The command line, which starts in `main`, and its parts for plugin commands."""
 
 from __future__ import annotations
 

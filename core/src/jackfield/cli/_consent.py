@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def with_consent(work: Callable[[], Result]) -> Result:
-    """Do some work, and ask at the terminal for each file that needs consent. The consent is recorded.
+    """Do some work, and ask at the terminal for each file that needs consent. Consent is recorded.
 
     Raises:
         ConsentNeededError: There is no terminal, or the user declined.

@@ -15,13 +15,13 @@ USAGE_ERROR = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse` parser that reports an error and how to get help in two lines, without control characters.
+    """An `argparse` parser whose errors have two lines, the second about help, without control characters.
 
-    It measures the terminal only for a help text.
+    The width of the terminal is read only for help texts.
     """
 
     def __init__(self, **options: Any) -> None:
-        # argparse makes a formatter for every argument. Without a width, the formatter loads `shutil` to find one.
+        # argparse makes a formatter for every argument. Without a width, it imports `shutil` to find the width.
         self._is_intermixing = False
         self._words: Sequence[str] = ()
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
@@ -37,25 +37,25 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`; the error about an unknown option names the closest known one."""
+        """Parse like `argparse`, but name the closest known option in the error about an unknown one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._explain(unknown)}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`; a list of arguments may have options in between, also below a subcommand."""
+        """Parse like `argparse`, but allow options between the arguments of a list, also below a subcommand."""
         self._words = sys.argv[1:] if args is None else list(args)
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
-        self._is_intermixing = True  # the method below parses with this one, twice
+        self._is_intermixing = True  # the method below calls this one twice
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:
             self._is_intermixing = False
 
     def _takes_lists(self) -> bool:
-        """Return True if it has a list of arguments; argparse cannot have options in between with subcommands."""
+        """Return True if there is a list of arguments. With subcommands, argparse cannot have options in between."""
         lengths = {action.nargs for action in self._get_positional_actions()}
         rest = {argparse.PARSER, argparse.REMAINDER}
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
@@ -67,13 +67,13 @@ class Parser(argparse.ArgumentParser):
         if takes_text and not any(word.startswith("-") for word in words):
             return "; put a text of several words in quotes"
         names = [word.partition("=")[0] for word in words if word.startswith("--")]
-        # Without the words themselves: an option of another subcommand is no advice.
+        # Without the words themselves, because an option of another subcommand would not help.
         known = [option for option in _option_names(self) if option not in names]
         close = list(dict.fromkeys(option for name in names for option in close_names(name, known)[:1]))
         return f"; did you mean {' and '.join(close)}?" if close else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
-        """Return how to write the value of an option if it begins with a dash, which argparse refuses; else empty."""
+        """Return how to write an option's value that begins with a dash, which argparse refuses; else ''."""
         import shlex  # for errors only
 
         for option, value in pairwise(self._words):
@@ -83,7 +83,7 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def error(self, message: str) -> NoReturn:
-        """Write the error and how to get help, and exit with 2."""
+        """Write the error and how to get help, and exit with code 2."""
         if message.endswith(": expected one argument"):
             message += self._how_to_pass_dashes(message.removeprefix("argument ").partition(":")[0].split("/"))
         sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")

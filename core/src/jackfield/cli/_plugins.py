@@ -1,4 +1,4 @@
-"""`jackfield plugins list`: the installed components and their states. The manager has all other actions."""
+"""`jackfield plugins list`: the installed components and their states. All other actions are in the manager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jackfield.settings import ENABLED_KINDS
 
 
 def add_list_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `list`, and its handler."""
+    """Add the options of `list` and its handler."""
     parser.add_argument(
         "--kind", choices=tuple(KINDS), metavar="KIND", help="only plugins of this kind: llm, tool, searcher …"
     )
@@ -26,14 +26,14 @@ def add_list_options(parser: argparse.ArgumentParser) -> None:
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print every component. Nothing is loaded."""
+    """Print every component, without loading any."""
     host = PluginHost()
     print_rows(host, [facts for _, facts in row_facts(host, options.kind)], options.kind, as_json=options.json)
     return 0
 
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
-    """Return every component, or those of one kind, with its line in the list."""
+    """Return the components, of one kind or all, with their lines in the list."""
     return [(row, _facts(row, state)) for row, state in states(host).items() if kind in (None, row.kind)]
 
 
@@ -71,7 +71,7 @@ def _facts(row: Row, state: str) -> dict[str, str]:
 
 
 def states(host: PluginHost) -> dict[Row, str]:
-    """Map one component to its state: why it may not load, or else whether it acts. Nothing is loaded."""
+    """Map each component to its state: why it may not load, or if it acts. Nothing is loaded."""
     acts: dict[Row, str] = {}
     for kind in ENABLED_KINDS:
         enabled = enabled_by(host, kind)
@@ -86,7 +86,7 @@ def states(host: PluginHost) -> dict[Row, str]:
 
 
 def state_of_source(row: Row, host: PluginHost) -> str:
-    """Return when a source is asked for its components; '' for other rows."""
+    """Return the conditions for asking a source for its components; '' for other rows."""
     if not row.is_source:
         return ""
     if not row.is_installed:

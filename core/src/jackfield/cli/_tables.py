@@ -16,17 +16,17 @@ _LAST_COLUMN = 20  # a narrower last column is hard to read
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a heading, in aligned columns.
 
-    On a terminal that is too narrow, the last column is wrapped; if it has no room either, each row is.
+    On a narrow terminal, the last column is wrapped; if there is no room for it, each row is.
     """
     if not rows:
         return
     table = [
-        # One look at a whole row, which is nearly always plain.
+        # One check for a whole row, which is nearly always plain.
         row if _is_plain("".join(row)) else [escape_line(cell) for cell in row]
         for row in (columns, *rows)
     ]
     lines = layout_table(table, terminal_columns(sys.stdout))
-    # One write: on an unbuffered stream, each line would be two.
+    # One write, because on an unbuffered stream, each line would take two.
     sys.stdout.write("\n".join([*lines, ""]))
 
 
@@ -38,14 +38,14 @@ def terminal_columns(stream: TextIO) -> int:
     """Return the width of a terminal; 0 for any other stream, whose lines are not wrapped."""
     if not stream.isatty():
         return 0
-    import shutil  # not for pipes
+    import shutil  # only for terminals
 
     return shutil.get_terminal_size().columns
 
 
 def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """Return the lines of a table of safe texts, within a number of columns; 0 for any number."""
-    is_ascii = all("".join(row).isascii() for row in table)  # nearly always; such a text is as wide as it is long
+    """Return the lines of a table of safe texts, at most `columns` wide; 0 for any width."""
+    is_ascii = all("".join(row).isascii() for row in table)  # the usual case: width is length
     widths = [max(map(len if is_ascii else width_of, column)) for column in zip(*table, strict=True)]
     left = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     if columns and left + widths[-1] > columns and left + _LAST_COLUMN > columns:
@@ -63,7 +63,7 @@ def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
 
 
 def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
-    """Return the cells of a row, side by side for as long as a line has room for a whole one."""
+    """Return the lines of a wrapped row, with as many whole cells side by side as fit."""
     lines = [""]
     for cell in row:
         if not cell:
@@ -77,12 +77,12 @@ def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON. Terminals get ASCII, because they obey some characters that JSON does not escape."""
+    """Print a value as JSON. Terminals get ASCII, because JSON leaves some control characters unescaped."""
     import json  # not for tables
 
     print(json.dumps(value, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
 
 
 def needs_ascii(stream: TextIO) -> bool:
-    """Return True if JSON must be ASCII there: on terminals and streams that are not UTF-8."""
+    """Return True if a stream needs JSON in ASCII: a terminal, or a stream that is not UTF-8."""
     return stream.isatty() or (stream.encoding or "").lower().replace("-", "") != "utf8"

@@ -25,14 +25,14 @@ _ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def escape_text(text: str) -> str:
-    """Return a text of several lines that is safe for a terminal."""
+    """Return multi-line text that is safe for a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return (_ASCII if text.isascii() else _unseen()).sub(_code, text.replace("\r\n", "\n"))
 
 
 def escape_line(text: str) -> str:
-    """Return a name or line that is safe for a terminal, line feeds escaped. Different names look different."""
+    """Return a name or line that is safe for a terminal, with line feeds escaped. Different names look different."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub(_code, text if text.isascii() else _unseen().sub(_code, text))
@@ -40,7 +40,7 @@ def escape_line(text: str) -> str:
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSEEN}]")  # at first use: it takes some milliseconds, and most texts need none
+    return re.compile(f"[{_UNSEEN}]")  # at first use, because it takes some milliseconds and most texts do not need it
 
 
 def _code(match: re.Match[str]) -> str:
@@ -72,14 +72,14 @@ class Terminal:
 
 @contextmanager
 def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
-    """Send output to terminals through `Terminal` or another class. Characters that cannot be encoded are escaped."""
+    """Route output to terminals through `Terminal` or another class. Characters that cannot be encoded are escaped."""
     before = sys.stdout, sys.stderr
     for stream in before:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.errors in ("strict", "surrogateescape"):  # the latter in the locale C
             reconfigure(errors="backslashreplace")
     with ExitStack() as opened:
-        # A stream that the caller has closed is None.
+        # Streams that the caller has closed are None.
         streams = [stream or opened.enter_context(open(os.devnull, "w")) for stream in before]  # noqa: PTH123
         sys.stdout, sys.stderr = (terminal(stream) if stream.isatty() else stream for stream in streams)
         try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-# No line begins with these, and none ends with those: typographic rules of Chinese and Japanese.
+# Lines must not begin or end with these, by typographic rules of Chinese and Japanese.
 _CLOSING = frozenset("，。、；：！？）】」』》〉〕…—”’·!),.:;?]}%")
 _OPENING = frozenset("（【「『《〈〔“‘([{")
 _ASCII_PIECES = re.compile(r"\A *[^ ]* *|[^ ]+ *")
@@ -14,7 +14,7 @@ _JOINER = "\u200d"
 
 
 def width_of(text: str) -> int:
-    """Return the number of columns that a text takes on a terminal."""
+    """Return the width of a text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(_width(char) for char in text)
@@ -25,8 +25,8 @@ def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
 
     Args:
         line: A text without line feeds.
-        columns: The width of the terminal. A word that is wider than a line is broken at its end.
-        indent: The beginning of every line but the first; dropped if it would take more than half of the width.
+        columns: The width of the terminal. Words that are wider than a line are broken at the end of the line.
+        indent: The beginning of every line except the first; dropped if it would take more than half of the width.
 
     Returns:
         The lines, at least one, without spaces at their ends.
@@ -41,12 +41,12 @@ def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
 
 
 def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
-    """Return the offsets at which the second line of a text and all further ones begin.
+    """Return the offsets at which the second and further lines of a text begin.
 
     Args:
         text: A text without line feeds.
         columns: The width of a line, at least 1.
-        indent: The columns that are taken on every line but the first.
+        indent: The width of the indentation of every line except the first.
     """
     offsets: list[int] = []
     room = columns
@@ -70,8 +70,8 @@ def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
 
 
 def split_line(text: str) -> Iterator[str]:
-    """Split a text without line feeds where a line may end: after spaces, and beside Chinese or Japanese characters."""
-    if text.isascii():  # an answer is wrapped again whenever it grows
+    """Split a text without line feeds where a line may end: after spaces and next to Chinese or Japanese characters."""
+    if text.isascii():  # fast, because an answer is wrapped again whenever it grows
         yield from _ASCII_PIECES.findall(text)
         return
     start = 0
@@ -97,7 +97,7 @@ def split_line(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)  # a text has few different characters
 def _is_ideograph(char: str) -> bool:
-    """Return True for a wide character of a script without spaces; Korean has spaces."""
+    """Return True for a wide character of a script without spaces, so not for Korean."""
     return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
 
 
@@ -105,7 +105,7 @@ def _is_ideograph(char: str) -> bool:
 def _width(char: str) -> int:
     if char < "\u0300":
         return 1
-    import unicodedata  # most texts need none of it
+    import unicodedata  # most texts do not need it
 
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0

@@ -35,19 +35,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run a command, and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 if interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     return run_command(lambda: _run(words))
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """Run a function as a command: its output is safe for terminals, and its errors become a line and an exit code."""
+    """Run a function as a command, with output that is safe for terminals. Errors become one line and an exit code."""
     with guard_output():
         try:
             try:
                 return command()
             finally:
-                sys.stdout.flush()  # here, because an error at the interpreter's exit would not be handled
+                sys.stdout.flush()  # now, because an error at the interpreter's exit would not be handled
         except ConsentNeededError as error:
             sys.stderr.write("jackfield: " + "".join(f"{escape_line(line)}\n" for line in error.lines))
             return 1
@@ -57,7 +57,7 @@ def run_command(command: Callable[[], int]) -> int:
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             return 130
-        except BrokenPipeError:  # the reader has gone
+        except BrokenPipeError:  # the reader is gone
             _discard_output()
             return 1
         except OSError as error:
@@ -94,7 +94,7 @@ def _run_own_command(words: Sequence[str]) -> int:
     _show_news(default_host())
     handler: Callable[[argparse.Namespace], int] = options.handler
     collects = gc.isenabled()
-    gc.disable()  # a list makes thousands of values and no garbage: looking for some takes a tenth of its time
+    gc.disable()  # a list makes thousands of values but no garbage; collecting would take a tenth of its time
     try:
         return handler(options)
     finally:
@@ -103,7 +103,7 @@ def _run_own_command(words: Sequence[str]) -> int:
 
 
 def _is_own(words: Sequence[str]) -> bool:
-    """Return True for the only command of the core itself: the plain list of plugins."""
+    """Return True for the core's only own command, the plain list of plugins."""
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
     return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
@@ -135,10 +135,10 @@ def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _report_unknown(blocked: Sequence[str]) -> None:
-    """Report names of `--block` that match nothing installed, since a misspelt name blocks nothing.
+    """Report names of `--block` that match no installed plugin, because a misspelt name blocks nothing.
 
     Raises:
-        ConfigError: There is such a name, and the rules are strict.
+        ConfigError: A name matches nothing, and the rules are strict.
     """
     from jackfield.plugins._host import default_host
 
@@ -152,10 +152,10 @@ def _report_unknown(blocked: Sequence[str]) -> None:
 
 
 def _show_news(host: PluginHost) -> None:
-    """Have the manager, if it is installed, announce new plugins on the terminal."""
+    """Let the manager, if installed, announce new plugins on the terminal."""
     # A pipe must not pay for the look-up.
     row = _find_managers_command(_NEWS, host) if sys.stderr.isatty() else None
-    # The user did not name the command, so it must be proven to be ours.
+    # The user did not name the manager, so it must be proven to be ours.
     if row is None or host.policy.why_not(row) or host.policy.unproven(row):
         return
     try:
@@ -180,7 +180,7 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
     host = default_host()
     if known_distribution("command", command) == MANAGER:
         return _run_manager(command, arguments, host)
-    if {"-h", "--help"}.isdisjoint(arguments):  # the news may ask a question
+    if {"-h", "--help"}.isdisjoint(arguments):  # the announcement may ask a question
         _show_news(host)
     try:
         row = host.find("command", command)
@@ -190,9 +190,9 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 
 
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
-    """Run one of the manager's commands. No other package can take their names, because errors refer to them.
+    """Run one of the manager's commands. Other packages cannot take their names, because errors refer to them.
 
-    The manager shows the news itself, once it has parsed the command.
+    The manager announces new plugins itself, once it has parsed the command.
     """
     row = _find_managers_command(command, host)
     if row is None:
@@ -223,7 +223,7 @@ def _same_name(command: str, host: PluginHost) -> str:
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     handler = host.load_row(row)
     try:
-        # The manager prints metadata that anybody may have written; other plugins are trusted to draw.
+        # The manager prints metadata from strangers. Other plugins are trusted to draw.
         with nullcontext() if row.distribution == MANAGER else unguard_output():
             code = handler(list(arguments))
     except (JackfieldError, BrokenPipeError):
@@ -263,7 +263,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
 
 def _suggest_commands(word: str, installed: Sequence[str]) -> str:
-    """Return the rest of an error's sentence: the whole commands that a word may mean, else the installed commands."""
+    """Return the end of an error's sentence: the full commands that a word may mean, else the installed commands."""
     from jackfield.plugins._known import known_commands
 
     names = dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *installed])
@@ -283,7 +283,7 @@ _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"
 
 
 def _parser(words: Sequence[str]) -> Parser:
-    """Return the parser for a command line. Only the command in use gets its options, which take time to make."""
+    """Return the parser for a command line. Only the current command gets its options, because they take time."""
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
@@ -303,7 +303,7 @@ def _parser(words: Sequence[str]) -> Parser:
         _add_plugin_actions(commands.add_parser("plugins"))
         return parser
     for name, help_ in TERMINAL_COMMANDS.items():
-        commands.add_parser(name, help=help_)  # only for the help; a plugin runs them
+        commands.add_parser(name, help=help_)  # only for the help, because a plugin runs them
     commands.add_parser("plugins", help="list what is installed, and whether it may load")
     if not words or words[0] in ("-h", "--help"):
         for name, help_ in _other_commands():
@@ -312,7 +312,7 @@ def _parser(words: Sequence[str]) -> Parser:
 
 
 def _other_commands() -> list[tuple[str, str]]:
-    """Return the commands of all other installed plugins with their summaries. Nothing is loaded."""
+    """Return the commands of all other installed plugins with their summaries, without loading any."""
     from jackfield.plugins._host import default_host
     from jackfield.plugins._known import known_components
 
@@ -327,7 +327,7 @@ def _other_commands() -> list[tuple[str, str]]:
 
 
 def _help_line(summary: str) -> str:
-    """Return a summary like a help text of argparse: without capital and full stop, and with no field in it."""
+    """Return a summary in the style of argparse's help: without capital, full stop and format fields."""
     return f"{summary[:1].lower()}{summary[1:].rstrip('.')}".replace("%", "%%")
 
 

@@ -1,4 +1,4 @@
-"""Documents, and the parsers that read them. Parsers run in separate processes, so this module loads little."""
+"""Documents and their parsers. Parsers run in separate processes, so this module imports little."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Block:
     Attributes:
         text: The text; a table is a Markdown pipe table.
         kind: The kind of block.
-        page: The page on which it begins, from 1; None for formats without pages.
+        page: The first page of the block, from 1; None for formats without pages.
         level: The level of a heading, from 1; 0 for other blocks.
-        part: The file inside the document that it is from: 'a.pdf', or 'scans.zip › a.pdf'. '' for the document's own
-            blocks. `DocumentReader` sets it.
+        part: The file inside the document that contains the block: 'a.pdf', or 'scans.zip › a.pdf'. '' for the
+            document's own blocks. `DocumentReader` sets it.
     """
 
     text: str
@@ -36,13 +36,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file inside of a file: an attachment of a mail, a member of an archive, a scanned page.
+    """A file inside a file: an attachment of a mail, a member of an archive, a scanned page.
 
     Attributes:
-        name: Its name, with folders if it has any; a text from the file, never a path. '' for the only file in a
-            compressed one, whose name is that of the outer file without the last extension.
+        name: Its name, perhaps with folders. It is text from the file; never use it as a path. '' for the only file in
+            a compressed file, which is named like the outer file without the last extension.
         data: Its content.
-        page: The page of the outer file that it shows, if it is a page: its blocks replace those of that page.
+        page: For an image of a page, the page of the outer file. The part's blocks replace those of this page.
     """
 
     name: str
@@ -59,11 +59,10 @@ class Document:
         blocks: Its text, in order.
         content_hash: The SHA-256 of its bytes, in hex.
         title: Its title; '' if it has none.
-        metadata: Properties that the file states, such as its author. `unread` names the parts that could not be read:
+        metadata: Properties in the file, such as its author. `unread` names the parts that could not be read:
             `["chapter 3"]`.
-        parts: The files in it that are left to other parsers. `DocumentReader` reads them, each in a process with
-            limits, and adds their blocks below their names, or in place of a page. A parser returns them only if its
-            descriptor says so.
+        parts: The files in it for other parsers. `DocumentReader` reads each in a process with limits, and adds the
+            blocks below the file's name or in place of a page. A parser returns parts only if its descriptor says so.
     """
 
     source: str
@@ -76,15 +75,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A page of a document as an image, and where a passage is on it.
+    """A page of a document as an image, with the position of a passage.
 
     Attributes:
         page: The number of the page, from 1.
         png: The image, as a PNG file.
         width, height: Its size in pixels.
-        boxes: The lines of the passage: left, top, right and bottom as shares of the width and the height, from 0 to 1.
-            Empty if the page does not have the passage.
-        has_text: The page has text. A scanned page has none, so a passage that was read from its image has no boxes.
+        boxes: The lines of the passage: left, top, right and bottom as fractions of the width and the height, from 0 to
+            1. Empty if the passage is not on the page.
+        has_text: True if the page has text. A scanned page has none, so passages read from its image have no boxes.
     """
 
     page: int
@@ -96,24 +95,24 @@ class PageImage:
 
 
 def unread_parts(document: Document) -> list[str]:
-    """Return a line for each part of a document that could not be read, for people and models."""
+    """Return a line for each unreadable part of a document, for people and models."""
     parts = document.metadata.get("unread", ())
     name = shown_path(basename_of(document.source))
     return [f"{name}: {part} could not be read" for part in parts]
 
 
 class Parser(Configured, ABC):
-    """Reads one type of file. It runs in a separate process, or in many threads with one instance each.
+    """Reads one type of file. Parsers run in separate processes, or in threads with one instance each.
 
     `config_class` defines its settings; see `Configured`.
     """
 
     @abstractmethod
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn bytes into blocks.
+        """Turn the bytes of a file into blocks.
 
         Raises:
-            DocParserError: The file is empty, encrypted, damaged or of another type; the text names `source`.
+            DocParserError: The file is empty, encrypted, damaged or has another type. The text names `source`.
         """
 
     def draw_page(self, data: bytes, *, page: int, passage: str, source: str) -> PageImage:  # noqa: ARG002
@@ -121,17 +120,17 @@ class Parser(Configured, ABC):
 
         Args:
             data: The file.
-            page: The page on which the passage begins, from 1; it may continue on the next ones.
-            passage: A text as `parse` returned it, or a part of it; '' for none.
+            page: The page on which the passage begins, from 1. It may continue on later pages.
+            passage: Text returned by `parse`, or part of it; '' for none.
             source: The file's name in errors.
 
         Raises:
-            DocParserError: There is no such page, or it cannot be drawn.
+            DocParserError: The page does not exist, or cannot be drawn.
         """
         raise DocParserError(f"{source} has no pages that can be drawn")
 
 
 def shown_path(path: str) -> str:
-    """Return a path or URL that is safe to send and show: invalid UTF-8 and invisible characters are escaped."""
+    """Return a path or URL with invalid UTF-8 and invisible characters escaped, so that it is safe to send and show."""
     text = path.encode("utf-8", "backslashreplace").decode()
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

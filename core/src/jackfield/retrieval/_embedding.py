@@ -23,7 +23,7 @@ class Embedded:
 
     Attributes:
         vectors: One vector per text, in order, all of the same length.
-        usage: The usage; `prompt_tokens` counts the texts.
+        usage: The usage; `prompt_tokens` are the tokens of the texts.
     """
 
     vectors: tuple[Vector, ...]
@@ -33,8 +33,8 @@ class Embedded:
 class Embedder(Configured, ABC):
     """Turns texts into vectors, so that texts with similar meanings are close to each other.
 
-    `config_class` defines its settings; see `Configured`. It connects at the first call, serves many tasks, threads and
-    event loops at once, and splits any number of texts into requests itself.
+    `config_class` defines its settings; see `Configured`. An embedder connects at the first call, serves many tasks,
+    threads and event loops at once, and splits any number of texts into requests itself.
 
     Attributes:
         space: The identity of the vector space: the model, and options that change the vectors, such as the dimension.
@@ -51,19 +51,19 @@ class Embedder(Configured, ABC):
 
     @property
     def dimension(self) -> int | None:
-        """The length of a vector, or None."""
+        """The length of a vector; None if unknown before the first call."""
         return None
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        """Return the vectors of texts; none for no texts.
+        """Return the vectors of texts; an empty list for no texts.
 
         Args:
-            texts: The texts; an empty one is an error.
-            purpose: The use of the texts: documents to search, or queries. Some models treat them differently.
+            texts: The texts. Empty texts are an error.
+            purpose: `document` for texts to search, `query` for queries. Some models treat them differently.
 
         Raises:
-            ValueError: A text is empty; the message has its number.
+            ValueError: A text is empty. The message has its number.
             ModelServiceError: The server failed or refused.
         """
 
@@ -76,8 +76,8 @@ def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -
 
     Args:
         name: The name or address.
-        settings: Its settings; each overrides the one in `[settings."embedder.NAME"]` of the user's `config.toml`.
-        host: The plugins that it comes from.
+        settings: Its settings. They override those in `[settings."embedder.NAME"]` of the user's `config.toml`.
+        host: The plugins in which it is looked up.
 
     Raises:
         ConfigError: A setting is unknown or not valid.

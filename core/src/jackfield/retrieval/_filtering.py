@@ -1,4 +1,4 @@
-"""Filters over the metadata of chunks: parsed once, and matched against plain values."""
+"""Filters over the metadata of chunks, parsed once and matched against plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.suggestions import suggest
 
 MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
-"""A value by which chunks are filtered; of several texts, one must match."""
+"""A value by which chunks are filtered. If it is several texts, one of them must match."""
 
 Kind = Literal["text", "number", "true or false"]
 
@@ -43,7 +43,7 @@ class Condition:
     Attributes:
         key: The key.
         operator: `in` (one of the operands), `not` (none of them), `gt`, `gte`, `lt` or `lte`.
-        operands: The values to compare with, all of one kind.
+        operands: The values to compare with, all of the same kind.
     """
 
     key: str
@@ -56,7 +56,7 @@ class Condition:
         return kind_of(self.operands[0])
 
     def matches(self, value: MetadataValue | None) -> bool:
-        """Return True if the value of the key fulfils the condition; a missing value fulfils only `not`."""
+        """Return True if the value of the key fulfils the condition. A missing value fulfils only `not`."""
         if self.operator == "not":
             return value is None or not self._is_one(value)
         if value is None:
@@ -77,11 +77,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter: all conditions must be fulfilled. `Where.parse` makes one of a dict.
+    """A filter, whose conditions must all be fulfilled. `Where.parse` makes a filter from a dict.
 
     Attributes:
         conditions: The conditions.
-        is_checked: The keys and kinds were compared with the documents, in `check`.
+        is_checked: True after `check` has compared the keys and kinds with the documents.
     """
 
     conditions: tuple[Condition, ...]
@@ -91,12 +91,12 @@ class Where:
     def parse(cls, value: Mapping[str, object] | Where, *, what: str = "where") -> Where:
         """Parse a dict of keys and conditions, such as `{"year": {"gte": 2023}, "path": "reports/*"}`.
 
-        A condition is a value, a list of values of which one must be equal, or a dict of `gt`, `gte`, `lt`, `lte` and
-        `not`. In texts, letter case does not count, `*` stands for any text and `?` for one character; a pattern for
-        `path` or `part` may begin at any folder. `path` is the file itself, and `part` a file inside it.
+        A condition is a value, a list of alternative values, or a dict of `gt`, `gte`, `lt`, `lte` and `not`. Texts are
+        case-insensitive; `*` matches any text and `?` one character. A pattern for `path` or `part` may begin at any
+        folder. `path` is the file itself, and `part` a file inside it.
 
         Raises:
-            ConfigError: A condition does not fit; the message has the key.
+            ConfigError: A condition is not valid. The message has the key.
         """
         if isinstance(value, Where):
             return value
@@ -105,13 +105,13 @@ class Where:
         return cls(tuple(one for key, told in value.items() for one in _conditions(key, told, what)))
 
     def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:
-        """Return the filter if its keys and kinds are known.
+        """Return the filter after checking that its keys and kinds are known.
 
         Args:
-            kinds: The keys that the documents have, each with the kinds of its values.
+            kinds: The keys of the documents, with the kinds of their values.
 
         Raises:
-            ConfigError: No document has a key, or its values are of another kind.
+            ConfigError: No document has a key of the filter, or its values are of another kind.
         """
         for condition in self.conditions:
             known = [*kinds.get(condition.key, ())]
@@ -126,7 +126,7 @@ class Where:
 
     @property
     def is_of_documents(self) -> bool:
-        """True if all chunks of a document match, or none."""
+        """True if the filter matches either all chunks of a document or none."""
         return all(condition.key not in CHUNK_KEYS for condition in self.conditions)
 
     def of_documents(self) -> Where:
@@ -156,14 +156,14 @@ def position_values(page: int | None, headings: tuple[str, ...], part: str) -> d
 
 
 def kind_of(value: object) -> Kind:
-    """Return the kind of a value: texts, numbers, and true or false are never equal to each other."""
+    """Return the kind of a value. Values of different kinds are never equal."""
     if isinstance(value, bool):
         return "true or false"
     return "number" if isinstance(value, int | float) else "text"
 
 
 def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, frozenset[str]]:
-    """Return the keys by which chunks can be filtered, each with the kinds of its values."""
+    """Return the keys by which chunks can be filtered, with the kinds of their values."""
     kinds: dict[str, set[str]] = {key: {kind} for key, kind in (*DOCUMENT_KEYS.items(), *CHUNK_KEYS.items())}
     for values in metadata:
         for key, value in values.items():
@@ -172,10 +172,10 @@ def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, froze
 
 
 def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> dict[str, MetadataValue]:
-    """Return the values if documents can have them.
+    """Return the values after checking that documents can have them.
 
     Raises:
-        ConfigError: A key is one that every document has, or a value is not a text, number or flag.
+        ConfigError: A key is reserved, or a value is not a text, number, flag or list of texts.
     """
     checked: dict[str, MetadataValue] = {}
     for key, value in values.items():
@@ -226,9 +226,9 @@ def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
 
 @lru_cache(maxsize=256)
 def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
-    """Return the expressions of which one must match for a text with `*` and `?`."""
+    """Return the alternative expressions for a text with `*` and `?`."""
     plain = text.replace("\\", "/") if is_path else text
-    plain = plain.replace("[", "[[]")  # brackets are no wildcards
+    plain = plain.replace("[", "[[]")  # brackets are not wildcards
     ways = [plain, f"*/{plain}", f"*{PART_SEPARATOR}{plain}"] if is_path and not plain.startswith("/") else [plain]
-    # `fnmatch` writes expressions that never backtrack, whatever a model asks for.
+    # Expressions of `fnmatch` never backtrack, so a model cannot slow them down.
     return tuple(re.compile(fnmatch.translate(way), re.IGNORECASE) for way in ways)

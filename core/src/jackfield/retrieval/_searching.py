@@ -22,21 +22,21 @@ class Chunk:
     """A part of a document, small enough to find and show by itself.
 
     Attributes:
-        id: Unique in its corpus, and the same whenever the same bytes are cut in the same way.
+        id: Unique in its corpus, and the same whenever the same bytes are split in the same way.
         source: The document's path or URL.
         text: The text that a model reads.
         index: Its position in the document, from 0.
         tokens: The number of tokens in `text`.
-        page: The page on which it begins, from 1, or None.
-        headings: The headings above it, outermost first. In a part, they begin with its name.
-        part: The file inside the document that it is from, such as 'scans.zip › a.pdf', to which `page` refers; '' for
-            the document itself.
+        page: The first page of the chunk, from 1, or None.
+        headings: The headings above it, outermost first. In a part, the first is the part's name.
+        part: The file inside the document that contains the chunk, such as 'scans.zip › a.pdf'; `page` is a page of
+            this file. '' for the document itself.
         title: The document's title.
         overlap: The number of characters of `text`, after its page line, that repeat the previous chunk.
-        joint: The text between the previous chunk and the text after `overlap`, from which the document can be joined
-            again; None if unknown.
-        is_cut: Its end is missing.
-        metadata: Values by which chunks are filtered, besides those of the other attributes: `{"year": 2024}`.
+        joint: The text between the previous chunk and the text after `overlap`, with which the document can be put back
+            together; None if unknown.
+        is_cut: True if its end is missing.
+        metadata: Values by which chunks are filtered, in addition to the other attributes: `{"year": 2024}`.
     """
 
     id: str
@@ -93,7 +93,7 @@ class Corpus:
     chunks: tuple[Chunk, ...]
 
     def select(self, where: Where) -> Selection:
-        """Return the chunks that a filter selects. The selections of the last filters are kept.
+        """Return the chunks that a filter selects. Recent selections are cached.
 
         Raises:
             ConfigError: No chunk has a key of the filter, or its values are of another kind.
@@ -109,11 +109,11 @@ class Corpus:
 
     @cached_property
     def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
-        """The keys by which chunks can be filtered, each with the kinds of its values."""
+        """The keys by which chunks can be filtered, with the kinds of their values."""
         return kinds_in(chunk.metadata for chunk in self.chunks)
 
     def number_of(self, chunk: Chunk) -> int | None:
-        """Return the position of a chunk in `chunks`; None if it is a chunk of another corpus."""
+        """Return the position of a chunk in `chunks`; None for a chunk of another corpus."""
         return self._numbers.get(chunk.id)
 
     @cached_property
@@ -121,7 +121,7 @@ class Corpus:
         return {chunk.id: number for number, chunk in enumerate(self.chunks)}
 
     def numbers_of(self, where: Where) -> list[int]:
-        """Return the positions of the chunks that a checked filter selects, ascending; `select` keeps them."""
+        """Return the positions of the chunks that a checked filter selects, ascending; `select` caches them."""
         return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
 
     @cached_property
@@ -130,7 +130,7 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash that changes with any chunk. Searchers keep their indexes by it."""
+        """A hash of all chunks. Searchers store their indexes under it."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(chunk.id.encode("utf-8", "surrogatepass"))
@@ -148,7 +148,7 @@ class Hit:
 
 
 class Searcher(Configured, ABC):
-    """Ranks the chunks of a corpus for a query. It indexes a corpus once and keeps the index by content hash.
+    """Ranks the chunks of a corpus for a query. A searcher indexes a corpus once, and stores the index by content hash.
 
     `config_class` defines its settings; see `Configured`.
     """
@@ -159,24 +159,24 @@ class Searcher(Configured, ABC):
 
         Args:
             query: The query.
-            corpus: The corpus that is searched.
-            limit: The most hits.
-            where: A filter: only chunks of `corpus.select(where)` may be hits, and up to `limit` of them must be found
-                if they match the query.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
+            where: A filter. Only chunks of `corpus.select(where)` may be hits, and up to `limit` of those that match
+                the query must be found.
 
         Raises:
-            ConfigError: The filter does not fit the corpus.
+            ConfigError: The filter uses keys or kinds that the corpus does not have.
         """
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Index a corpus before the first search.
 
-        If this fails or is cancelled, the finished part is kept and the next call continues from it. By default, it
-        runs one search, which does the same work.
+        If this fails or is cancelled, the finished part is kept, and the next call continues from there. The default
+        implementation runs one search, which does the same work.
 
         Args:
             corpus: The corpus to index.
-            on_progress: Called from any thread with the number of indexed chunks and of all chunks.
+            on_progress: Called from any thread with the number of indexed chunks and the number of all chunks.
         """
         await self.search(".", corpus, limit=1)
         if on_progress:
@@ -192,11 +192,11 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     Args:
         name: Its name, or `distribution/name`.
         cfg: Its settings.
-        host: The plugins, in which it may look up others.
+        host: The plugins in which it is looked up, and in which it may look up others.
 
     Raises:
         PluginError: It is not installed, cannot be loaded, or is not a searcher.
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is not valid.
     """
     row = host.find("searcher", name)
     searcher_class = host.load_row(row)

@@ -1,4 +1,4 @@
-"""Runs of agents: the question, the progress, the recorder, and the observers that follow a run."""
+"""Runs of agents: their requests, progress, recorders and observers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls at the end of a history that have no result."""
+"""Open calls: calls at the end of a history that have no result."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
     end = _start_of(FUNCTION, history, len(history))
     start = _start_of(ASSISTANT, history, end)
     calls = [OpenCall("", one.function_id, one.function_call) for one in history[start:end] if one.function_call]
-    if not calls:  # as after each answer
+    if not calls:  # the usual case after an answer
         return ()
     results = history[end:]
     call_ids = [call.original_id for call in calls]
     if results and None not in call_ids and call_ids == list(dict.fromkeys(one.function_id for one in results)):
-        return ()  # as after each turn with tools: the results have the calls' ids, in their order
+        return ()  # the usual case after tools ran: the results have the calls' ids, in order
     matches = pair_results(calls, results)[0] if results else [None] * len(calls)
     waiting = [(index, call) for index, call in enumerate(calls) if matches[index] is None]
     ids = _own_ids((call.original_id for _, call in waiting), {message.function_id for message in history[start:]})
@@ -32,7 +32,7 @@ def open_calls(history: Sequence[Message]) -> tuple[PlannedCall, ...]:
 
 
 def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[str]:
-    """Return an id for each call: its own, if no call before it has the same one."""
+    """Return an id for each call: its own, unless an earlier call has the same id."""
     fresh = (name for number in itertools.count(1) if (name := f"call_{number}") not in taken)
     own: dict[str, None] = {}
     for one in given:
@@ -41,16 +41,16 @@ def _own_ids(given: Iterable[str | None], taken: Container[str | None]) -> list[
 
 
 def _start_of(role: Role, history: Sequence[Message], end: int) -> int:
-    """Return the position where the messages of a role begin that end at a position."""
+    """Return the start of the consecutive messages of a role that end at a position."""
     while end and history[end - 1].role == role:
         end -= 1
     return end
 
 
 def with_calls_closed(history: Sequence[Message], text: str = STOPPED_TEXT) -> list[Message]:
-    """Return the history with a result for each call that has none: every provider refuses open calls.
+    """Return the history with a result for each open call, because all providers refuse open calls.
 
-    A history does not show whether such a call was made, so the result says that it may have been.
+    A history does not show if an open call was made, so the result says that it may have been.
     """
     closing = [
         Message(FUNCTION, text, name=planned.call.name, extra={"function_id": planned.call_id})

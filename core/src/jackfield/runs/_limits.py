@@ -1,4 +1,4 @@
-"""The limits of a run, and when they are reached."""
+"""Check if the limits of a run are reached."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from jackfield.messages import Usage
 
 
 def is_shared(limits: Limits) -> bool:
-    """Return True if the limits also hold for nested runs, which need live figures; turns and time need none."""
+    """Return True if limits apply to nested runs as well, which need live figures, unlike turns and time."""
     return limits.tool_calls is not None or limits.tokens is not None or limits.cost is not None
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """Return the limit that forbids another request to a model; None if all allow it.
+    """Return the limit that forbids another request to a model; None if all limits allow it.
 
     Raises:
-        ConfigError: There is a cost limit, but the price of the usage is unknown or in another currency.
+        ConfigError: A cost limit is set, but the price of the usage is unknown or in another currency.
     """
     if limits.turns is not None and spent.turns >= limits.turns:
         return "turn_limit"
@@ -28,14 +28,14 @@ def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
 
 
 def budget_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """Return the limit of tokens or cost that forbids another request to any model of a tree of agents, or None.
+    """Return the token or cost limit that forbids another request in a tree of agents, or None.
 
     Raises:
         ConfigError: As for `limit_reached`.
     """
     if limits.tokens is not None and spent.usage.total_tokens >= limits.tokens:
         return "token_limit"
-    # A run that only asks others has no turns of its own, but has spent something.
+    # A run that only asks subagents has no turns of its own, but has usage.
     if limits.cost is None or (not spent.turns and spent.usage == Usage()):
         return None
     return "cost_limit" if _cost(spent.usage, limits) >= limits.cost else None

@@ -1,4 +1,4 @@
-"""Observers, which get every event of a run and can change nothing."""
+"""Observers, which see every event of a run but cannot change any."""
 
 from __future__ import annotations
 
@@ -26,54 +26,53 @@ _log = logging.getLogger("jackfield.observers")
 
 
 class Observer(StatesSecrets, ABC):
-    """Sees the events of all runs, including several at once: it keeps data of one run by `event.run_id`."""
+    """Sees the events of all runs, several of which may be active at once: keep data of a run by `event.run_id`."""
 
     name: ClassVar[str]
 
     def prepare(self, agent: object) -> None:
-        """Prepare for a run of an agent, before its first event: collect the secrets to hide, for example.
+        """Prepare for a run of an agent before its first event: for example, collect the secrets to hide.
 
-        It is called for each run, possibly from several threads, and must not wait.
+        This is called for each run, possibly from several threads, and must not block.
         """
 
     @abstractmethod
     def observe(self, event: RunEvent) -> None:
-        """Take note of one event. It runs between two events of the run: it must not wait, nor change the event."""
+        """Handle one event. This runs between two events of the run. It must neither block nor change the event."""
 
     def observe_request(self, run_id: str, request: ChatRequest) -> None:
-        """Take note of a request to the model, before the processors of the model get it; it must not wait either.
+        """Handle a request to the model before the model's processors get it. This must not block either.
 
-        It follows `TurnStarted`. Requests of a processor's own, such as those of a fallback, are not shown.
+        The request follows `TurnStarted`. Requests that a processor makes itself, such as fallbacks, are not shown.
         """
 
-    def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - few observers need it
-        """Return a context for a piece of work of a run, such as a trace that is continued inside; None for none.
+    def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - for overrides
+        """Return a context for a piece of a run's work, such as a trace that continues inside; None for none.
 
-        It is entered and left in one task, or one thread, so it may set context variables, which also reach the threads
-        and tasks that the work starts. The context of a run is created, entered and left again for each event, because
-        the reader of the run does not belong to it; only the later pieces of an answer are awaited outside. If all
-        observers return None after `RunStarted`, they are not asked again. `ToolStarted` of a call may come a moment
+        The context is entered and left in the same task or thread, so it may set context variables, which also reach
+        the threads and tasks that the work starts. The context of a run is created, entered and left again for each
+        event, because the reader of the run must stay outside; only the later pieces of an answer are awaited outside.
+        If all observers return None after `RunStarted`, they are not asked again. `ToolStarted` may arrive a moment
         after the call has begun.
         """
         return None
 
     def headers(self) -> Mapping[str, str]:
-        """Return headers to add to an HTTP request of the work in progress, inside of its context."""
+        """Return headers to add to an HTTP request of the work in progress. Called inside its context."""
         return {}
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002
-        """Return the trace of a run that has begun, as the headers `traceparent` and `tracestate`; empty for none.
+        """Return the trace of a run as the headers `traceparent` and `tracestate`; empty for none.
 
-        It is asked for once per run, after `RunStarted`, and only if the run is recorded: the record keeps the trace.
+        This is called once per recorded run, after `RunStarted`. The record keeps the trace.
         """
         return {}
 
     def resume(self, run_id: str, trace: Mapping[str, str]) -> None:
-        """Note the trace under which a run began that now continues, in this process or another one.
+        """Receive the original trace of a run that continues. The run may have begun in another process.
 
-        It is called between `prepare` and `RunStarted`, in the same thread, and only if the record has a trace: that of
-        the observer of the same name and position, or else the first one. A run that was forked begins with the trace
-        of the run that it was forked from.
+        This is called between `prepare` and `RunStarted`, in the same thread, if the record has a trace: that of the
+        observer of the same name and position, else the first. A forked run begins with the trace of its original.
         """
 
 
@@ -81,7 +80,7 @@ _ObserverContext: TypeAlias = tuple[Observer, AbstractContextManager[object]]
 
 
 class Observers(StatesSecrets):
-    """The observers of one agent. An error in one is logged and does not affect the run; three errors silence it."""
+    """The observers of one agent. Their errors are logged and do not affect the run; three silence an observer."""
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._active = tuple(observers)
@@ -100,9 +99,9 @@ class Observers(StatesSecrets):
         return frozenset(observer.name for observer in self._active)
 
     def prepare(self, agent: object, run_id: str = "", trace: Mapping[str, str] | None = None) -> None:
-        """Prepare all of them for a run of an agent, which continues if there is a trace under which it began.
+        """Prepare all observers for a run of an agent. With a trace, the run continues.
 
-        Each gets its own trace, and the first one of the run if the record has none of its own.
+        Each observer gets its own trace; if the record does not have it, the first trace.
         """
         for observer in self._active:
             try:
@@ -113,15 +112,15 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def tell(self, event: RunEvent) -> None:
-        """Give an event to all of them."""
+        """Pass an event to all observers."""
         for observer in self._active:
             try:
                 observer.observe(event)
-            except Exception:  # noqa: BLE001 - it is logged, and costs the run nothing
+            except Exception:  # noqa: BLE001 - it is logged, and does not affect the run
                 self._note_fault(observer)
 
     def _overriding(self, *methods: str) -> tuple[Observer, ...]:
-        """Return the active observers that implement one of these methods; most implement none."""
+        """Return the active observers that implement one of these methods. Most implement none."""
         return tuple(
             one
             for one in self._active
@@ -132,12 +131,12 @@ class Observers(StatesSecrets):
 
     @property
     def surround_work(self) -> bool:
-        """True if some of them surround work, or add headers to requests."""
+        """True if an observer surrounds work, or adds headers to requests."""
         return bool(self._surrounding)
 
     @property
     def see_requests(self) -> bool:
-        """True if some of them want to see requests to models."""
+        """True if an observer wants to see requests to models."""
         return bool(self._asking)
 
     def show_request(self, run_id: str, request: ChatRequest) -> None:
@@ -149,7 +148,7 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def surround_events(self, events: AsyncIterator[T], run_id: str, session: str) -> SurroundedEvents[T] | None:
-        """Return the events of a run with its work inside of the contexts of the observers; None if there are none."""
+        """Return the events of a run, whose work runs inside the observers' contexts; None if there are no contexts."""
         if not self._surrounding:
             return None
         work = Work(kind="run", run_id=run_id, facts={"session": session})
@@ -198,9 +197,9 @@ class Observers(StatesSecrets):
     # --- traces of recorded runs ---
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:
-        """Return the traces of a run that has begun; empty if no observer has one.
+        """Return the traces of a run that has begun; empty if no observer has a trace.
 
-        The headers of the first observer with a trace have their own names, and those of the others a prefix.
+        The headers of the first observer with a trace keep their names. Those of other observers get a prefix.
         """
         traces: dict[str, str] = {}
         for observer in self._active:
@@ -227,7 +226,7 @@ class Observers(StatesSecrets):
 
 
 def _prefixes_of(observers: Sequence[Observer]) -> dict[Observer, str]:
-    """Return a prefix for each observer that is the same in another process: its name, and its place among equals."""
+    """Map each observer to a prefix that is the same in other processes: its name, and its place among equal names."""
     counts: Counter[str] = Counter()
     prefixes: dict[Observer, str] = {}
     for observer in observers:
@@ -245,10 +244,10 @@ NO_OBSERVERS = Observers()
 
 
 class SurroundedEvents(AsyncIterator[T]):
-    """Events whose steps run inside of the contexts of observers, and nothing of their reader.
+    """Events whose steps, but not their reader, run inside the contexts of observers.
 
-    The later pieces of an answer begin no work, and are awaited outside: entering the contexts for each would cost a
-    tenth of its time.
+    Later pieces of an answer begin no work, and are awaited outside, because entering the contexts would cost a tenth
+    of their time.
     """
 
     def __init__(self, events: AsyncIterator[T], observers: Observers, work: Work) -> None:
@@ -260,7 +259,7 @@ class SurroundedEvents(AsyncIterator[T]):
         return following if self._is_streaming else self._inside(following)
 
     def follow(self, event: object) -> None:
-        """Take note of the event that was read last, unless it belongs to a nested run."""
+        """Handle the event that was read last, unless it belongs to a nested run."""
         if getattr(event, "is_delta", False):
             self._is_streaming = self._is_asking
         else:
@@ -270,7 +269,7 @@ class SurroundedEvents(AsyncIterator[T]):
             )
 
     async def aclose(self) -> None:
-        """Close the events, in the same contexts."""
+        """Close the events in the same contexts."""
         close = getattr(self._events, "aclose", None)
         if close is not None:
             await self._inside(close())
@@ -281,11 +280,11 @@ class SurroundedEvents(AsyncIterator[T]):
 
 
 def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:
-    """Return the named observers, and those that the settings enable.
+    """Return the named observers and those that the settings enable.
 
     Raises:
-        ConfigError: The settings of one do not fit.
-        PluginError: One is not installed, or cannot be loaded.
+        ConfigError: The settings of an observer are not valid.
+        PluginError: An observer is not installed or cannot be loaded.
     """
     for entry in entries:
         if not isinstance(entry, str | Observer):

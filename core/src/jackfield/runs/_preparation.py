@@ -1,4 +1,4 @@
-"""Work that a run waits for before a turn: documents are read, servers are started."""
+"""Work that a run waits for before a turn, such as reading documents or starting servers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from jackfield.streams import closing
 T = TypeVar("T")
 
 ReportProgress: TypeAlias = Callable[[PreparationProgress], None]
-"""Takes the progress of a preparation, from any thread."""
+"""Receives the progress of a preparation, from any thread."""
 
-_END_PATIENCE_S = 0.2  # for cancelled work to end; after that, it is abandoned
+_END_PATIENCE_S = 0.2  # cancelled work has this time to end, and is then abandoned
 _log = logging.getLogger(__name__)
 
 
 class Preparation(Generic[T]):
-    """Work before a turn. Its progress becomes events of the run; a cancel and the time limit end it at once.
+    """Work before a turn. Its progress becomes events of the run. Cancelling or the time limit ends it at once.
 
-    `Run.prepare` makes one. Work that does not end soon after it was cancelled is abandoned, so it must not hold
+    Use `Run.prepare` to create it. Work that does not end soon after it was cancelled is abandoned, so it must not hold
     anything that the next run needs.
 
     Args:
-        work: The work; its argument takes the progress.
+        work: The work; its argument receives the progress.
         guard: `Run.guarded` of the run that waits.
     """
 
@@ -50,7 +50,7 @@ class Preparation(Generic[T]):
         return self._outcome[0]
 
     async def events(self) -> AsyncIterator[PreparationProgress]:
-        """Do the work, and yield its progress. A slow consumer gets the latest of each step.
+        """Do the work, and yield its progress. A slow consumer gets the latest progress of each step.
 
         Raises:
             Interrupted: The run was cancelled, or its time is over.

@@ -1,4 +1,4 @@
-"""One run of an agent, the run that waits for it, and the protocols of everything that takes part in it."""
+"""A run of an agent, its parent run, and the protocols of everything that takes part in runs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from jackfield.work import Work, surrounded
 T = TypeVar("T")
 DepsIn_contra = TypeVar("DepsIn_contra", contravariant=True, default=Any)
 Event = ModelEvent | AgentEvent | RunEvent
-"""What an agent's `events` yields; a `RunEvent` is one of an agent that it has asked."""
+"""The events that an agent's `events` yields. A `RunEvent` comes from a subagent."""
 
 
 class AgentLike(Protocol[DepsIn_contra]):
-    """An agent as its runs and other agents use it; every `Agent` is one."""
+    """The interface of agents for runs and other agents. `Agent` implements it."""
 
     @property
     def name(self) -> str | None: ...
@@ -109,7 +109,7 @@ class AgentLike(Protocol[DepsIn_contra]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """A run as it is before one of its turns, for model options that depend on it.
+    """The state of a run before a turn, for model options that depend on it.
 
     Attributes:
         turn: The number of the turn, from 1.
@@ -125,24 +125,24 @@ class TurnView:
 
 
 RunConfig: TypeAlias = GenerateOptions | Callable[[TurnView], GenerateOptions]
-"""Model options for a run, or a function that returns those for each turn."""
+"""Model options for a run, or a function that returns the options for each turn."""
 
 HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """An agent that takes a conversation over from another one.
+    """An agent that takes a conversation over from another agent.
 
     Attributes:
         agent: The agent to hand over to; it needs a name and a description.
         history: The part of the conversation that it sees: `all`, only the last `question`, or the result of a
-            function. The history of the result is complete in any case.
-        tool_name: The tool by which the model hands over; `transfer_to_` and the agent's name if ''.
+            function. The history of the run's result is always complete.
+        tool_name: The tool with which the model hands over; '' for `transfer_to_` and the agent's name.
     """
 
     METADATA_KEY: ClassVar[str] = HANDED_TO
-    """Where the result of a hand-off names the agent, in its metadata."""
+    """The key under which the metadata of a hand-off's result names the agent."""
 
     agent: AgentLike
     history: Literal["all", "question"] | HistoryFilter = "all"
@@ -150,19 +150,19 @@ class Handoff:
 
 
 def new_run_id() -> str:
-    """Return an id that no other run has."""
+    """Return a new unique id for a run."""
     return os.urandom(16).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The work of one agent that had the conversation in an interrupted run, after another one.
+    """The work of an agent that took the conversation over in an interrupted run.
 
     Attributes:
         agent: Its name.
-        by_handoff: Another agent's model handed over to it; otherwise it was its turn.
+        by_handoff: True if another agent's model handed over to it; False if it was its turn.
         start: Its progress: its messages, the turns of its model, and the calls in doubt.
-        answers: The decisions about open calls, by their ids; of the last part only.
+        answers: The decisions about open calls, by call id; only in the last part.
     """
 
     agent: str
@@ -176,43 +176,44 @@ class Recorded(Protocol):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages that the run began with."""
+        """The messages with which the run began."""
 
     def resume(self, run: Run, /) -> Run:
-        """Return the run with the id, the state and the decisions with which it continues."""
+        """Return the run with its recorded id, state and decisions."""
 
 
 class Recorder(Protocol):
-    """Records the runs of one agent, or the one run that is started at a place of another run."""
+    """Records the runs of one agent, or the run that is started at one place of another run."""
 
     async def load(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
         """Return the recorded progress of a run; None for a new one.
 
         Args:
-            run_id: A run of the store; None for a new run, or for a nested run of a recorded one.
-            messages: The messages that the run begins with; an interrupted nested run must begin with the same ones.
+            run_id: A run of the store; None for a new run, or a nested run of a recorded run.
+            messages: The messages with which the run begins. An interrupted nested run must begin with the same
+                messages.
         """
 
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None, /
     ) -> AsyncIterator[Event]:
-        """Yield the events of a run, each step after it is written.
+        """Yield the events of a run. Each step is written first.
 
         Args:
-            events_of: Gives the events of a run.
-            run: The run; it gets its `record` here.
-            recorded: The return value of `load` for it.
+            events_of: Returns the events of a run.
+            run: The run, whose `record` is set here.
+            recorded: The return value of `load` for this run.
         """
 
 
 class Record(Protocol):
-    """The record of a run that is in progress. The events of the run are written without a call."""
+    """The record of a run in progress. The run's events are written automatically."""
 
     async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that neither the model nor a tool made."""
+        """Write messages that neither the model nor a tool wrote."""
 
     async def before_call(self) -> str:
-        """Confirm that this process still holds the run; return '' if so, else the reason why no call may be made."""
+        """Return '' if this process still holds the run, else the reason why no call may be made."""
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
         """Write the results of calls that ended while the run was being stopped."""
@@ -220,61 +221,61 @@ class Record(Protocol):
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
     ) -> Recorder:
-        """Return the recorder of an agent that is asked at a place of the run.
+        """Return the recorder of a subagent that is asked at a place of the run.
 
         Args:
             agent: Its name.
-            place: Names the place among those of the run, without any content of the question.
+            place: The name of the place, unique in the run and without any content of the question.
             call_id: The tool call that asks; '' if the agent kind itself asks.
-            answers: The decisions about calls of this turn, by their ids.
+            answers: The decisions about calls of this turn, by call id.
             resumable: True if the agent can continue an interrupted run.
         """
 
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """The usage of all runs below a run that have been counted, shared by all parts of the run."""
+    """The counted usage of all runs below a run, shared by all parts of the run."""
 
-    spent: Spent = Spent()  # noqa: RUF009 - it is frozen, and sums never return it or its usage
+    spent: Spent = Spent()  # noqa: RUF009 - frozen, and sums never return it or its usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run: the request, the state in which it begins, and its services. `dataclasses.replace` changes a copy.
+    """One run: the request, its initial state, and its services. `dataclasses.replace` makes a changed copy.
 
     Attributes:
         id: The id of the run.
-        agent: The agent whose run it is.
-        messages: The messages that the run begins with: the caller's, with the agent's system message.
-        asked: The caller's messages alone, with which another agent begins.
+        agent: The agent of the run.
+        messages: The messages with which the run begins: the caller's, with the agent's system message.
+        asked: Only the caller's messages, with which another agent begins.
         lang: The language of texts that the agent adds.
         limits: The limits of the run.
-        config: Options for the model, from the agent and the caller; they override its own.
-        caller_config: The caller's options, or a function that returns those of each turn. Agents that continue the run
-            get them too.
-        approve: The function that is asked before calls that need approval, in place of the agent's own.
-        ask: The function that answers questions of calls if there is no approval function; calls that need approval
+        config: Options for the model, from the agent and the caller. They override the model's own.
+        caller_config: The caller's options, or a function that returns the options of each turn. Agents that take the
+            run over get them as well.
+        approve: The function that decides about calls that need approval, in place of the agent's own.
+        ask: The function that answers questions of calls if there is no approval function. Calls that need approval
             still pause the run.
-        rules: The rules of parent agents, which hold besides the agent's own.
-        resume: Calls without results at the end of `messages` are to be run.
-        answers: The decisions about such calls, by their ids.
-        session: The conversation that the run belongs to in the agent's store.
+        rules: The rules of parent agents, which apply in addition to the agent's own.
+        resume: True to run the calls without results at the end of `messages`.
+        answers: The decisions about these calls, by call id.
+        session: The conversation in the agent's store to which the run belongs.
         options: Options of the agent kind.
-        parent: The run that waits for this one; None if a caller does.
+        parent: The run that waits for this one; None if the caller started it.
         path: The agents that had the conversation before, in this run.
-        start: The state in which the run begins: empty for a new one, except for the usage so far.
+        start: The initial state of the run; for a new run, empty except for the usage so far.
         later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
-        context: The context that its tools get.
-        toolbox: Its tools that are made for the run, for `make_loop`; None if the agent has no such tools.
-        ends_in_data: The answer is data of a schema, and no text for people.
-        around: The processors around the model that belong to this run only.
+        context: The context for its tools.
+        toolbox: The tools that are made for this run, for `make_loop`; None if the agent has no such tools.
+        ends_in_data: True if the answer is data of a schema, not text for people.
+        around: Processors around the model for this run only.
         cancel: Stops the run from outside.
-        ends_at: The time limit as a point of the event loop's time; None without one.
+        ends_at: The time limit as a point of the event loop's time; None for no limit.
         record: The recorder that writes the steps of the run into a store; None if it is not recorded.
         tally: The usage of nested runs.
         passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
         observers: The observers of the run.
-        trace: The trace under which a run that continues began, as HTTP headers; empty if its record has none.
+        trace: The original trace of a run that continues, as HTTP headers; empty if its record has none.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -312,7 +313,7 @@ class Run:
 
     @property
     def depth(self) -> int:
-        """The number of runs that wait for it, each for the next."""
+        """The number of runs above this run that wait for it."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
@@ -321,10 +322,10 @@ class Run:
         return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
 
     def config_of_turn(self, messages: Sequence[Message], spent: Spent) -> GenerateConfig | None:
-        """Return the options for the model in the turn that follows these messages.
+        """Return the model options for the turn after these messages.
 
         Raises:
-            ConfigError: The caller's function returned an unknown option, or a value that does not fit.
+            ConfigError: The caller's function returned an unknown option, or a value that is not valid.
         """
         if not callable(self.caller_config):
             return self.config
@@ -338,7 +339,7 @@ class Run:
         return "cancelled" if self.cancel and self.cancel.cancelled else "time_limit"
 
     def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Return the events until the time limit or a cancel; without either, the events themselves."""
+        """Return the events until the time limit or a cancel; if neither can occur, the events themselves."""
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
@@ -346,20 +347,20 @@ class Run:
     def prepare(self, work: Callable[[ReportProgress], Coroutine[Any, Any, T]]) -> Preparation[T]:
         """Return work that must be done before a turn. Iterate over its `events`, then read its `result`.
 
-        Every kind of agent does such work this way, so that people see its progress, and a cancel or the time limit
-        ends it at once.
+        All agent kinds use this for such work, so that people see its progress, and a cancel or the time limit ends it
+        at once.
         """
         return Preparation(work, self.guarded)
 
 
 @dataclass(slots=True, eq=False)
 class _Account:
-    """The usage that limits are compared with; all places of one turn share it.
+    """The usage to compare with limits, shared by all places of one turn.
 
     Attributes:
-        spent: The usage of the run. The usage of the runs below it, live if the run has a limit that they share.
-        reserved: Calls that were counted when they were decided, and have not begun.
-        handoff_to: The agent that takes the conversation over after the calls of the turn; ''.
+        spent: The usage of the run and of the runs below it, which is live if the run has a limit that they share.
+        reserved: Calls that were counted when they were decided and have not begun.
+        handoff_to: The agent that takes the conversation over after the calls of the turn; '' for none.
     """
 
     spent: Spent
@@ -368,18 +369,18 @@ class _Account:
 
 
 class ParentRun(CallingRun):
-    """A run that waits for the agents it has asked: their shared limits, their place in it, and their events.
+    """A run that waits for its subagents: their shared limits, their place in the run, and their events.
 
     Attributes:
         run: The run that waits.
         depth: Its depth; 0 for the agent that the caller asked.
-        place: Names the place in the run that asks. It must be the same when the run is resumed, so it never contains
-            the question.
+        place: The name of the place in the run that asks. It must be the same when the run is resumed, so it never
+            contains the question.
         call_id: The tool call that asks; '' if the agent kind itself asks.
-        answers: Decisions about calls of this turn and below, by their ids.
-        waiting: The calls that agents below wait for, by the ids of the calls that asked them.
-        calls: The tool calls of this turn as the model wrote them, by their ids.
-        direct: Takes the events of deeper runs without a detour through each run between; None if each must pass.
+        answers: Decisions about calls of this turn and below, by call id.
+        waiting: The pending calls of subagents, by the ids of the calls that asked them.
+        calls: The tool calls of this turn as the model wrote them, by call id.
+        direct: Receives the events of deeper runs directly; None if each run in between must pass them on.
     """
 
     __slots__ = ("_account", "_limited", "answers", "call_id", "calls", "depth", "direct", "place", "run", "waiting")
@@ -402,17 +403,17 @@ class ParentRun(CallingRun):
         self.calls: Mapping[str, FunctionCall] = {} if calls is None else calls
         self.direct: Callable[[RunEvent], None] | None = None
         self._account = _Account(spent, handoff_to=handoff_to)
-        # The nearest run above that limits what runs below it use; the others need no live figures.
+        # The nearest parent whose limits apply to the runs below it; others need no live figures.
         parent = run.parent
         self._limited: ParentRun | None = parent if parent is None or is_shared(parent.run.limits) else parent._limited
 
     @property
     def spent(self) -> Spent:
-        """The usage of the run and of the runs below it that have ended; of a limited run, of all below it."""
+        """The usage of the run and of ended runs below it; if the run is limited, of all runs below it."""
         return self._account.spent
 
     def at(self, place: str) -> ParentRun:
-        """Return the same run at another place, so that agents asked there are recognised after an interruption."""
+        """Return the same run at another place. Agents asked there are recognised after an interruption."""
         other = ParentRun.__new__(ParentRun)
         for name in ParentRun.__slots__:
             setattr(other, name, getattr(self, name))
@@ -426,20 +427,20 @@ class ParentRun(CallingRun):
         return other
 
     def claim_handoff(self, name: str) -> str:
-        """Choose an agent to take the conversation over after this turn, unless another call has chosen one.
+        """Choose the agent that takes the conversation over after this turn, unless another call has chosen one.
 
         Returns:
-            The agent that another call of the turn has already named, and which takes over; '' if there is none.
+            The agent that another call of the turn has already chosen; '' if there is none.
         """
         earlier, self._account.handoff_to = self._account.handoff_to, self._account.handoff_to or name
         return earlier
 
     def pass_up(self) -> Callable[[RunEvent], None]:
-        """Return the function that receives the events of the agent that is asked here, and of all deeper ones.
+        """Return the function that receives the events of the agent that is asked here, and of all deeper agents.
 
-        If the runs in between pass all events on unchanged, this is the queue of the topmost of them: an event then
-        makes one step, however deep it comes from. A call begins only after its `ToolStarted` was passed on, so no
-        event overtakes the one that it follows.
+        If the runs in between pass all events on unchanged, the function is the queue of the topmost of them, so an
+        event from any depth takes one step. A call begins only after its `ToolStarted` was passed on, so events stay in
+        order.
         """
         outer = self.run.parent if self.run.passes_events else None
         self.direct = self.emit if outer is None or outer.direct is None else outer.direct
@@ -453,27 +454,27 @@ class ParentRun(CallingRun):
         return surrounded(Work(kind="tool_call", run_id=self.run.id, call_id=call_id, name=tool), observers)
 
     def asker(self) -> Ask | None:
-        """See `CallingRun`; a nested run asks as its parents do."""
+        """See `CallingRun`. A nested run asks in the same way as its parents."""
         if self.run.ask is not None or self.run.parent is None:
             return self.run.ask
         return self.run.parent.asker()
 
     async def before_call(self) -> str:
-        """See `CallingRun`: a run that is recorded must still be held."""
+        """See `CallingRun`. A recorded run must still be held."""
         record = self.run.record
         return "" if record is None else await record.before_call()
 
     def recorder(self, agent: str, *, resumable: bool) -> Recorder | None:
-        """Return the recorder of an agent that is asked here; None if the run that waits is not recorded."""
+        """Return the recorder of an agent that is asked here; None if the waiting run is not recorded."""
         record = self.run.record
         if record is None:
             return None
         return record.below(agent, self.place, self.call_id, self.answers, resumable=resumable)
 
     def reached(self, calls: int) -> StopReason | None:
-        """Return the limit of this run or a parent that forbids a nested run to continue with so many tool calls.
+        """Return the limit of this run or a parent that forbids a nested run to continue with this many tool calls.
 
-        Turns are not among them, because each agent has its own.
+        Turns do not count, because each agent has its own limit.
         """
         parent: ParentRun | None = self
         while parent is not None:
@@ -488,7 +489,7 @@ class ParentRun(CallingRun):
     def take(self, calls: int) -> StopReason | None:
         """Count tool calls that a nested run has decided to make, or return the limit that forbids them.
 
-        They are counted before they begin: otherwise, several runs side by side could decide on the same remainder.
+        They are counted before they begin, because otherwise concurrent runs could all use the same remainder.
         """
         if reached := self.reached(calls):
             return reached
@@ -500,7 +501,7 @@ class ParentRun(CallingRun):
         return None
 
     def count(self, event: RunEvent) -> None:
-        """Count an event of a direct child: here, and in all parents whose limits need live figures."""
+        """Count an event of a direct child, here and in all parents whose limits need live figures."""
         is_call = isinstance(event.event, ToolStarted)
         if not (is_call or isinstance(event.event, TurnFinished)):
             return
@@ -515,7 +516,7 @@ class ParentRun(CallingRun):
             parent = parent._limited
 
     def settle(self, ended: Run) -> None:
-        """Add the usage of the runs below a run that has just ended, unless it was counted live."""
+        """Add the usage of the runs below a run that has ended, unless it was counted live."""
         deeper = ended.tally.spent
         if not is_shared(self.run.limits):
             self._account.spent = self._account.spent.plus_below(deeper)

@@ -28,12 +28,12 @@ from jackfield.runs._run import Event
 
 
 class Response(list[Any]):
-    """The response of a run: a list of messages, or of dicts if the caller sent dicts, with the reason why it ended.
+    """The response of a run: a list of messages, or of dicts if the caller sent dicts.
 
     Attributes:
-        stop_reason: The reason why it ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …; None
-            while it still runs.
-        usage: The usage of all turns; None while it still runs.
+        stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …;
+            None while it runs.
+        usage: The usage of all turns; None while the run is in progress.
     """
 
     stop_reason: StopReason | None = None
@@ -48,7 +48,7 @@ class Response(list[Any]):
 
     @classmethod
     def of(cls, messages: Sequence[Message], *, dicts: bool) -> Response:
-        """Return a response of these messages, as dicts or unchanged."""
+        """Return a response with these messages, as dicts or unchanged."""
         return cls([message.model_dump() for message in messages] if dicts else messages)
 
     def _repr_markdown_(self) -> str:
@@ -68,7 +68,7 @@ _COMPLETE = frozenset((TurnFinished, ResponseReplaced, RunFinished))
 
 
 class RunView:
-    """The response of a run so far, as a list of messages: the complete ones, and the answer in progress."""
+    """The response of a run so far, as a list of messages: complete messages and the answer in progress."""
 
     def __init__(self, name: str | None = None) -> None:
         self._state = RunState(agents=[name or ""])
@@ -77,11 +77,11 @@ class RunView:
 
     @property
     def finished(self) -> RunFinished | None:
-        """The end of the run; None while it runs."""
+        """The event that ended the run; None while it runs."""
         return self._state.end if isinstance(self._state.end, RunFinished) else None
 
     def feed(self, event: Event) -> bool:
-        """Take one event; return True if the messages changed. Events of nested runs change nothing."""
+        """Add one event, and return True if the messages changed. Events of nested runs change nothing."""
         if isinstance(event, RunEvent):
             self._run_id = self._run_id or event.run_id
             return event.run_id == self._run_id and self._feed(event.event)
@@ -101,11 +101,11 @@ class RunView:
         return self._state.apply(event)
 
     def response(self, *, dicts: bool) -> Response:
-        """Return the response so far, as dicts or messages; a new one each time."""
+        """Return the response so far as a new list, of dicts or messages."""
         if self.finished is not None:
             return Response.at_end(self.finished, dicts=dicts)
         return Response.of(self.messages(), dicts=dicts)
 
     def messages(self) -> list[Message]:
-        """Return the messages so far; a new list each time."""
+        """Return the messages so far as a new list."""
         return [*self._state.history, *(self._answer.messages() if self._answer else ())]

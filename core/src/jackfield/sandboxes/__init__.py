@@ -1,4 +1,4 @@
-"""Contracts of sandboxes, and the choice of one."""
+"""The contracts of sandboxes, and the choice of a sandbox."""
 
 from jackfield.sandboxes._choosing import AUTO, NONE, choose_sandbox, needs_approval
 from jackfield.sandboxes._contract import (

@@ -1,4 +1,4 @@
-"""Choose a sandbox: `auto`, one by its name, or `none`."""
+"""Choose a sandbox: `auto`, a name, or `none`."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def choose_sandbox(
     """Return the sandbox for a setting. Trying it may block for a second, so call this in a worker thread.
 
     Args:
-        name: The name of a sandbox; `none`; or `auto` for the sandbox with the best protection among our packages and
-            those that the user has enabled or allowed. `auto` never picks one that leaves files open.
-        ability: The class that it must extend: `ProgramSandbox` or `CodeSandbox`.
+        name: The name of a sandbox, `none`, or `auto` for the sandbox with the best protection among our packages and
+            those that the user has enabled or allowed. `auto` never picks a sandbox that leaves files open.
+        ability: The class that the sandbox must extend: `ProgramSandbox` or `CodeSandbox`.
         host: The plugins.
         settings: The settings of a named sandbox; `auto` uses the defaults.
 
     Returns:
-        A sandbox that works on this machine; None for `none`. A sandbox that leaves files, network or processes open is
-        logged once per process, and so is `none`.
+        A sandbox that works on this machine; None for `none`. A warning is logged once per process for `none`, and for
+        a sandbox that leaves files, network or processes open.
 
     Raises:
-        SandboxError: No sandbox works; the message has the reasons and the alternatives.
+        SandboxError: No sandbox works. The message has the reasons and the alternatives.
         PluginError: The named sandbox is not installed or cannot be loaded.
     """
     if name == NONE:
@@ -86,11 +86,11 @@ def _make_best(ability: Callable[..., S], host: Plugins) -> S:
             if "files" not in covers:
                 problems.append(f"{spec.name}: it leaves your files open here; sandbox={spec.name!r} uses it anyway")
                 continue
-            # Ours wins a tie, so that no package can attract all code by its name.
+            # Ours wins a tie, so that no package can attract all code with its name.
             known = known_components().get(f"sandbox.{spec.name}")
             is_ours = known is not None and row.distribution == known.distribution
             usable.append((-len(covers), not is_ours, spec.name, sandbox))
-        except JackfieldError as error:  # another one may work
+        except JackfieldError as error:  # another sandbox may work
             problems.append(f"{spec.name}: {error}")
     left_out = [f"{row.address} {reason}" for row, reason in host.policy.left_out("sandbox").items()]
     if usable:

@@ -1,4 +1,4 @@
-"""The contract of sandboxes: the programs and code that they run, and the protection that they give."""
+"""The contract of sandboxes: the programs and code that they run, and their protection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LIMITED: Mapping[Risk, str] = {
     "process_count": "the number of processes",
     "file_size": "the size of files",
 }
-_END_S = 5.0  # the time that a program gets to end
+_END_S = 5.0  # a program has this time to end
 _PIECE_BYTES = 1 << 16
 
 
@@ -40,9 +40,9 @@ class Limits:
         memory_bytes: Address space of each process. If the sandbox covers `total_memory`, also the memory of all
             processes together, including files in memory and kernel buffers.
         cpu_s: CPU seconds of each process.
-        processes: Processes and threads together, at one time.
-        file_bytes: The size of each file that it writes.
-        wall_s: Seconds until it is ended, in `run` and `run_code` only.
+        processes: Processes and threads together at one time.
+        file_bytes: The size of each file that the program writes.
+        wall_s: Seconds until the program is ended, in `run` and `run_code` only.
     """
 
     memory_bytes: int | None = None
@@ -59,14 +59,14 @@ class Program:
     Attributes:
         argv: The command.
         work_dir: The folder in which it starts and may write. It must exist.
-        writable: More folders in which it may write, such as one for sockets. They must exist.
-        readable: Files and folders that it may read, besides those of the system and of this Python. It can also read
-            secrets in them.
+        writable: More folders in which it may write, such as a folder for sockets. They must exist.
+        readable: Files and folders that it may read, including any secrets in them, in addition to those of the system
+            and of this Python.
         env: Its whole environment.
         limits: Its limits.
-        network: It may use the network.
-        leftovers: A folder to remove at the end if the parent process is gone, in sandboxes that can do this; '' for
-            none.
+        network: True if it may use the network.
+        leftovers: A folder that is removed at the end if the parent process is gone, in sandboxes that support this; ''
+            for none.
     """
 
     argv: tuple[str, ...]
@@ -125,7 +125,7 @@ class Finished:
     Attributes:
         exit_code: The exit code as in a shell: 128 plus the signal's number if a signal ended the program.
         stdout, stderr: The beginning of each; `is_cut` if there was more.
-        timed_out: It was ended after `wall_s`.
+        timed_out: True if the program was ended after `wall_s`.
     """
 
     exit_code: int
@@ -158,10 +158,10 @@ class Sandbox(Configured, ABC):
 
     @abstractmethod
     def protection(self) -> Protection:
-        """Return the protection on this machine. The first call tests the sandbox and may block for a second.
+        """Return the protection on this machine. The first call tests the sandbox, and may block for a second.
 
         Raises:
-            SandboxError: It does not work here; the message names the missing part.
+            SandboxError: The sandbox does not work here. The message names the missing part.
         """
 
 
@@ -172,9 +172,9 @@ class ProgramSandbox(Sandbox):
     def command(self, program: Program) -> list[str]:
         """Return the command that runs a program in the sandbox.
 
-        Start the command with `program.env` as its environment, in `program.work_dir`. Its input, output and exit code
-        are the program's. All processes of the program end with the command, however that ends (SIGKILL included), and
-        with the parent process of the command.
+        Start the command in `program.work_dir`, with `program.env` as its environment. Its input, output and exit code
+        are the program's. All processes of the program end when the command ends, even by SIGKILL, or when the
+        command's parent process ends.
 
         Raises:
             SandboxError: The sandbox does not work here, or not for this program.
@@ -186,7 +186,7 @@ class ProgramSandbox(Sandbox):
         Args:
             program: The program.
             stdin: Its input.
-            output_bytes: The number of bytes to keep of stdout, and of stderr.
+            output_bytes: The number of bytes to keep of each of stdout and stderr.
         """
         process = await asyncio.create_subprocess_exec(
             *self.command(program),
@@ -195,7 +195,7 @@ class ProgramSandbox(Sandbox):
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in a terminal goes to the caller only
+            start_new_session=True,  # Ctrl-C in a terminal reaches only the caller
         )
         stdout, stderr = _Output(output_bytes), _Output(output_bytes)
         timed_out = False
@@ -220,7 +220,7 @@ class ProgramSandbox(Sandbox):
 
 
 class CodeSandbox(Sandbox):
-    """A sandbox that interprets Python code itself, without programs, packages and files."""
+    """A sandbox that interprets Python code itself, without programs, packages or files."""
 
     @abstractmethod
     async def run_code(
@@ -239,7 +239,7 @@ class CodeSandbox(Sandbox):
 
 
 class _Output:
-    """Keeps the beginning of a stream, and discards the rest, so that the program does not block."""
+    """Keeps the beginning of a stream and discards the rest, so that the program does not block."""
 
     def __init__(self, most_bytes: int) -> None:
         self.kept = bytearray()
@@ -263,7 +263,7 @@ async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 
 async def _end_process(process: asyncio.subprocess.Process) -> None:
-    """End a process that still runs: ask it to clean up first, then kill it."""
+    """End a running process: ask it to clean up, then kill it."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
