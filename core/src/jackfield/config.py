@@ -161,8 +161,16 @@ _FORMS = {
     **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "a number"),
 }
 """The form that a setting must have, by the type of pydantic's error."""
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", tuple: "a list",
-          dict: "a table", type(None): "empty"}  # fmt: skip
+_KINDS: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    tuple: "a list",
+    str: "a text",
+    dict: "a table",
+    type(None): "empty",
+}
 _ALTERNATIVES = ("str", "int", "float", "bool", "constrained-str", "is-instance[Path]")
 
 
