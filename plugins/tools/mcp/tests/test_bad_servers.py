@@ -290,7 +290,7 @@ def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
         agent.ask("go")
 
 
-def test_an_address_where_nothing_listens_is_named_as_such(tmp_path: Path) -> None:
+def test_an_address_where_nothing_listens_is_named_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"
     agent = FnCallAgent([MCPServers(mcpServers={"far": {"url": url}}, cache_folder=str(tmp_path))], ScriptedModel([]))
@@ -298,6 +298,8 @@ def test_an_address_where_nothing_listens_is_named_as_such(tmp_path: Path) -> No
         JackfieldError, match=r"'far' cannot be used: its address cannot be reached .*: check its 'url'"
     ):
         agent.ask("go")
+    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert (record.getMessage(), record.exc_info) == ("MCP server 'far' cannot be used", None)
 
 
 def test_a_server_that_prints_before_it_begins_works(tmp_path: Path) -> None:

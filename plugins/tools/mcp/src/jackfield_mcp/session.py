@@ -430,9 +430,9 @@ class Session:
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
         output = way.told()
-        _log.warning(
-            "MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "", exc_info=error
-        )
+        _log.warning("MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "")
+        # The error names the cause; a hundred lines of the SDK's task groups would hide it.
+        _log.debug("MCP server %r failed here", self.name, exc_info=error)
         first = _first(error)
         if isinstance(first, TimeoutError):
             limit = self.server.connect_timeout_s
