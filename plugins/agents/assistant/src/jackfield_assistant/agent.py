@@ -38,10 +38,10 @@ class Assistant(FnCallAgent[Deps]):
     """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
     Before each run, its `memory` retrieves passages that fit the last question. They are appended to the system
-    message, each under its source and behind a number. The model is asked to write the numbers of the passages that it
-    uses as marks (`[1]`), and to put quotations in quotation marks. The marks are checked when the answer is complete,
-    and the event `jackfield-assistant.cited` reports the citations (`result.citations`) and the wrong marks. An answer
-    that is data (`output=`) has no marks.
+    message, numbered and grouped by source. The model is asked to write the numbers of the passages that it uses as
+    marks (`[1]`), and to put quotations in quotation marks. The marks are checked when the answer is complete, and the
+    event `jackfield-assistant.cited` reports the citations (`result.citations`) and the wrong marks. An answer that is
+    data (`output=`) has no marks.
 
     A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are used. The run
     fails only if the agent has files of its own and none of them can be read. Tools get all files.
@@ -49,7 +49,7 @@ class Assistant(FnCallAgent[Deps]):
     Args:
         function_list, llm, system_message, name, description: As for every agent.
         rag_cfg: The way in which documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`,
-            the model makes keywords of the question first.
+            the model first extracts keywords from the question.
         prompts: Texts that replace those in `prompts.toml` of this package.
         citations: Ask the model for marks, and check them.
         options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
@@ -101,7 +101,7 @@ class Assistant(FnCallAgent[Deps]):
         async with closing(self._answering(informed)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished) and shown.numbered:
-                    # Before the event, so that the citations are known where the answer is complete.
+                    # Before the event, so that the citations are known when the answer is complete.
                     report = await _report_marks(event, shown.numbered, question_in(asked))
                     if report is not None:
                         yield report
@@ -155,8 +155,8 @@ class _Shown:
 
 
 async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> PluginEvent | None:
-    """Return the event about the marks in an answer that is complete; None if it has none."""
-    answer = text_of_answer(event.messages)  # '' if calls follow it
+    """Return the event about the marks in a complete answer; None if it has none."""
+    answer = text_of_answer(event.messages)  # '' if calls follow the answer
     if not any(bracket in answer for bracket in "[【"):
         return None
     checked = await sync.in_worker(check_marks, answer, numbered, question=question)
@@ -164,7 +164,7 @@ async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], quest
 
 
 def _with_question(messages: Sequence[Message], question: str) -> list[Message]:
-    """Return the conversation with another text as its last question; attachments of the question stay."""
+    """Return the conversation with its last question replaced by a text; attachments of the question stay."""
     last = max(index for index, message in enumerate(messages) if message.role == USER)
     attached = [item for item in messages[last].items if item.text is None]
     content = [ContentItem(text=question), *attached] if attached else question
@@ -176,8 +176,7 @@ class DocQAAgent(Assistant):
     """Answers from documents alone, in one turn and without tools; `BasicDocQA` of Qwen-Agent.
 
     Args:
-        function_list: Is not used.
-        llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
+        function_list: Unused. llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
     """
 
     supports_handoff: ClassVar[bool] = False

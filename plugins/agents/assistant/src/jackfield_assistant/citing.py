@@ -64,7 +64,7 @@ class Checked:
 
     Attributes:
         citations: The passages that the answer uses.
-        dropped: The wrong marks and the reasons, each with the number of its places in the answer.
+        dropped: The wrong marks and the reasons, each with the number of its occurrences in the answer.
     """
 
     citations: tuple[Citation, ...] = ()
@@ -131,7 +131,7 @@ def _prefix(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A quotation; in a block quote, which may also be a remark, it need not be found."""
+    """A quotation; one in a block quote may also be a remark, so it need not be in a passage."""
 
     text: str
     may_be_missing: bool
@@ -139,7 +139,7 @@ class _Quote:
 
 @dataclass(slots=True)
 class _Group:
-    """Marks side by side, and the quotations that they stand for."""
+    """Adjacent marks, and the quotations that they belong to."""
 
     start: int
     end: int
@@ -295,7 +295,7 @@ class Folded:
 
 
 class _Folds(dict[str, Folded]):
-    """Texts that were folded: each passage once, however many quotations are looked for in it."""
+    """Folded texts, each folded once for any number of quotations."""
 
     def __missing__(self, text: str) -> Folded:
         self[text] = folded = Folded.of(text)

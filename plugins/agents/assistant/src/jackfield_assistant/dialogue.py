@@ -24,15 +24,15 @@ class DialogueRunOptions(AssistantRunOptions, total=False):
     """The options of a run of a `DialogueRetrievalAgent`."""
 
     session_id: str
-    """The name of the file of what was said."""
+    """The name of the file of the earlier conversation."""
 
 
 class DialogueRetrievalAgent(Assistant):
     """Answers the last question from the last exchange and from matching parts of the earlier conversation.
 
     The earlier conversation is written to a text file below `dialogues` in the agent's workspace, one for each session,
-    and searched as a document. The text of a question longer than 1000 characters is written there as well. The model
-    first says what it asks, and then answers that.
+    and searched as a document. The text of a question longer than 1000 characters is written there as well. For such a
+    question, the model first states what it asks, and then answers that.
 
     Args: As for `Assistant`.
 

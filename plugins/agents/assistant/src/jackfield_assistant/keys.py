@@ -28,10 +28,10 @@ class Query:
 
 
 class QueryMaker:
-    """Makes a query of a question, by asking a model as often as the strategy says.
+    """Turns a question into a query, with as many requests to a model as the strategy needs.
 
     Args:
-        strategy: The way in which this is done.
+        strategy: The strategy.
         agent: The agent that is asked; only `none` needs none.
         prompts: `keywords`, `keywords_with_words` and `split`.
         host: The host that looks up the tool that lists the words of documents.
@@ -52,10 +52,9 @@ class QueryMaker:
     async def query(
         self, question: str, files: Sequence[str], parent: ParentRun, made: Query
     ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
-        """Ask for keywords, and yield the events; `made` gets the search text.
+        """Ask for keywords, and yield the events; `made` receives the search text.
 
-        A model that fails, or answers something else, costs only its words: the question itself is searched for, and an
-        event says so.
+        If the model fails or answers with something else, the question itself is searched for, and an event says so.
         """
         agent, lang = self._agent, parent.run.lang
         if self.strategy == "none" or agent is None:
@@ -82,7 +81,7 @@ class QueryMaker:
             async for event in events:
                 yield event
         found = answers.get("", {})
-        # In one text: every searcher takes that, also those that look for its meaning and not for its words.
+        # As one text, which every searcher takes, including those that search by meaning.
         made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
 
     async def _words_of(self, files: Sequence[str], question: str, parent: ParentRun) -> str:
@@ -94,9 +93,9 @@ class QueryMaker:
 async def ask_for_object(
     agent: Agent, prompt: str, parent: ParentRun, answers: dict[str, Mapping[str, Any]], *, failed: str
 ) -> AsyncIterator[RunEvent | PluginEvent]:
-    """Ask for a JSON object, and yield the events; `answers[""]` gets the object.
+    """Ask for a JSON object, and yield the events; `answers[""]` receives the object.
 
-    A model that fails, or answers something else, costs only the object: an event says `failed`, and the reason.
+    If the model fails or answers with something else, there is no object, and an event gives `failed` and the reason.
     """
     answered = Answered()
     try:

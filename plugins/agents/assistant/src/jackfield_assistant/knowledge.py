@@ -64,6 +64,6 @@ def _parsed(text: str) -> list[Mapping[str, Any]] | None:
 
 
 def _snippet(source: str, text: str, lang: Lang) -> str:
-    # A document may hold fences of its own: ours is longer than any of them, so that it cannot be closed from inside.
+    # A document may contain fences, so ours is longer than any of them and cannot be closed from inside.
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return _SNIPPET[lang].format(source=source, fence="`" * max(3, longest + 1), content=text)

@@ -1,4 +1,4 @@
-"""An assistant that keeps what it learns about its user."""
+"""An assistant that remembers facts about its user."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ENTRY = re.compile(r"/(.+?): (.*)")
 
 
 class MemoAssistant(Assistant):
-    """Keeps with the tool `storage` what it should know later, and sees in its system message what it has kept.
+    """Stores notes for later with the tool `storage`, and sees its notes in its system message.
 
     The model sees the last 400 questions and everything after them; its notes are gathered from the whole conversation.
     The next conversation begins with the contents of the storage.
 
     Args:
         function_list, llm, system_message, name, description, rag_cfg, prompts: As for `Assistant`.
-        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`; users need a folder each.
+        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`; each user needs a folder.
         options: As for every agent.
     """
 
@@ -104,7 +104,7 @@ def kept_in(messages: Sequence[Message]) -> dict[str, str]:
     for message in messages:
         call = message.function_call
         if call is not None and call.name == STORAGE:
-            with suppress(ToolArgumentError):  # the tool has refused it, too
+            with suppress(ToolArgumentError):  # the tool has refused it as well
                 calls[message.function_id] = call.get_parsed_arguments()
         elif message.role == FUNCTION and message.name == STORAGE:
             arguments = calls.pop(message.function_id, {})
@@ -114,7 +114,7 @@ def kept_in(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def _done(arguments: Mapping[str, Any], kept: dict[str, str]) -> None:
-    """Do what a call of the storage has done."""
+    """Repeat the effect of a storage call."""
     key = str(arguments.get("key", "")).removeprefix("/")
     if arguments.get("operate") == "put":
         kept[key] = str(arguments.get("value", ""))

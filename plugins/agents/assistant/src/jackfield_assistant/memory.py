@@ -30,7 +30,7 @@ RETRIEVED = "jackfield-assistant.retrieved"
 PROMPTS = Path(__file__).with_name("prompts.toml")
 NAME = "memory"
 NOTE = "note"
-"""The key in `extra` of the answer of `Memory`: that only parts are shown, or that nothing matches."""
+"""The key in `extra` of the answer of `Memory` for a note that only parts are shown, or that nothing matches."""
 
 
 class Retrieved(Protocol):
@@ -42,7 +42,7 @@ class Retrieved(Protocol):
 
     @property
     def errors(self) -> Sequence[DocParserError]:
-        """One for each file that could not be read."""
+        """An error for each file that could not be read."""
 
 
 @runtime_checkable
@@ -50,7 +50,7 @@ class Described(Protocol):
     """The result of a retrieval tool that returns further facts."""
 
     def metadata(self) -> Mapping[str, Any]:
-        """`sources`, as `sources_in` reads them; `hits`, `documents` (how many); as notes `skipped` and `failures`."""
+        """`sources`, as read by `sources_in`; `hits`; the number of `documents`; the notes `skipped` and `failures`."""
 
 
 @runtime_checkable
@@ -59,14 +59,14 @@ class Chunked(Protocol):
 
     @property
     def chunks(self) -> Sequence[Chunk]:
-        """The chunks that the passages are made of, in their order."""
+        """The chunks of the passages, in order."""
 
 
 class Retriever(Protocol):
     """The part of the retrieval tool that an agent uses."""
 
     async def retrieve(self, query: str, files: Iterable[str], *, report: ReportProgress) -> Retrieved:
-        """Find what fits the query, and report the progress of reading and indexing."""
+        """Find passages that fit the query, and report the progress of reading and indexing."""
 
 
 @dataclass(slots=True)
@@ -74,11 +74,11 @@ class Recalled:
     """The retrieved passages; set while the events are read."""
 
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    chunks: Sequence[Chunk] = ()  # what the passages are made of, if the retrieval tool returns it
+    chunks: Sequence[Chunk] = ()  # the chunks of the passages, if the retrieval tool returns them
     findings: Sequence[Mapping[str, Any]] = ()  # shown before the passages, without numbers
     result: Retrieved | None = None
-    note: str = ""  # what the model must know about them: that they are a part, or that nothing matches
-    question: str = ""  # what the model gets in place of a last question that is too long
+    note: str = ""  # a note for the model: that they are only a part, or that nothing matches
+    question: str = ""  # the replacement for a last question that is too long
 
 
 class Memory(Agent):
@@ -86,8 +86,8 @@ class Memory(Agent):
 
     If the passages are only a part of the documents, `extra["note"]` of the answer says so, for a model that gets them.
 
-    A follow-up is searched for with words of the turns before it. It needs no model, unless `rag_keygen_strategy` has
-    one make keywords of the question, or `question_rewriting` has one rewrite it.
+    A follow-up is searched for with words of earlier turns. No model is needed unless `rag_keygen_strategy` extracts
+    keywords from the question, or `question_rewriting` is `model`.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
@@ -117,7 +117,7 @@ class Memory(Agent):
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.rag_cfg = RAGConfig.parse(rag_cfg)
         if self.rag_cfg.index_path is not None:
-            self.rag_cfg.with_included_model(self.host)  # an error here, rather than at the first question
+            self.rag_cfg.with_included_model(self.host)  # fails here, rather than at the first question
         given = {key: getattr(self.rag_cfg, key) for key in self.rag_cfg.model_fields_set}
         given.pop("rag_keygen_strategy", None)
         given.pop("question_rewriting", None)
@@ -147,13 +147,13 @@ class Memory(Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def recall(self, run: Run, parent: ParentRun, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
-        """Search for the last question of a run, and yield the events; `recalled` gets the passages.
+        """Search for the last question of a run, and yield the events; `recalled` receives the passages.
 
         Args:
             run: The run whose messages and files count.
             parent: The run to which the usage is added.
             recalled: Is filled in.
-            also: More that is searched for.
+            also: Further text to search for.
 
         Raises:
             DocParserError: The agent has files of its own, and none of them can be read.
@@ -181,7 +181,7 @@ class Memory(Agent):
         event = _event(found, query="" if query.text == question else query.text)
         yield event
         documents = event.data.get("documents", len(files) - len(found.errors))
-        # Of a file in the conversation, tools may make something all the same.
+        # Tools may still be able to use a file of the conversation.
         if self.files and not documents and event.data.get("note"):
             raise DocParserError(f"no document could be read: {event.data['note']}")
         recalled.passages = found.passages

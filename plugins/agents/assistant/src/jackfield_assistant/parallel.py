@@ -1,4 +1,4 @@
-"""Question answering over documents of any length: a model reads each part, many parts at a time."""
+"""Answer questions over documents of any length: a model reads each part, many parts at a time."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class ParallelDocQA(DocQAAgent):
         rag_cfg: As for `Assistant`, with smaller passages, because the findings take space beside them.
         part_tokens: The size of a part.
         at_once: The number of parts that are read at a time.
-        rounds: The largest number of times that the parts are read; they are read again if none of them has an answer,
-            as in Qwen-Agent.
+        rounds: The most readings of the parts; they are read again if none of them has an answer, as in Qwen-Agent.
 
     Raises:
         ConfigError: A number is less than 1.
@@ -115,7 +114,7 @@ class ParallelDocQA(DocQAAgent):
             raise DocParserError(f"no document could be read: {'; '.join(map(str, read.errors.values()))}")
         documents = read.documents
         kept, parts = self._cut
-        # The reader keeps the blocks of a file that has not changed, so comparing is quick; cutting takes longer.
+        # The reader keeps the blocks of an unchanged file, so comparing is quick, whereas splitting takes longer.
         if kept != documents:
             parts = await sync.in_worker(self._parts_of, documents)
             self._cut = documents, parts
@@ -130,7 +129,7 @@ class ParallelDocQA(DocQAAgent):
 
 
 class _Reading:
-    """A model reads parts of documents, so many at a time.
+    """A model reads parts of documents, a limited number at a time.
 
     Attributes:
         answers: The findings of the parts about the question, by position.
@@ -153,7 +152,7 @@ class _Reading:
         """Yield the events of the parallel work.
 
         Raises:
-            ModelServiceError: The model failed at every part.
+            ModelServiceError: The model failed for every part.
         """
         waiting = iter(range(len(self._parts)))
         workers = [asyncio.create_task(self._work(waiting)) for _ in range(min(at_once, len(self._parts)))]
@@ -180,7 +179,7 @@ class _Reading:
             self._events.put_nowait(error)
 
     async def _read(self, index: int) -> str:
-        """Ask about one part; why it could not be read, or ''."""
+        """Ask about one part; return the reason if it could not be read, or ''."""
         text, lang = self._parts[index].text, self._parent.run.lang
         prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
         answered = Answered()

@@ -26,7 +26,7 @@ class QuestionRewriter:
     """Rewrites a question of a conversation so that it can be searched for.
 
     Args:
-        rewriting: By which means.
+        rewriting: The method.
         agent: The agent that is asked; only `model` needs one.
         prompts: `standalone`.
     """
@@ -39,7 +39,7 @@ class QuestionRewriter:
     async def rewrite(
         self, question: str, earlier: Sequence[Exchange], parent: ParentRun, query: Query
     ) -> AsyncIterator[RunEvent | PluginEvent]:
-        """Rewrite a question, and yield the events; `query` gets the text to search for.
+        """Rewrite a question, and yield the events; `query` receives the text to search for.
 
         Without earlier turns, the question stays as it is, and no model is asked. If the model fails, the words of
         earlier turns are used.
@@ -71,7 +71,7 @@ class QuestionRewriter:
         )
 
     async def translate(self, found: object, parent: ParentRun, query: Query) -> AsyncIterator[RunEvent | PluginEvent]:
-        """Have the model say the search text in the language of the documents; `query` gets that in addition."""
+        """Have the model translate the search text into the language of the documents, and add that to `query`."""
         if self._agent is None:
             return
         lang = parent.run.lang
@@ -88,7 +88,7 @@ class QuestionRewriter:
 
 
 def earlier_exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    """Return what was asked and answered before the last question, oldest first."""
+    """Return the questions and answers before the last question, oldest first."""
     exchanges: list[Exchange] = []
     for message in messages:
         text = message.get_text_content().strip()

@@ -1,4 +1,4 @@
-"""An agent whose model looks things up in documents when it needs them, and sees what it found in one place."""
+"""An agent whose model searches documents when needed, and sees all passages in one place."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class VirtualMemoryAgent(Assistant):
         super().__init__(tools, llm, system_message, name, description, rag_cfg=config, prompts=prompts, **options)
 
     async def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:  # noqa: ARG002
-        nothing: tuple[Event, ...] = ()  # the model decides what is looked up, and when
+        nothing: tuple[Event, ...] = ()  # the model decides when to search, and for what
         for event in nothing:
             yield event
 
@@ -79,7 +79,7 @@ class Paging(Preprocessor):
     """Moves passages from results of the tool into the system message, before a model is asked.
 
     Args:
-        prompts: `moved_up` and `moved_out`, which stand in place of passages.
+        prompts: `moved_up` and `moved_out`, which replace passages.
         most: The number of tokens of passages that the system message may have; those of the last result are always
             included.
     """
@@ -132,7 +132,7 @@ class Paged(Toolset):
         return ()
 
     def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Paging:  # noqa: ARG002
-        """The same for all runs: it keeps nothing."""
+        """Return the same for all runs, because it keeps no state."""
         return self._paging
 
 
@@ -143,9 +143,9 @@ def found_in(message: Message) -> _Found | None:
     text = message.get_text_content()
     try:
         listed, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:  # what it says instead is for the model
+    except ValueError:  # its other text is for the model
         return None
-    # Of a list that was too long, the end is replaced by a text that says so.
+    # The end of a list that was too long is replaced by a text that says so.
     passages = tuple(filter(_is_passage, listed)) if isinstance(listed, list) else ()
     return _Found(passages, text[end:].strip()) if passages else None
 

@@ -71,7 +71,7 @@ class TIRMathAgent(FnCallAgent):
     async def events(self, run: Run) -> AsyncIterator[Event]:
         work = _Work(run)
         waiting = open_calls([*run.messages, *work.messages])
-        if waiting and not run.resume:  # whoever can write a history can write a call
+        if waiting and not run.resume:  # anyone who can write a history can write a call
             yield work.paused(waiting)
         elif not waiting and text_of_answer(work.messages):
             work.reason = "finished"  # interrupted after the last answer
@@ -96,7 +96,7 @@ class TIRMathAgent(FnCallAgent):
                     case RunFinished():
                         end = event
                         continue
-                    case TurnFinished():  # with the call: what is recorded of a turn has all that it did
+                    case TurnFinished():  # together with the call, so that the record of a turn is complete
                         call = self._call_in(event, f"code_{len(work.messages)}_{run.id[:8]}")
                         yield replace(event, messages=(*event.messages, *call))
                     case _:
@@ -165,7 +165,7 @@ class _Work:
 
 def _code_in(text: str) -> str | None:
     """Return the last complete block of code of an answer; None if text follows it."""
-    text = text.partition(OUTPUT)[0]  # what a server without stop texts lets it invent
+    text = text.partition(OUTPUT)[0]  # text that the model invents if the server does not support stop texts
     blocks = list(_BLOCK.finditer(f"{text}\n"))
     if not blocks or "\\boxed" in text[blocks[-1].end() :]:
         return None
@@ -179,7 +179,7 @@ def _without_fences(text: str) -> str:
 
 
 def _in_words(messages: Sequence[Message]) -> list[Message]:
-    """Return the conversation as this model reads it: code in its answers, and each output in a block."""
+    """Return the conversation in the form for this model: code in its answers, and each output in a block."""
     seen: list[Message] = []
     for message in messages:
         if message.role == FUNCTION:

@@ -105,7 +105,7 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
-        """Ask for the next speaker, and yield the events; `chosen` gets the name."""
+        """Ask for the next speaker, and yield the events; `chosen` receives the name."""
         lines = "\n".join(transcript.lines)
         prompt = self._prompts.text(
             "host", parent.run.lang, background=self.background, agents=described(self.agents), transcript=lines

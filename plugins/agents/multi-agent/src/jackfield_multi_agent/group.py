@@ -48,7 +48,7 @@ class GroupChat(MultiAgentHub, Agent):
     (`manual`); agents that the last question mentions as `@name` speak first, in that order. At the turn of a person
     (`UserAgent`), or when no speaker is chosen in manual mode, the run ends with `input_needed` and the event
     `jackfield-multi-agent.input_needed`; it continues with the history and the person's message, which needs no name.
-    `[STOP]` and an empty answer end it, too.
+    `[STOP]` and an empty answer also end the run.
 
     Limits hold for the chat as a whole, turns for each speech.
 
@@ -57,7 +57,7 @@ class GroupChat(MultiAgentHub, Agent):
             "knowledge_files", "selected_tools", "is_human"}]}`.
         agent_selection_method: `auto`, `round_robin`, `random` or `manual`.
         llm: The model of the host, and of agents in a dict.
-        system_message, name, description, function_list: As for every agent; the system message is everybody's.
+        system_message, name, description, function_list: As for every agent; the system message applies to all agents.
         background: The subject of the conversation, for all of them.
         max_round: The largest number of speeches of a run, unless the run sets its own.
         seed: For `random`: every run with the same seed and the same agents has the same order.
@@ -156,7 +156,8 @@ class GroupChat(MultiAgentHub, Agent):
         elif self._way == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:
-            # From the place in the run alone: the same in a run that is resumed, and in each run with a seed.
+            # Derived only from the place in the run, so that a resumed run, and each run with the same seed, chooses
+            # alike.
             seed = f"{parent.run.id if self.seed is None else self.seed} {parent.place}"
             chance = random.Random(seed)  # noqa: S311 - nothing depends on it
             chosen.name = another(transcript.last_speaker, self.agent_names, chance)
@@ -186,11 +187,11 @@ class _Chat:
         self.reason: StopReason | None = None
 
     def stop(self, reason: StopReason) -> None:
-        """No more speeches."""
+        """End the speeches."""
         self.reason = reason
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
-        """Choose the next speaker, unless the chat is over; none right after a person has spoken."""
+        """Choose the next speaker, unless the chat is over or a person has just spoken."""
         parent = ParentRun(self._run, self.spent, f"speech {self._speeches + 1}")
         chosen.name = self._known(parent)
         if chosen.name is not None or self.reason is not None:
@@ -209,7 +210,7 @@ class _Chat:
         if chosen.name is None:
             self.stop("finished")
         elif isinstance(self._agents[chosen.name], UserAgent) and self._has_said(chosen.name):
-            chosen.name = None  # somebody is chosen after what was said
+            chosen.name = None  # the choice depends on the conversation so far
 
     def _known(self, parent: ParentRun) -> str | None:
         """Return the next speaker if it is known without choosing; None otherwise, or if the chat is over."""
@@ -228,7 +229,7 @@ class _Chat:
     def _has_said(self, name: str) -> bool:
         """Return True if the person whose turn it is has just spoken: a later message without a name.
 
-        Such a message comes from a chat or a page that knows nothing of the people in a group.
+        Such a message comes from a chat or a page that does not know the people in a group.
         """
         *before, last = self._run.messages
         opens = all(message.role == SYSTEM for message in before)
@@ -243,7 +244,8 @@ class _Chat:
         agent, self._left = self._agents[name], self._left - 1
         self._speeches += 1
         seen = self._group.messages_for(agent, self._transcript, self._run)
-        # Turns are those of a speech: otherwise a long chat would end at the limit of one question.
+        # The limit of turns applies to each speech, because a long chat would otherwise reach the limit of one
+        # question.
         spent = replace(self.spent, turns=0) if self.messages else self.spent
         part = run_as(agent, self._run, seen, spent)
         end = RunFinished("finished", (), Usage())

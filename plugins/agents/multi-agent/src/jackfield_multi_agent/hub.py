@@ -11,7 +11,7 @@ from jackfield_multi_agent.user import UserAgent
 
 
 class MultiAgentHub:
-    """Has agents; mixed into kinds that bring others together.
+    """A mixin with agents, for kinds that combine other agents.
 
     Attributes:
         agents: The agents in order, each with a name of its own.
@@ -34,7 +34,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
     """Return the agents of a hub.
 
     Raises:
-        ConfigError: There are none, one is not an agent or has no name, or two have the same name.
+        ConfigError: There are no agents, one of them is not an agent or has no name, or two have the same name.
     """
     checked: dict[str, Agent] = {}
     for agent in checked_list(agents, "agents", "agents"):

@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Agents that bring others together."""
+    """Agents that combine other agents."""
     return [
         AgentSpec(
             name="router",
@@ -23,7 +23,7 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="group_chat_auto_router",
             target="jackfield_multi_agent.choosing:GroupChatAutoRouter",
-            summary="Says who speaks next in a group chat.",
+            summary="Chooses the next speaker of a group chat.",
         ),
         AgentSpec(
             name="group_chat_creator",
@@ -33,12 +33,12 @@ def agents() -> list[AgentSpec]:
         AgentSpec(
             name="user",
             target="jackfield_multi_agent.user:UserAgent",
-            summary="Stands for a person in a conversation of agents.",
+            summary="Represents a person in a conversation of agents.",
         ),
         AgentSpec(
             name="human_simulator",
             target="jackfield_multi_agent.simulating:HumanSimulator",
-            summary="Says what a user could say next.",
+            summary="Proposes a user's next message.",
         ),
         AgentSpec(
             name="dialogue_simulator",

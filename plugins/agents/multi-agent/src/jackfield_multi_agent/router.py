@@ -1,4 +1,4 @@
-"""An agent that hands each conversation to the one that fits."""
+"""An agent that hands each conversation to a suitable agent."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 class Router(MultiAgentHub, FnCallAgent):
     """Hands the conversation over to the agent that fits the question, or answers itself.
 
-    The model chooses by a tool call, so no word of an answer is mistaken for a choice; a name that there is not is an
-    error that it reads. All that holds for hand-offs holds here.
+    The model chooses by a tool call, so no word of an answer is mistaken for a choice; an unknown name is an error that
+    it reads. The rules of hand-offs apply.
 
     Args:
         function_list, llm, system_message, name, description: As for every agent.

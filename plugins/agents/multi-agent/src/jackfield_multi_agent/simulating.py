@@ -38,7 +38,7 @@ _OTHER = {USER: ASSISTANT, ASSISTANT: USER}
 
 
 class HumanSimulator(Agent):
-    """Says what a user could say next: one of the questions that its model proposes, or `<|STOP|>`.
+    """Proposes a user's next message: one of the questions of its model, or `<|STOP|>`.
 
     An answer of the model that is not a JSON list of texts stops the dialogue, and an event says so.
 
@@ -179,7 +179,7 @@ class _Dialogue:
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
-        self.run = replace(self.run, resume=False, answers={})  # they are for calls that waited
+        self.run = replace(self.run, resume=False, answers={})  # they are for pending calls
         text = text_of_answer(end.messages)
         self.said += [Message(USER, text, name=agent.name)] if asks else end.messages
         self.reason = self._reason(end, text)
@@ -196,7 +196,7 @@ def _is_asked(messages: Sequence[Message]) -> bool:
 
 
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a dialogue as its user sees it: the answers are its questions, and the questions its answers."""
+    """Return a dialogue from the user's view, with questions and answers exchanged."""
     swapped = [Message(_OTHER[message.role], message.get_text_content()) for message in messages if _is_said(message)]
     system = [message for message in messages if message.role == SYSTEM]
     if not swapped or swapped[-1].role == ASSISTANT:

@@ -1,4 +1,4 @@
-"""A conversation of several agents, and the view that each of them has of it."""
+"""A conversation of several agents, and each agent's view of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Transcript:
             self.add(message)
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Add the next message."""
         if message.role == SYSTEM:
             self.system_text = message.get_text_content()
             return
@@ -51,8 +51,9 @@ class Transcript:
         name = message.name or ""
         if message.role != ASSISTANT or name in self._views:
             return name
-        # Of an assistant without a name, a call must be somebody's, and with one agent, all is its. One with another
-        # name had the conversation before; but if its calls are still open, somebody must make them.
+        # A call of an assistant without a name must belong to some agent; with a single agent, everything does. An
+        # assistant with another name had the conversation before, but if its calls are pending, some agent must make
+        # them.
         is_ours = name == self._waiting if name else len(self._views) == 1
         return self._first if is_ours or (message.function_call and not name) else name
 
@@ -130,18 +131,18 @@ def caller_of_open_calls(messages: Sequence[Message]) -> str | None:
 def mentioned(text: str, names: Sequence[str]) -> list[str]:
     """Return the names that a text mentions as `@name`, each once, in order: `@alice` does not mention `al`."""
     longest_first = sorted(names, key=len, reverse=True)
-    # A lookahead, because what follows a name may be in a name, too.
+    # A lookahead, because the text after a name may also be part of a name.
     found = re.findall(f"@(?=({'|'.join(map(_whole, longest_first))}))", text)
     return list(dict.fromkeys(filter(None, found)))
 
 
 def named(text: str, names: Sequence[str]) -> str | None:
-    """Return the one name that a text is or contains as a whole; None without one, or with several."""
+    """Return the single name that a text is or contains as a word; None if it contains none or several."""
     stripped = text.strip().strip("\"'`*@ .:：。")
     if stripped in names:
         return stripped
     found = [name for name in names if re.search(_whole(name), text)]
-    # Of a name that is part of another one, the longer counts.
+    # If one name is part of another, the longer one counts.
     longest = max(found, key=len, default="")
     return longest if longest and all(name in longest for name in found) else None
 

@@ -29,5 +29,5 @@ class UserAgent(Agent):
 
 
 def is_cancelled(run: Run) -> bool:
-    """Return True if a run that waits for a person is cancelled: nothing else would notice it."""
+    """Return True if a run that waits for a person is cancelled, because nothing else would notice that."""
     return run.cancel is not None and run.cancel.cancelled

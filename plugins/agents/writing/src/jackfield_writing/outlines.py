@@ -1,4 +1,4 @@
-"""The sections of an outline, as models write it."""
+"""Find the sections in a model's outline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from textwrap import dedent
 
-# A Roman number needs its dot, so that "Introduction", "Data" and "Conclusion" are words.
+# A Roman number needs its dot, because "Introduction", "Data" and "Conclusion" begin like one.
 _TOP = re.compile(
     r"(?:[IVXLCDM]+\s*[.)．、:：]|[一二三四五六七八九十百]+\s*[、.．:：]|第\s*[一二三四五六七八九十百\d]+\s*[章节節部分篇]+"
     r"|\d+\s*[.)．、:：](?!\d))\s*\S"
@@ -20,7 +20,7 @@ _MARKS = re.compile(r"^[#>*\s]*\**")
 def sections_of(outline: str) -> list[str]:
     """Return the headings of an outline's sections, with their numbers: Roman, Arabic or Chinese ones, `第一章`.
 
-    Numbered lines of the highest kind count, which is the kind of the first. Without numbers, the sections are the
+    Numbered lines of the highest kind count, which is the kind of the first one. Without numbers, the sections are the
     Markdown headings below the title, else the bold lines, else the lines that are neither indented nor points below
     such a line.
     """

@@ -78,7 +78,7 @@ class _Writer(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.prompts = Prompts.read(PROMPTS, prompts)
-        # False if `knowledge` has the passages of attached files that fit: the model then gets only the files' names.
+        # False if `knowledge` has the matching passages of attached files; the model then gets only the files' names.
         self.shows_files = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:
@@ -184,7 +184,7 @@ class _Work:
         self.reason: StopReason | None = None
 
     async def below(self, agent: Agent, prompt: str, answered: Answered) -> AsyncIterator[Event]:
-        """Ask for what only helps to write."""
+        """Ask for an intermediate text that only helps to write."""
         parent = ParentRun(self.run, self.spent)
         try:
             config = self.run.caller_config
