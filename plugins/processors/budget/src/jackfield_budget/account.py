@@ -39,7 +39,7 @@ class Account:
 
     Attributes:
         spent: The amount spent, by period.
-        running: The expected costs of calls, and until when they may be silent, in seconds since 1970.
+        running: The expected costs of calls, and the time until which each may be silent, in seconds since 1970.
     """
 
     spent: dict[str, Decimal] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Account:
         """Let a call begin if the period has enough money left.
 
         Args:
-            wanted: The call and what it is expected to cost.
+            wanted: The call and its expected cost.
             least: The least that it can cost.
             limit: The largest amount that may be spent in the period.
             period: The name from `period_of`.
@@ -69,7 +69,7 @@ class Account:
     def settle(self, reservation: Reservation, cost: Decimal, *, period: str) -> None:
         """Record that a call has ended, and its cost."""
         if self.running.pop(reservation.id, None) is None:
-            cost -= reservation.amount  # it was silent for too long, and has been charged
+            cost -= reservation.amount  # the call was silent for too long, and has been charged
         self._add(period, cost)
 
     def _charge_the_silent(self, period: str, now: float) -> None:

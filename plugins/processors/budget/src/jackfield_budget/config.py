@@ -35,5 +35,5 @@ class BudgetConfig(Config):
     lease_s: float = Field(
         default=3600.0,
         gt=0,
-        description="Seconds after which a call without any news counts as paid, at its estimate",
+        description="Seconds after which a silent call counts as paid, at its estimate",
     )

@@ -15,19 +15,19 @@ from jackfield.prices import PriceRow
 
 
 class _File(Config):
-    """A table as it is written."""
+    """The table as written in a file."""
 
     price: tuple[PriceRow, ...] = ()
 
 
 class PriceTable:
-    """Finds the prices of models among rows for many."""
+    """Finds the prices of models among many rows."""
 
     def __init__(self, rows: Sequence[PriceRow]) -> None:
         self._rows = rows
 
     def find(self, model: str, server: str, day: date) -> PriceRow | None:
-        """Return the row for a model on a day: of the most specific ones, the one with the latest first day."""
+        """Return the row for a model on a day: among the most specific ones, the one with the latest first day."""
         fits = [
             (closeness, row.valid_from, row)
             for row in self._rows
@@ -43,7 +43,7 @@ def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
         ConfigError: It is not valid TOML, or a row is not valid.
     """
     try:
-        # Decimals as they are written: 0.1 is a tenth.
+        # Decimals as written, so that 0.1 is a tenth.
         written = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{what} is not valid TOML: {error}") from error
@@ -51,7 +51,7 @@ def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
 
 
 def rows_of(given: str | Path | Mapping[str, Any] | Iterable[Any] | None) -> tuple[PriceRow, ...]:
-    """Rows from the value of a setting: the path of a TOML file, its content as a dict, or a list of rows.
+    """Return the rows in the value of a setting: the path of a TOML file, its content as a dict, or a list of rows.
 
     Raises:
         ConfigError: The file cannot be read, or a row is not valid.

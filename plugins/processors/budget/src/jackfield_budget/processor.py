@@ -39,8 +39,8 @@ from jackfield_local_state.ledger import Ledger
 
 UNKNOWN_EVENT = "jackfield-budget.unknown_price"
 
-_EXPECTED_ANSWER_TOKENS = 500  # where nobody says how long the answer may be
-_SURE_PART = Decimal("0.75")  # of the estimate of a question; a real count is hardly ever less
+_EXPECTED_ANSWER_TOKENS = 500  # if nothing limits the length of the answer
+_SURE_PART = Decimal("0.75")  # of the estimate of a question; real counts are rarely lower
 _CHARACTERS_A_TOKEN = 3
 _MOST_ROWS = 256
 
@@ -68,7 +68,7 @@ class Budget(Processor):
     config_class = BudgetConfig
     config: BudgetConfig
     phase: ClassVar[Phase] = "transport"
-    # Inside of retries, because each attempt costs; outside of rate limits, so that nobody waits for a refusal.
+    # Inside retries, because each attempt costs; outside rate limits, so that no call waits only to be refused.
     after: ClassVar[tuple[str, ...]] = ("retry",)
     before: ClassVar[tuple[str, ...]] = ("rate_limits",)
 
@@ -86,7 +86,7 @@ class Budget(Processor):
         self._table = PriceTable(rows_of(self.config.prices))
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
         self._clock = clock
-        self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # what media cost differs too much
+        self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # the cost of media varies too much
         self._told: set[tuple[str, str]] = set()
         self._rows: dict[tuple[str, str, date], PriceRow | None] = {}  # the rows of `prices`
 
@@ -104,7 +104,7 @@ class Budget(Processor):
 
         Raises:
             ConfigError: The file cannot be used.
-            BusyError: Others used it the whole time.
+            BusyError: Others used the file the whole time.
         """
         period = period_of(self.config.per, self._clock())
         return self._ledger.change(self._account, lambda account: account.spent.get(period, Decimal(0)))
@@ -139,7 +139,7 @@ class Budget(Processor):
     def _row(self, request: ChatRequest) -> PriceRow | None:
         """Return the prices for a request today: the configured ones, or those that the model knows."""
         key = (request.model, request.server, self._today())
-        rows = self._rows  # another thread may put a new one in its place
+        rows = self._rows  # another thread may replace it
         if key not in rows:
             if len(rows) >= _MOST_ROWS:
                 rows = self._rows = {}
@@ -180,10 +180,10 @@ class Budget(Processor):
         return f"{self.config.scope}|{self.config.per}|{self.config.currency}"
 
     async def _reserve(self, request: ChatRequest, row: PriceRow | None) -> Reservation | None:
-        """Money for a call; None where nothing is counted.
+        """Set money aside for a call; None if nothing is counted.
 
         Raises:
-            LimitReachedError: There is not enough.
+            LimitReachedError: There is not enough money.
             ConfigError: The model's price is in another currency than the limit.
         """
         if self.config.limit is None and self._path is None:
@@ -240,7 +240,7 @@ class Budget(Processor):
         try:
             await self._ledger.anote(self._account, lambda account: account.settle(reservation, cost, period=period))
         except JackfieldError as error:
-            # The answer is there: a file that fails now is the next call's error.
+            # The answer has arrived, so a failure of the file now is reported by the next call.
             _log.warning("%s %s was spent, but could not be recorded: %s", cost, self.config.currency, error)
 
     def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:
@@ -258,7 +258,7 @@ class _Bill:
 
     Attributes:
         characters: The length of the answer.
-        usage: The usage that was reported last.
+        usage: The last reported usage.
         before: The reported usage of answers that became void.
     """
 
@@ -267,7 +267,7 @@ class _Bill:
     before: Usage | None = None
 
     def see(self, event: ModelEvent) -> None:
-        """Take note of an event."""
+        """Record an event."""
         match event:
             case TextDelta(text) | ReasoningDelta(text):
                 self.characters += len(text)

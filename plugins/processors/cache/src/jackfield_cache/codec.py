@@ -1,6 +1,6 @@
-"""Turn the events of an answer into bytes, and back.
+"""Convert the events of an answer to bytes and back.
 
-The bytes are plain JSON, so reading a file that another person wrote runs no code.
+The bytes are plain JSON, so reading a foreign file runs no code.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def decode(content: bytes) -> list[ModelEvent]:
     try:
         return [model_event_from_json(json_event) for json_event in json.loads(content)]
     except (ValueError, TypeError, RecursionError) as error:
-        # What is wrong may quote the conversation, and this text is logged.
+        # The original error may quote the conversation, and this text is logged.
         raise ValueError(f"these bytes are not events ({type(error).__name__})") from error

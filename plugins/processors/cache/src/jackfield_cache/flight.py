@@ -29,7 +29,7 @@ class Flight:
         self._error: BaseException | None = None
         self._over = False
         self._wanted = asyncio.Event()
-        self._ahead = 0  # events read since somebody has waited for one
+        self._ahead = 0  # events read since a follower last waited for one
         self._waiting: list[asyncio.Future[None]] = []
         self._followers = 0
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
@@ -62,7 +62,7 @@ class Flight:
         await waiter
 
     async def _stop(self) -> None:
-        self._end()  # at once: nobody may join while it closes
+        self._end()  # at once, so that no follower joins while it closes
         self._task.cancel()
         await asyncio.wait([self._task])
 

@@ -15,9 +15,10 @@ from jackfield.messages import ContentItem, Message
 from jackfield.request import ChatRequest
 
 FORMAT = 2
-"""Counts up when requests are hashed, or answers written, in another way: older answers are then never found."""
+"""Incremented when the hashing of requests or the format of answers changes, so that older answers are never found."""
 
-# How to wait, and for whom, changes no answer; headers carry keys. Whatever else a newer core adds is in the key.
+# Options for waiting and for callers change no answer, and headers carry keys. All options that a newer core adds are
+# in the key.
 _LEFT_OUT = frozenset(
     {
         "max_retries",
@@ -99,7 +100,7 @@ def _content(content: str | list[ContentItem]) -> str | list[Any]:
 def _item(kind: str, value: object) -> list[object]:
     if kind == "text":
         return [kind, value]
-    if kind == "file":  # its name is told to the model, too
+    if kind == "file":  # its name is shown to the model as well
         return [kind, value, _medium(value)]
     return [kind, _medium(value)]
 

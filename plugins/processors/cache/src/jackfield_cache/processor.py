@@ -43,7 +43,7 @@ METADATA = "jackfield-cache"
 HIT_EVENT = "jackfield-cache.hit"
 SHARED_EVENT = "jackfield-cache.shared"
 
-# Another try may give another answer: providers end one as `other` when they abort it.
+# Another try may give another answer, because providers end an aborted answer as `other`.
 _BROKEN_OFF: frozenset[FinishReason] = frozenset({"content_filter", "other"})
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Cache(Processor):
     config_class = CacheConfig
     config: CacheConfig
     phase: ClassVar[Phase] = "transport"
-    # Outside of retries: what is found waits for none, and what is kept is the attempt that succeeded.
+    # Outside retries: a cached answer needs none, and only the successful attempt is kept.
     before: ClassVar[tuple[str, ...]] = ("retry",)
 
     def __init__(
@@ -140,7 +140,7 @@ class Cache(Processor):
 
     def _take_off(self, place: tuple[asyncio.AbstractEventLoop, bytes], over: Flight) -> None:
         _, flight = self._flights.get(place, (None, None))
-        if flight is over:  # and no other that has begun since
+        if flight is over:  # and not a later one
             del self._flights[place]
 
     # --- one question ---
@@ -160,9 +160,9 @@ class Cache(Processor):
                     yield [event]
         if recording.end is None:
             return
-        yield []  # what everybody has left is not kept, though its end may have been read ahead
+        yield []  # an answer that all followers have left is not kept, although its end may have been read ahead
         if recording.is_an_answer:
-            # Before the end is told: who has heard it may leave, or end the process.
+            # Before the end is passed on, because the caller may then leave or end the process.
             await sync.in_worker(self._keep, key, recording.events)
         yield [recording.end]
 
@@ -195,7 +195,7 @@ class Cache(Processor):
 
 
 def _joined_texts(events: list[ModelEvent]) -> list[str]:
-    """Join the pieces of an answer's texts: a stream may cut a secret in two."""
+    """Join the pieces of an answer's texts, because a stream may cut a secret in two."""
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
     arguments = dict[int, str]()
@@ -214,7 +214,7 @@ class _Recording:
         self._said_something = False
 
     def feed(self, event: ModelEvent) -> None:
-        """Take one event."""
+        """Record one event."""
         match event:
             case StreamReset():
                 self.events.clear()

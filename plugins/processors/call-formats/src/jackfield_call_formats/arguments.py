@@ -21,7 +21,7 @@ def as_text(arguments: object) -> str:
     if isinstance(arguments, str):
         return arguments
     text = dumps(arguments)
-    # A lone surrogate can be written in JSON, but cannot be sent as UTF-8.
+    # A lone surrogate can be escaped in JSON, but not sent as UTF-8.
     return json.dumps(arguments) if _SURROGATE.search(text) else text
 
 
@@ -51,7 +51,7 @@ class Written:
     Attributes:
         arguments: JSON text, or what the model wrote if that is not JSON.
         rest: The text after them.
-        is_whole: They mark their own end, so nothing can be missing.
+        is_whole: The arguments mark their own end, so nothing can be missing.
     """
 
     arguments: str
@@ -76,7 +76,7 @@ def _split_json(text: str) -> Written:
         return _split_broken(text)
     if isinstance(value, str):
         return Written(value if value.strip() else "{}", text[end:], is_whole=True)
-    # A brace too many is a slip; words behind the arguments are the model's.
+    # An extra brace is a slip; words after the arguments are the model's text.
     rest = text[end:]
     return Written(as_text(value), "" if not rest.strip(" \n}") else rest, is_whole=True)
 

@@ -1,4 +1,4 @@
-"""Read and write a call as JSON: as it should be, or as models write it.
+"""Read and write a call as JSON: in correct form, or as models write it.
 
 Every function here is pure, and none raises on any text.
 """
@@ -31,7 +31,7 @@ def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
     """
     arguments = object_of(call)
     code = (arguments or {}).get("code")
-    # Code that has such a tag in it could not be told from the end of the block.
+    # Code with such a tag in it could not be distinguished from the end of the block.
     if code_apart and arguments and isinstance(code, str) and not _ANY_TAG.search(code):
         written = dumps({"name": call.name, "arguments": {**arguments, "code": ""}})
         return f"{written}\n{CODE}\n{code}\n{END_CODE}"
@@ -81,7 +81,8 @@ def raw_arguments(text: str) -> str:
     """Return the apparent arguments of a call that cannot be parsed; by default the whole body."""
     match = _ARGUMENTS.search(text)
     rest = text[match.end() :] if match else ""
-    # The last brace closes the call, not its arguments. Nothing is not passed on: it would mean a call without any.
+    # The last brace closes the call, not its arguments. Empty text is not passed on, because it would mean a call
+    # without arguments.
     return rest.rstrip().removesuffix("```").rstrip().removesuffix("}").rstrip() or text.strip()
 
 

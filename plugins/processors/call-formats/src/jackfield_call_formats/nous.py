@@ -18,7 +18,7 @@ from jackfield_call_formats.tagged import CALL, END_CALL, TaggedReader
 from jackfield_call_formats.text_format import TextFormat
 
 CODE_MODE_VARIABLE = "SPECIAL_CODE_MODE"
-"""`true` in it asks for code apart from the JSON; the name that people who come from Qwen-Agent have set."""
+"""`true` asks for code outside the JSON; the variable that users of Qwen-Agent have set."""
 
 _CODE_TOOL = "code_interpreter"
 

@@ -1,4 +1,4 @@
-"""Sentences for the model that several formats share. They are ours; tags and grammar are the formats'."""
+"""Sentences for the model that several formats share. They are ours; tags and grammar belong to the formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONE: Mapping[Lang, str] = {
 
 
 def demands(config: GenerateConfig, lang: Lang) -> list[str]:
-    """Return the demands on this answer."""
+    """Return the requirements for this answer."""
     lines = []
     if config.function_choice == "required":
         lines.append(_REQUIRED[lang])

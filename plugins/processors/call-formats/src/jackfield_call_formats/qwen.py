@@ -95,12 +95,12 @@ class QwenFormat(TextFormat):
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:
         """Return the tokens that follow a call."""
-        # After results a model may begin its answer with ✿RETURN✿: a server that stops there would leave nothing.
+        # After results, a model may begin its answer with ✿RETURN✿, and a server that stops there would return nothing.
         answers_results = bool(request.messages) and request.messages[-1].role == FUNCTION_ROLE
         return (RESULT,) if answers_results else (RESULT, RETURN)
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """Name and arguments, each behind its token."""
+        """Write name and arguments, each after its token."""
         return f"{FUNCTION}: {call.name}\n{ARGS}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
@@ -150,7 +150,7 @@ class _Reader(AnswerReader):
             self._say(tag)
         elif is_first:
             self._blank.clear()
-            self._read_on = self._after_label  # a label before the answer: what follows is the answer
+            self._read_on = self._after_label  # a label before the answer, which follows
         else:
             self._stop()
 
@@ -179,7 +179,7 @@ class _Reader(AnswerReader):
         return start + self._end_name(before)
 
     def _end_name(self, section: str) -> int:
-        """Report a call without arguments if its name is offered, else text. Return how many characters were read."""
+        """Report a call without arguments if its name is offered, else text. Return the number of characters read."""
         self._read_on = self._in_text
         name = _NAME_LINE.match(section)
         if name and self._is_whole_name(name[1], is_last=name.end(1) == len(section)):
@@ -221,7 +221,7 @@ class _Reader(AnswerReader):
     def _end(self, *, cut_off: bool) -> None:
         held, self._held = self._held, ""
         if self._read_on == self._in_arguments:
-            self._end_arguments(cut_off=cut_off)  # half a token at the end is no part of them
+            self._end_arguments(cut_off=cut_off)  # half a token at the end is not part of them
         elif self._read_on == self._in_name:
             read = 0 if cut_off else self._end_name(held)
             self._say((FUNCTION if cut_off else "") + held[read:])

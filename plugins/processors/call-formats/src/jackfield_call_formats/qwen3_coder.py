@@ -92,7 +92,7 @@ class Qwen3CoderFormat(TextFormat):
 
 
 class _Reader(TaggedReader):
-    """Takes a `<function=…>` without `<tool_call>`, too: these models often forget it."""
+    """Also accepts a `<function=…>` without `<tool_call>`, which these models often forget."""
 
     tags: ClassVar[Tags] = Tags(CALL, END_CALL, FUNCTION, THINK)
 

@@ -86,7 +86,7 @@ class ReActFormat(TextFormat):
         return (f"\n{OBSERVATION}:",)
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """Name and arguments, each behind its label."""
+        """Write name and arguments, each after its label."""
         return f"{ACTION}: {call.name}\n{INPUT}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
@@ -139,7 +139,7 @@ class _Reader(AnswerReader):
         super().__init__(request)
         self._at_line_start = True
         self._section = _Section.TEXT
-        self._has_begun = True  # white space behind a label is none of the section
+        self._has_begun = True  # white space after a label is not part of the section
         self._thoughts = _Thoughts()
         self._label = ""
         self._input: list[str] = []
@@ -206,7 +206,7 @@ class _Reader(AnswerReader):
             case "Final Answer":
                 self._begin_section(_Section.ANSWER)
             case _:
-                self._take(label)  # here, it means nothing
+                self._take(label)  # it has no meaning here
 
     # --- sections ---
 
@@ -250,12 +250,12 @@ class _Reader(AnswerReader):
         return start + self._end_action(section)
 
     def _hold(self, text: str, start: int) -> int:
-        """Wait for more before the text from `start` on is read."""
+        """Wait for more text before reading on from `start`."""
         self._held = text[start:]
         return len(text)
 
     def _end_action(self, section: str) -> int:
-        """Report a call without arguments if its name is offered, else text. Return how many characters were read."""
+        """Report a call without arguments if its name is offered, else text. Return the number of characters read."""
         self._read_on = self._in_text
         line = _NAME.match(section)
         if line and self._is_whole_name(self._name_in(line), is_last=line.end(1) == len(section)):
@@ -292,7 +292,7 @@ class _Reader(AnswerReader):
         if self._section is _Section.INPUT:
             self._end_input(cut_off=cut_off)
         if self._at_start and not self._calls and self._thoughts:
-            # A model that has only thought has answered so; an empty answer would help nobody.
+            # If a model has only thought, its thoughts are the answer, because an empty answer is useless.
             self._say(self._thoughts.text)
 
     def _end_reading(self, held: str, *, cut_off: bool) -> None:
@@ -307,7 +307,7 @@ class _Reader(AnswerReader):
 
 
 class _Thoughts:
-    """The thoughts of an answer, as they go out: without white space at the end of a section, each on a new line."""
+    """The thoughts of an answer as passed on: without white space at the end of a section, each on a new line."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []

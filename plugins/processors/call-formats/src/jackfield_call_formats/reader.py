@@ -34,19 +34,19 @@ _USE_NATIVE = (
     "or start the server without its tool-call parser"
 )
 
-# It begins like no JSON, so that nobody mends the arguments and runs a tool with the half of a path or a command.
+# It does not begin like JSON, so that no code repairs the arguments and runs a tool with half a path or command.
 CUT_OFF = "unfinished, the answer ended too early (at its length limit?): "
 
 
 class AnswerReader(ABC):
-    """Reads one answer. A format says how a call begins, and reads it to its end.
+    """Reads one answer. A format defines how a call begins, and reads it to its end.
 
     While text is read, `_read_on` is the state: a function that reads the text from a position and returns the position
     it reached. It puts text that must wait for more into `_held`, and then returns the text's length.
     """
 
     tags: ClassVar[Tags]
-    """What ends plain text: `<think>`, and what the format's calls begin with."""
+    """The ends of plain text: `<think>`, and the beginnings of the format's calls."""
 
     def __init__(self, request: ChatRequest) -> None:
         config = request.config
@@ -58,7 +58,7 @@ class AnswerReader(ABC):
         self._held = ""
         self._blank: list[str] = []  # white space at the start of a text: it counts only if more text follows
         self._at_start = True
-        self._has_text = False  # something but white space came
+        self._has_text = False  # something other than white space arrived
         self._has_media = False
         self._stopped = False
         self._read_on: Callable[[str, int], int] = self._in_thought if config.thought_in_content else self._in_text
@@ -184,7 +184,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _end(self, *, cut_off: bool) -> None:
-        """Let go of all that is held. `cut_off`: the model did not end here of its own will."""
+        """Release all held text. `cut_off`: the model did not end here by itself."""
 
     def _finish(self, event: ModelFinished) -> None:
         if not self._stopped:

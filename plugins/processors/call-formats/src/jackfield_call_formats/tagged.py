@@ -18,7 +18,7 @@ CALL, END_CALL = "<tool_call>", "</tool_call>"
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 
 NAME_WITHIN = 256
-"""A name that is to be shown early stands in this many characters of the body."""
+"""A name can be shown early only if it is within this many characters of the body."""
 
 _IN_JSON = re.compile('"|</?tool_call>|<code>')
 _IN_STRING = re.compile(r'\\[\s\S]|"|</?tool_call>')
@@ -71,7 +71,7 @@ class TaggedReader(AnswerReader):
         calls = self._found_in(text, cut_off=cut_off)
         if calls or self._body.index is None:
             return calls
-        # Its name has been shown, so it is a call, and its tool tells the model what is wrong with the arguments.
+        # Its name has been shown, so it is a call, and its tool reports the faulty arguments to the model.
         return [FoundCall(self._body.name, (CUT_OFF if cut_off else "") + raw_arguments(text))]
 
     def _found_in(self, text: str, *, cut_off: bool) -> list[FoundCall]:
@@ -108,9 +108,8 @@ class _Body:
 
     Attributes:
         opening: The tag it began with.
-        index: The call's, once its name has been passed on.
-        is_doubtful: There is a tag in what looks like a string or a value. If the body turns out to be broken, it was
-            none.
+        index: The index of the call, once its name has been passed on.
+        is_doubtful: There is a tag in an apparent string or value. If the body turns out to be broken, it was neither.
     """
 
     def __init__(self, opening: str) -> None:
@@ -182,7 +181,7 @@ class _Body:
             self._after_end = False
 
     def _is_end(self, mark: str) -> bool:
-        known = _MARKS.get(mark)  # an escape in a string is none
+        known = _MARKS.get(mark)  # an escape in a string is not one
         return known is not None and known(self)
 
     @property
@@ -222,7 +221,7 @@ _MARKS: Mapping[str, Callable[[_Body], bool]] = {
     CALL: _Body._tag,
     END_CALL: _Body._tag,
 }
-"""What is done at a mark in a body; whether the body ends there."""
+"""The action at each mark in a body; returns True if the body ends there."""
 
 
 @dataclass(frozen=True, slots=True)

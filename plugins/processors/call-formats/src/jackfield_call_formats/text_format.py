@@ -1,4 +1,4 @@
-"""Write a request with its tools, calls and results as text: what all call formats have in common.
+"""Write a request with its tools, calls and results as text: the common part of all call formats.
 
 Pure; messages in which nothing changes are passed on unchanged.
 """
@@ -39,7 +39,7 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def prompt(self, request: ChatRequest) -> str:
-        """Return the tools, how to call them, and the demands on this answer."""
+        """Return the tools, the instructions for calling them, and the requirements for this answer."""
 
     @abstractmethod
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
@@ -47,7 +47,7 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def write_result(self, result: Message) -> Content:
-        """Write a tool's result. Foreign text in it must not look like anything else."""
+        """Write a tool's result, whose foreign text must not look like anything else."""
 
     def write_results(self, results: Sequence[Message]) -> Content:
         """Write the results of one turn."""

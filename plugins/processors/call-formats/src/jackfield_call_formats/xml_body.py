@@ -21,7 +21,7 @@ from jackfield_call_formats.schemas import Types, argument_types
 _FUNCTION = re.compile(r"<function=([^<>]*)>\s*")
 _KEY = re.compile(r"\s*<parameter=([^<>]*)>\n?")
 _END_OF_FUNCTION = re.compile(r"\s*</function>\s*")
-# An end tag in the middle of a value is a part of it. Models leave end tags out; the next parameter ends a value, too.
+# An end tag in the middle of a value is part of it. Models omit end tags, so the next parameter also ends a value.
 _END_OF_VALUE = re.compile(
     r"(?P<end>\n?</parameter>\s*(?=<parameter=|</function>|\Z))"
     r"|\n(?=<parameter=[^<>\n]+>)"

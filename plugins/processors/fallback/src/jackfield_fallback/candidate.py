@@ -11,7 +11,7 @@ from jackfield.models import BaseChatModel, backend_of, get_chat_model
 from jackfield.plugins import Plugins
 from jackfield.secrets import StatesSecrets
 
-# What says how to speak to one server, or how patient and how talkative one model is: another has its own.
+# Settings for one server's protocol, or for one model's time-outs and lengths; another model has its own.
 _OF_ONE_MODEL = frozenset(
     {
         "extra_body",
@@ -24,7 +24,7 @@ _OF_ONE_MODEL = frozenset(
         "use_raw_api",
     }
 )
-# What the question is about: it holds whoever answers.
+# Options that are part of the question, and so apply to every model.
 _OF_THE_QUESTION = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
 
 
@@ -37,7 +37,7 @@ class Candidate(StatesSecrets):
 
     Raises:
         ConfigError: The backend is not named.
-        PluginError: The backend is not installed. It is better to know this before the model is needed.
+        PluginError: The backend is not installed. This is reported before the model is needed.
     """
 
     def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: Plugins) -> None:

@@ -17,7 +17,7 @@ from jackfield.errors import (
     UnsupportedInputError,
 )
 
-# The first class that fits; a class stands above those it extends.
+# The first class that fits; subclasses come before the classes they extend.
 _CAUSES: tuple[tuple[type[ModelServiceError], str], ...] = (
     (RateLimitedError, "rate_limit"),
     (ModelOverloadedError, "overload"),

@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel
 
 
 def _as_models(value: object) -> object:
-    """Return one or several models as a tuple. Errors show no value: it may hold a key."""
+    """Return one or several models as a tuple. Errors show no value, because it may contain a key."""
     models = tuple(value) if isinstance(value, list | tuple) else (value,)
     for model in models:
         if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
@@ -57,7 +57,7 @@ class FallbackConfig(Config):
         default=600.0,
         gt=0,
         allow_inf_nan=False,
-        description="The longest such pause, in seconds, whatever its server asks for; at least cooldown_s",
+        description="The longest such pause, in seconds, even if the server asks for more; at least cooldown_s",
     )
 
     def by_cause(self) -> dict[str, tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from jackfield_fallback.causes import RESTING, cause_of
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Until when, by the clock, and why."""
+    """The end of a pause, by the clock, and its reason."""
 
     until: float
     cause: str

@@ -1,4 +1,4 @@
-"""One answer on its way to the caller: the part that may go on, the part that waits, and the rule it breaks."""
+"""One answer on its way to the caller: the part that may pass, the part that waits, and the violated rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Violation:
 
 
 class Inspection:
-    """Looks at one answer.
+    """Inspects one answer.
 
     Attributes:
         violation: The first rule that the answer violates, among those that do more than redact and note.
@@ -44,7 +44,7 @@ class Inspection:
         self._reasoning = Scanner(rules.watches["reasoning"])
         self._arguments: dict[int, list[str]] = {}
         self._has_calls = False
-        self._whole: list[str] = []  # the text, as it is given on
+        self._whole: list[str] = []  # the text, as passed on
         self._length = 0
         self._waiting: list[ModelEvent] = []
         self.violation: Violation | None = None
@@ -53,7 +53,7 @@ class Inspection:
         self.spent = Usage()
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events to pass on for one event; after a violation, nothing of the answer."""
+        """Yield the events to pass on for one event; after a violation, no part of the answer."""
         match event:
             case TextDelta(text):
                 self._measure(text)
@@ -83,7 +83,7 @@ class Inspection:
     # --- parts ---
 
     def _give(self, event: ModelEvent | None) -> Iterator[ModelEvent]:
-        """Give a part of the answer on, or let it wait."""
+        """Pass on a part of the answer, or hold it back."""
         if event is None or self.violation:
             return
         if self._rules.hold and not isinstance(event, ReasoningDelta):

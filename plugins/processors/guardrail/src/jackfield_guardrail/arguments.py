@@ -1,4 +1,4 @@
-"""Look through the arguments of a call: JSON whose strings are what counts, not how they are written."""
+"""Search the arguments of a call, which are JSON, by the values of strings and not by their notation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ArgumentsScan:
         try:
             value = loads_lenient(arguments)
             changed = self._value(value)
-        except (ValueError, RecursionError):  # no JSON, or deeper than any tool takes: read as it is written
+        except (ValueError, RecursionError):  # not JSON, or deeper than any tool takes, so read as written
             return self._text(arguments)
-        # A number of digits is looked at as well: `{"to": 4912345}` says the same as `{"to": "4912345"}`.
+        # Numbers are searched as well, because `{"to": 4912345}` means the same as `{"to": "4912345"}`.
         return arguments if changed == value else dumps(changed)
 
     def _value(self, value: object) -> object:

@@ -18,7 +18,7 @@ LONGEST_WINDOW = 1024
 CHECKS = ("deny", "require", "max_length", "json_schema", "hosts", "language", "judge")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
-_BY_PARTS = ("deny", "hosts")  # what can be checked in reasoning and arguments, too
+_BY_PARTS = ("deny", "hosts")  # the parts that can be checked, including reasoning and arguments
 _BY_REGEX = ("deny", "require")
 _HOST = re.compile(r"(?:\*\.)?[^\s/?#@:*]+(?::\d+)?\Z")
 
@@ -47,8 +47,8 @@ class RuleConfig(Config):
     judge: JudgeConfig | None = None
     action: Action = Field(default="block", description="block, replace, redact, retry or note")
     replacement: str | None = Field(default=None, description="The text that replaces the answer, or the redacted part")
-    retries: int = Field(default=1, ge=1, le=10, description="How often the model is asked again")
-    hint: str = Field(default="", description="What was wrong, for the model when it is asked again")
+    retries: int = Field(default=1, ge=1, le=10, description="Most retries of the model")
+    hint: str = Field(default="", description="The fault, for the model when it is asked again")
     window: int = Field(
         default=64,
         ge=1,
@@ -56,7 +56,7 @@ class RuleConfig(Config):
         description="How many characters of a match are seen at once; a stream is delayed by as many",
     )
     parts: tuple[Part, ...] = Field(
-        default=("text", "reasoning"), min_length=1, description="Where deny and hosts look"
+        default=("text", "reasoning"), min_length=1, description="The parts that deny and hosts search"
     )
 
     @field_validator("deny", "require")

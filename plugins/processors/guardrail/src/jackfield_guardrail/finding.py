@@ -1,4 +1,4 @@
-"""Find what a rule looks for in a text."""
+"""Find the matches of a rule in a text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Found:
 
     Attributes:
         start, end: The positions where the match begins and ends; never empty.
-        kept: The number of characters at its beginning that stay when the rest is taken out.
+        kept: The number of characters at its beginning that stay when the rest is removed.
     """
 
     start: int
@@ -28,7 +28,7 @@ class Found:
 
 
 class Finder(Protocol):
-    """Looks for something in texts.
+    """Finds matches in texts.
 
     Attributes:
         window: The number of characters that it has to see from the beginning of a match, to find it as a rule. A match
@@ -51,7 +51,7 @@ class RegexFinder:
     """Finds the matches of a regular expression, in bounded time.
 
     Raises:
-        ConfigError: The expression takes too long for a text. Nothing of the text is passed on then.
+        ConfigError: The expression takes too long for a text. No part of the text is passed on then.
     """
 
     def __init__(self, regex: str, window: int) -> None:
@@ -64,7 +64,7 @@ class RegexFinder:
         while match := self._search(text, start):
             if match.end() > match.start():
                 return Found(match.start(), match.end())
-            start = match.end() + 1  # a lookaround alone
+            start = match.end() + 1  # only a lookaround
             if start > len(text):
                 break
         return None

@@ -51,7 +51,7 @@ class Judge:
             async with closing(self._ask(answer, lang)) as events:
                 async for event in events:
                     reply.feed(event)
-        except JackfieldError:  # whatever it is: nobody has said yes
+        except JackfieldError:  # on any other outcome, there was no clear yes
             return self._no(reply.usage, lang)
         said_yes = reply.finished is not None and _YES.fullmatch(_THOUGHT.sub("", reply.text, count=1))
         return Verdict(True, usage=reply.usage) if said_yes else self._no(reply.usage, lang)

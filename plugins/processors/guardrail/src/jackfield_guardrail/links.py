@@ -1,8 +1,8 @@
-"""Links and images in an answer: which hosts they lead to.
+"""Find the hosts of links and images in an answer.
 
-A picture that a page shows is fetched at once, with all that its address says: a model that was talked into it can
-carry out of a conversation what it knows. So everything that a browser, or a renderer of Markdown, may take for an
-address is looked at, and passes only if its host is listed, or if it has none.
+A browser fetches the pictures of a page at once, and an address can contain any text, so a manipulated model can leak a
+conversation that way. Everything that a browser or Markdown renderer may take for an address is therefore checked, and
+passes only if its host is listed, or if it has none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jackfield_guardrail.finding import Found
 
 _WINDOW = 128
 
-# A part of every opening: most texts have none, and are done with this.
+# A part of every opening. Most texts have none, and need no further search.
 _HINT = re.compile(r"\](?:\(|:)|=|[lL]\(|[/\\]{2}|:[/\\]|[wW]\.")
 _OPENING = re.compile(
     r"""(?P<markdown>\][(:]\s{0,64}<?)
@@ -28,7 +28,7 @@ _OPENING = re.compile(
           | (?<![A-Za-z0-9/\\])[/\\]{2}(?=[^\s/\\]*[.@][^\s.]))""",
     re.VERBOSE | re.IGNORECASE,
 )
-# How far an address goes is said by what it stands in. To end it sooner than a browser would is to see another host.
+# The context of an address determines its end. Ending it earlier than a browser would mean checking another host.
 _UP_TO = {
     "<": re.compile(r"[^\n<>]*"),
     '"': re.compile(r'[^"]*'),
@@ -38,16 +38,16 @@ _UP_TO = {
     "css": re.compile(r"[^\s)]*"),
     "bare": re.compile(r"\S*"),
 }
-_SHOWN = re.compile(r"""[^\s<>"'`)\]]*""")  # of a bare address: what a reader takes for it
-_IGNORED = re.compile(r"[\t\r\n]")  # by browsers, wherever it stands in an address
-_STRIPPED = "".join(map(chr, range(33)))  # by browsers, around an address
+_SHOWN = re.compile(r"""[^\s<>"'`)\]]*""")  # the characters that readers take as part of a bare address
+_IGNORED = re.compile(r"[\t\r\n]")  # removed by browsers anywhere in an address
+_STRIPPED = "".join(map(chr, range(33)))  # removed by browsers around an address
 _HALF_AN_ENTITY = re.compile(r"&[#\w]*\Z")
 _SCHEME = re.compile(r"([a-z0-9+.-]*):", re.IGNORECASE)
 _MAY_BECOME_A_SCHEME = re.compile(r"(?:[a-z][a-z0-9+.-]*|/)?\Z", re.IGNORECASE)
 _SERVER = re.compile(r"([^/?#]*)([/?#]?)")
 _NAME = re.compile(r"[a-z0-9.-]*(?::\d+)?")
-# After the name in a bare address: what could still make it another name. Where nothing follows but words, as in a
-# Chinese sentence, only a name in ASCII could; where a path follows, so that something could be carried, any could.
+# Text after the name in a bare address that could still turn it into another name. If only words follow, as in a
+# Chinese sentence, only an ASCII name could do that; if a path follows, which could carry data, any name could.
 _GOES_ON = {"": re.compile(r"[.:。．｡][a-z0-9]"), "/": re.compile(r"[.:。．｡]\w|[^\W_a-z0-9]")}
 _RUNS = frozenset({"javascript", "vbscript", "file", "ftp", "ftps", "sftp", "ws", "wss", "blob", "filesystem"})
 
@@ -101,7 +101,7 @@ class LinkFinder:
     def _may(self, address: str, kind: str, *, goes_on: bool) -> _May:
         """Judge an address; its worst reading counts."""
         if kind == "markdown" and address.endswith("\\") and not goes_on:
-            return _May.NOT_PASS  # what it protects belongs to the address, which then has no end that is known here
+            return _May.NOT_PASS  # the escaped character belongs to the address, whose end is then unknown here
         if goes_on:
             address = _HALF_AN_ENTITY.sub("", address)
         is_bare = kind == "bare"
@@ -118,7 +118,7 @@ class LinkFinder:
         return self._of_scheme(scheme[1].lower(), address[scheme.end() :], is_bare=is_bare, goes_on=goes_on)
 
     def _of_scheme(self, scheme: str, rest: str, *, is_bare: bool, goes_on: bool) -> _May:
-        if scheme.endswith(("http", "https")):  # words that stand directly before one are no part of it
+        if scheme.endswith(("http", "https")):  # words directly before an address are not part of it
             return self._server(rest, is_bare=is_bare, goes_on=goes_on)
         if goes_on and len(rest) < len("image/"):
             return _May.NOT_BE_TOLD
@@ -134,10 +134,10 @@ class LinkFinder:
         return _may_if(self._is_listed(rest.partition("?")[0].rpartition("@")[2].lower()))
 
     def _server(self, rest: str, *, is_bare: bool, goes_on: bool) -> _May:
-        server, end = _taken(_SERVER, rest.lstrip("/").lower()).groups()  # browsers do not count the slashes
+        server, end = _taken(_SERVER, rest.lstrip("/").lower()).groups()  # browsers ignore the number of slashes
         if goes_on and not end:
             return _May.NOT_BE_TOLD
-        if "@" in server:  # a name and a password: an old way to hide where an address leads
+        if "@" in server:  # a user name and password, an old way to hide the host of an address
             return _May.NOT_PASS
         if is_bare:
             server = _without_the_sentence(server, end)
@@ -151,7 +151,7 @@ class LinkFinder:
             return True
         if port and not port.isdecimal():
             return False
-        return name in self._exact or name[1:].endswith(self._below)  # one character at least stands before the ending
+        return name in self._exact or name[1:].endswith(self._below)  # at least one character precedes the ending
 
 
 def _may_if(is_allowed: bool) -> _May:
@@ -174,7 +174,7 @@ def _taken(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]
 def _readings(address: str) -> set[str]:
     """Return the readings of an address: browsers read a backslash as a slash, Markdown may drop it."""
     readings: set[str] = set()
-    for text in (address, html.unescape(address)):  # who makes links of bare addresses may not know entities
+    for text in (address, html.unescape(address)):  # renderers that link bare addresses may not know entities
         shown = _IGNORED.sub("", text).strip(_STRIPPED)
         readings |= {shown.replace("\\", "/"), shown.replace("\\", "")}
     return readings
@@ -183,6 +183,6 @@ def _readings(address: str) -> set[str]:
 def _without_the_sentence(server: str, end: str) -> str:
     """Return the server of a bare address, without the quotes, brackets and full stops of its sentence."""
     name = _taken(_NAME, server)
-    if server.endswith(("http:", "https:")):  # the next address, which is looked at by itself
+    if server.endswith(("http:", "https:")):  # the next address, which is checked separately
         end = ""
     return server if _GOES_ON[end and "/"].search(server, name.end()) else name[0]

@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the guardrail, which is outside of everything that changes an answer."""
+    """Return the guardrail, which is outside everything that changes an answer."""
     return [
         ProcessorSpec(
             name="output_guardrail",

@@ -152,7 +152,7 @@ class OutputGuardrail(Processor):
     def _stop_if_blocked(self, inspection: Inspection) -> None:
         if inspection.violation:
             rule = self._rules.by_name[inspection.violation.rule]
-            if rule.action in ("block", "redact"):  # to redact what is too long to be followed is to stop there
+            if rule.action in ("block", "redact"):  # a match that is too long to redact ends the text
                 raise _blocked(rule)
 
     def _ending(self, attempt: _Attempt, end: ModelFinished, lang: Lang) -> Iterator[ModelEvent]:
@@ -170,7 +170,7 @@ class _Attempt:
         inspection: The inspection that looks at it.
         before: The usage before it.
         reported: Its cost, as the backend reports it.
-        end: Its end, once it is there.
+        end: Its end, once it has arrived.
     """
 
     def __init__(self, inspection: Inspection, before: Usage) -> None:
@@ -194,7 +194,7 @@ def _what_follows(rule: Rule, tries: int) -> Literal["retry", "replace"]:
     """Return the action for an answer that violates a rule, after a number of attempts.
 
     Raises:
-        ContentFilterError: Nothing stands in its place.
+        ContentFilterError: Nothing replaces the answer.
     """
     if rule.action == "retry" and tries < rule.retries:
         return "retry"
@@ -224,7 +224,7 @@ def _with_note(request: ChatRequest, rule: Rule, violation: Violation) -> ChatRe
 
 
 def _replaced(text: str, spent: Usage, end: ModelFinished) -> Iterator[ModelEvent]:
-    """Another answer in the place of one. Its opaque data is removed: it may contain the text that was replaced."""
+    """A replaced answer. Opaque data of the original is removed, because it may contain the replaced text."""
     if text:
         yield TextDelta(text)
     if spent != Usage():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import regex as regexes
 
-_MANY = 10  # repeats of a repeat, from here on, multiply to more than a window bounds
+_MANY = 10  # counted repeats from here on multiply beyond the bounds of a window
 _TOKEN = re.compile(
     r"""\\.                                    # an escape
       | \[\^?\]?(?:\\.|[^\]\\])*\]             # a class; a bracket that comes first in it does not close it
@@ -23,8 +23,8 @@ _TOKEN = re.compile(
 def fault_of_regex(regex: str) -> str:
     """Return the reason why a regular expression is refused; '' if it is accepted.
 
-    Besides those that Python cannot read, and those that match the empty text, these are repeats inside repeats: on a
-    hostile text their time doubles with each character. Others that are slow are stopped when they search.
+    It refuses expressions that Python cannot read, that match the empty text, or that nest repeats, whose time doubles
+    with each character of a hostile text. Other slow expressions are stopped during the search.
     """
     try:
         compiled = re.compile(regex)
@@ -44,7 +44,7 @@ def fault_of_regex(regex: str) -> str:
 def _repeats_repeats(regex: str) -> bool:
     """Return True if an unbounded repeat contains another one that can backtrack."""
     groups = [_Group()]
-    before = False  # whether there is a repeat in the piece that was read last
+    before = False  # True if the last piece contains a repeat
     for token in _TOKEN.finditer(regex):
         repeats, before = before, False
         if _opens_a_group(token):

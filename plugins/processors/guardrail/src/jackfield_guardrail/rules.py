@@ -1,4 +1,4 @@
-"""Rules, made ready to be followed."""
+"""Compile rules for use."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules of a guardrail, by how they are checked.
+    """All rules of a guardrail, grouped by the way they are checked.
 
     Attributes:
         by_name: Each by its name.
         watches: The matches to look for in each part of an answer.
         required: The names of the finders that must find something.
         lengths: Names, and the most characters of text.
-        checks: Names, and what looks at whole texts, in order.
+        checks: Names, and the checks of whole texts, in order.
         final: The names of those that only apply to answers without calls, because others are not final.
         models: The models that were made for judges.
     """
@@ -103,10 +103,10 @@ class Rules:
 
 
 def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugins | None) -> Rules:
-    """Rules from settings, and from code.
+    """Build the rules from settings and code.
 
     Raises:
-        ConfigError: Two have one name, or one in code does not fit.
+        ConfigError: Two rules share a name, or a rule in code is not valid.
         PluginError: The backend of a judge is not installed, or cannot be loaded.
     """
     by_name = {config.name: _rule(config) for config in configs}

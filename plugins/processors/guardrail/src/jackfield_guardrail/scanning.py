@@ -1,7 +1,7 @@
 """Scan a text that arrives in pieces, and pass it on as soon as no later text can change the result.
 
 A text is decided in blocks. A match in a block depends on the block, on a little text before it, and on a window of the
-text after it, all counted from the beginning of the text: so it is the same however the text is cut.
+text after it, all counted from the beginning of the text: so cutting the text differently does not change it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from jackfield.errors import ConfigError
 from jackfield_guardrail.finding import Finder, Found
 
 BLOCK = 32
-"""How many characters are decided at once: a stream comes as much later than its windows ask for."""
+"""The number of characters decided at once; a stream is delayed by this much beyond its windows."""
 
 LONGEST = 2048
-"""The most characters in which one thing is looked for: what bounds the work on a hostile text."""
+"""The most characters searched for one match, which bounds the work on a hostile text."""
 
 TEXT_S = 0.5
 """Seconds of processor time for all searches in one text, besides `CHARACTER_S`."""
@@ -35,9 +35,9 @@ class Watch:
     """A finder, and the action that follows a match.
 
     Attributes:
-        name: Whose this is.
+        name: The name of its owner.
         finder: The finder that looks for matches.
-        then: `stop`: the text ends there. `take`: it is taken out. `count`: it is only counted.
+        then: `stop`: the text ends there. `take`: the match is removed. `count`: it is only counted.
         replacement: The text that replaces a match.
     """
 
@@ -72,15 +72,15 @@ class Budget:
 
 
 class Scanner:
-    """Looks through one text.
+    """Scans one text.
 
     Args:
-        watches: The things to look for.
+        watches: The watches to apply.
         budget: The time that is left; that of a new text if None.
 
     Attributes:
         counts: The number of times that each was found, by name.
-        stopped: The name of the watch that stopped it; nothing more is given on then.
+        stopped: The name of the watch that stopped it; no more text is passed on then.
     """
 
     def __init__(self, watches: Sequence[Watch], budget: Budget | None = None) -> None:
@@ -89,16 +89,16 @@ class Scanner:
         self._window = max((watch.finder.window for watch in watches), default=0)
         self._reach = self._window
         self._pieces: list[str] = []
-        self._text = ""  # what is not decided, after a little that is
-        self._base = 0  # where in the whole that begins
-        self._place = 0  # up to where in the whole it is decided
+        self._text = ""  # the undecided text, after a little decided text
+        self._base = 0  # its start in the whole text
+        self._place = 0  # the end of the decided part in the whole text
         self._arrived = 0
-        self._seen: dict[str, int] = {}  # up to where a watch that only counts has counted
+        self._seen: dict[str, int] = {}  # the position up to which counting watches have counted
         self.counts: Counter[str] = Counter()
         self.stopped = ""
 
     def feed(self, text: str) -> str:
-        """Take more text; return the part that is decided."""
+        """Add text; return the decided part."""
         if not self._watches:
             return text
         self._pieces.append(text)
@@ -131,7 +131,7 @@ class Scanner:
         return "".join(out)
 
     def _decide_block(self, *, final: bool) -> str:
-        """Decide the block at hand, or find out that more text must be seen for it."""
+        """Decide the current block, or determine that more text is needed."""
         block_end = self._block_end
         first = max(0, block_end - BLOCK - _BEFORE)
         seen_end = min(self._arrived, self._needed)
@@ -143,7 +143,7 @@ class Scanner:
             self._reach = min(2 * self._reach, LONGEST)
             return ""
         self._reach = self._window
-        if outcome.cut:  # longer than anything is followed: better no answer than half of it
+        if outcome.cut:  # too long to follow; no answer is better than half of one
             self.stopped = outcome.cut
             return ""
         self.stopped = outcome.stopped
@@ -162,9 +162,9 @@ class _Outcome:
         given: Its text, as it is passed on.
         place: The position up to which the text is decided; past the block, if a removed match continues there.
         counts: The number of finds.
-        seen: Up to where the watches that only count have counted.
+        seen: The position up to which counting watches have counted.
         stopped: The watch that stops the text here.
-        cut: A watch whose find is longer than anything is followed.
+        cut: A watch whose match is too long to follow.
     """
 
     given: str
@@ -187,7 +187,7 @@ class _MoreNeededError(Exception):
 
 
 class _View:
-    """A block, with the visible text before and after it. Places are those of the whole text."""
+    """A block, with the visible text before and after it. Positions refer to the whole text."""
 
     def __init__(self, text: str, first: int, block_end: int, budget: Budget, *, complete: bool, may_ask: bool) -> None:
         self._budget = budget
@@ -202,7 +202,7 @@ class _View:
         """Return the outcome for the block from `place` on; None if more text is needed first."""
         try:
             hits = [watch for watch in watches if self._find(watch, place)]
-            if not hits:  # as nearly always
+            if not hits:  # nearly always
                 return _Outcome(self._cut_out(place, self._block_end), self._block_end, _NOTHING, {}, "", "")
             stopped = self._first_stop(hits, place)
             counts, new_seen = self._counted(hits, place, seen)

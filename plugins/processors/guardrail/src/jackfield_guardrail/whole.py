@@ -18,7 +18,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_FEW_LETTERS = 10  # of fewer nobody can say which language they are
+_FEW_LETTERS = 10  # fewer letters do not show their language
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Verdict:
 
 
 Opinion: TypeAlias = bool | str | Verdict
-"""True: it passes. False: it does not. A text: it does not, and this is what is wrong."""
+"""True: it passes. False: it does not. A text: it does not, and this is the fault."""
 
 
 class WholeCheck(Protocol):
-    """Looks at the text of a whole answer."""
+    """Checks the text of a whole answer."""
 
     async def __call__(self, answer: str, lang: Lang, /) -> Verdict:
         """Return the verdict; `lang` is the language of reasons."""
@@ -71,7 +71,7 @@ class JsonCheck:
             return Verdict(False, f"{text} ({error})")
         try:
             misfits = self._checker.misfits(value) if self._checker else []
-        except UncheckableError as error:  # never taken for an answer that fits
+        except UncheckableError as error:  # never accepted as valid
             return Verdict(False, str(error))
         return Verdict(not misfits, "; ".join(misfits))
 
@@ -85,7 +85,7 @@ _MUST_BE_IN: Mapping[Lang, Mapping[Lang, str]] = {
 class LanguageCheck:
     """Checks the language of an answer by its letters: Latin for English, Han for Chinese.
 
-    Code is not looked at, and fewer than ten letters pass.
+    Code is ignored, and fewer than ten letters pass.
     """
 
     def __init__(self, language: Lang) -> None:
@@ -102,7 +102,7 @@ class LanguageCheck:
     def _fits(self, text: str, letters: int) -> bool:
         if self._language == "en":
             return len(_LATIN.findall(text)) >= 0.8 * letters
-        # A third is much: one character of Chinese says what four letters of a name or a term in it do.
+        # A third is a lot, because one Chinese character carries as much text as four letters of a name or term.
         return len(_HAN.findall(text)) >= 0.3 * letters and len(_KANA.findall(text)) < 0.1 * letters
 
 

@@ -10,7 +10,7 @@ from jackfield.messages import ContentItem, ItemKind, basename_of
 
 LONGEST_NAME = 120
 INLINE = "inline"
-"""The name of what has none: its bytes stand in the message itself."""
+"""The name for an item without one, whose bytes are in the message itself."""
 
 _LABELS: Mapping[Lang, Mapping[ItemKind, str]] = {
     "en": {"image": "![image]", "video": "![video]", "audio": "![audio]", "file": "[file]"},
@@ -45,7 +45,7 @@ def _name(value: object) -> str:
             return _shown(value)
         case [str(first)]:
             return _shown(first)
-        case [str(first), *_, str(last)]:  # the frames of a film
+        case [str(first), *_, str(last)]:  # the frames of a video
             return f"{_shown(first)} … {_shown(last)}"
         case {"data": str(data)} if data.startswith(("http://", "https://", "file://")):
             return _shown(data)
@@ -60,6 +60,6 @@ def _shown(location: str) -> str:
     name = basename_of(location)
     if len(name) > LONGEST_NAME:
         name = f"{name[: LONGEST_NAME - 21]}…{name[-20:]}"
-    # Line ends, control characters, half surrogate pairs, and marks that turn the direction of writing.
+    # Line ends, control characters, lone surrogates, and marks that change the writing direction.
     letters = "".join(" " if unicodedata.category(letter)[0] in "CZ" else letter for letter in name)
     return " ".join(letters.split()).replace("](", "] (") or INLINE

@@ -30,8 +30,8 @@ class Multimodal(Preprocessor):
 
     A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `:
     with each file, image, sound and video that the model does not take, and with all of them if the request has tools,
-    which need the names to work on. A file that the message already mentions is not mentioned again. In other messages,
-    a mention replaces omitted content.
+    which need the names to work with. A file that the message already mentions is not mentioned again. In other
+    messages, a mention replaces omitted content.
 
     Ids, names, origins and `extra` of messages stay; a request that needs no change is passed on as the same object.
 
@@ -64,7 +64,7 @@ class Multimodal(Preprocessor):
         return f"<Multimodal unsupported={self.config.unsupported!r}>"
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Read the files, and pass the prepared request on."""
+        """Read the files, and pass on the prepared request."""
         if request.files == "name":
             return call_next(self.prepare(request))
         if request.files == "read" and self.config.unsupported == "note":

@@ -22,14 +22,12 @@ class RateLimitsConfig(Config):
     path: PathText | None = Field(
         default=None, min_length=1, description="An SQLite file through which several processes share the limits"
     )
-    pause_s: float = Field(
-        default=2.0, ge=0, description="The pause after an HTTP 429 that does not say how long to wait"
-    )
+    pause_s: float = Field(default=2.0, ge=0, description="The pause after an HTTP 429 that names no wait")
     max_pause_s: float = Field(
         default=120.0,
         ge=0,
         allow_inf_nan=False,
-        description="The longest pause, in seconds, whatever a server asks for: it holds for all who share the limits",
+        description="The longest pause, in seconds, even if a server asks for more; for all who share the limits",
     )
     lease_s: float = Field(
         default=600.0,

@@ -32,7 +32,7 @@ class TooLongError(Exception):
 
 
 class Gate:
-    """Lets requests in. Only the first in line looks whether there is a place; the others are woken in their turn.
+    """Admits requests. Only the first in the queue checks for a free place; the others are woken in their turn.
 
     Args:
         ledger: The state of all scopes.
@@ -60,7 +60,7 @@ class Gate:
 
     async def look(self, wanted: Wanted) -> Entry | Wait:
         """Let a request in if the queue is empty and a place is free."""
-        if self._poll_s is None:  # without a file, a look takes no time, and nobody can come in between
+        if self._poll_s is None:  # without a file, a check takes no time, and no other request can intervene
             with self._lock:
                 is_alone = not self._line
             return await self._try(wanted) if is_alone else Wait(None, "turn")
@@ -75,7 +75,7 @@ class Gate:
                     return await self._try(wanted)
                 if first.is_waiting:
                     return Wait(None, "turn")
-                await ticket.woken.wait()  # the first one looks into the file: a matter of milliseconds
+                await ticket.woken.wait()  # the first one checks the file, which takes milliseconds
         finally:
             self._leave_the_line(ticket)
 
@@ -117,14 +117,14 @@ class Gate:
         await self._note(lambda state: state.renew(entry, until))
 
     async def pause(self, seconds: float, *, max_pause_s: float) -> None:
-        """Let no request in for some seconds, at most `max_pause_s`."""
+        """Admit no request for some seconds, at most `max_pause_s`."""
         if not seconds <= max_pause_s:  # NaN counts as too long
             seconds = max_pause_s
         now = self._clock()
         await self._note(lambda state: state.pause(seconds, now, max_pause_s=max_pause_s))
 
     async def _note(self, work: Callable[[State], None]) -> None:
-        """Write down what has happened. The answer is there: a file that fails now is the next request's error."""
+        """Record the outcome. The answer has arrived, so a failure of the file now is reported by the next request."""
         try:
             await self._ledger.anote(self._scope, work)
         except JackfieldError as error:
@@ -145,7 +145,7 @@ class Gate:
             return self._line[0]
 
     def _leave_the_line(self, ticket: _Ticket) -> None:
-        with self._lock, contextlib.suppress(ValueError):  # it may have been given up
+        with self._lock, contextlib.suppress(ValueError):  # it may have been cancelled
             self._line.remove(ticket)
         self._wake_the_first()
 
@@ -153,7 +153,7 @@ class Gate:
         with self._lock:
             while self._line and not self._line[0].wake():
                 self._line.popleft()
-            if self._line and self._line[0].is_waiting:  # who only looks has seen enough
+            if self._line and self._line[0].is_waiting:  # a request that only checks has seen enough
                 for ticket in self._line:
                     if not ticket.is_waiting:
                         ticket.wake()
@@ -164,7 +164,7 @@ class _Ticket:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_waiting: bool) -> None:
         self._loop = loop
-        self.is_waiting = is_waiting  # and does not only look whether it has to
+        self.is_waiting = is_waiting  # and not only to check if it must
         self.woken = asyncio.Event()
 
     def wake(self) -> bool:
@@ -176,7 +176,7 @@ class _Ticket:
         return True
 
     async def wait(self, seconds: float | None, sleep: Sleep) -> None:
-        """Until it is woken, or for some seconds."""
+        """Wait until it is woken, or for some seconds."""
         if seconds is None:
             await self.woken.wait()
             return

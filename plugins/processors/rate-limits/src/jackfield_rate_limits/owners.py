@@ -1,4 +1,4 @@
-"""Identify the owner of a place in a shared file, and check if it still runs."""
+"""Identify the owner of a place in a shared file, and check if it is still running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_gone(name: str) -> bool:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # it runs, for somebody else
+    except PermissionError:  # it is running, for another user
         return False
     return False
 

@@ -1,4 +1,4 @@
-"""The limits as a processor: wait for a place, make the call, then record what it really used."""
+"""The limits as a processor: wait for a place, make the call, then record its actual usage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RateLimits(Processor):
     """Lets a request through when its server's limits allow it: first come, first served.
 
     All agents of a process that ask the same model of the same server share the limits; with `path`, all processes that
-    name the same file do. Each attempt of a retry counts. An HTTP 429 makes everybody wait.
+    name the same file do. Each attempt of a retry counts. An HTTP 429 makes all requests wait.
 
     Args:
         cfg, settings: The keys of `RateLimitsConfig`.
@@ -107,7 +107,7 @@ class RateLimits(Processor):
                     yield event
         except RateLimitedError as error:
             call.refused = True
-            # As the server wishes, within bounds: it does not know who else waits.
+            # As the server requests, within bounds, because it does not know about other waiting requests.
             asked_for_s = self.config.pause_s if error.retry_after_s is None else error.retry_after_s
             await gate.pause(asked_for_s, max_pause_s=self.config.max_pause_s)
             raise
@@ -136,12 +136,12 @@ class RateLimits(Processor):
         """Return the tokens of the question, and the tokens reserved for it and its answer.
 
         Raises:
-            LimitReachedError: It could never fit.
+            LimitReachedError: The request could never fit.
         """
         question = answer = 0
         if self._limits.tokens is not None:
             question = self._counter.request(request)
-            # What a server reserves itself is `max_tokens`; a guess may be cut to what there is.
+            # The server itself reserves `max_tokens`; a guess may be reduced to the available tokens.
             answer = request.config.max_tokens or max(0, min(round(gate.answer_tokens), self._limits.tokens - question))
             if question + answer > self._limits.tokens:
                 raise LimitReachedError(
@@ -170,7 +170,7 @@ class _Call:
         entry: Its place.
         question_tokens: The estimate of the request's tokens.
         renew_at: When to give the next sign of life, by the clock.
-        refused: True if the server refused to look at it.
+        refused: True if the server refused to process it.
     """
 
     gate: Gate
@@ -183,7 +183,7 @@ class _Call:
     _usage: Usage | None = None
 
     def see(self, event: ModelEvent) -> None:
-        """Take note of an event."""
+        """Record an event."""
         self._began = True
         if isinstance(event, UsageReported):
             self._usage = event.usage
@@ -205,7 +205,7 @@ class _Call:
 
 
 def _is_worth_telling(wait: Wait, request: ChatRequest) -> bool:
-    # A consumer that cannot be told of a reset is retried only while it has seen nothing at all.
+    # A consumer that cannot handle a reset is retried only while it has seen nothing.
     if request.metadata.get(ONLY_BEFORE_OUTPUT):
         return False
     return wait.seconds is None or wait.seconds >= _WORTH_TELLING_S

@@ -44,7 +44,7 @@ class Wait:
     """A request that has to wait.
 
     Attributes:
-        seconds: For at least how long; None if that depends on others alone.
+        seconds: The least wait in seconds; None if that depends only on others.
         why: `requests`, `tokens`, `pause`, `concurrency`, or `turn` (others came first).
     """
 
@@ -57,7 +57,7 @@ class Running:
     """A place among the running requests.
 
     Attributes:
-        until: The time when it is free again even if it is not returned.
+        until: The time when it becomes free even if it is not returned.
         owner: The process that holds it; '' if it is certainly this one.
     """
 
@@ -80,7 +80,7 @@ class State:
     paused: tuple[float, float] | None = None
 
     def enter(self, wanted: Wanted, now: float, *, is_gone: Callable[[str], bool] = lambda _: False) -> Entry | Wait:
-        """Let a request in, or say how long it has to wait.
+        """Admit a request, or return how long it has to wait.
 
         Args:
             wanted: The request and its limits.
@@ -110,7 +110,7 @@ class State:
         used = self.used.get(entry.slice)
         if used is not None:
             used[1] = max(0, used[1] + tokens - entry.tokens)
-        elif tokens > entry.tokens:  # its second has left the minute: what was not foreseen counts from now on
+        elif tokens > entry.tokens:  # its second has left the minute, so the unforeseen tokens count from now on
             self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
 
     def forget(self, entry: Entry) -> None:
@@ -156,7 +156,7 @@ class State:
         if self.paused is None:
             return 0.0
         since, until = self.paused
-        if now < since:  # the clock was set back: the pause is as long as it was meant to be
+        if now < since:  # the clock was set back, so the pause keeps its intended length
             self.paused = since, until = now, now + until - since
         return min(until, since + most_s) - now
 

@@ -22,7 +22,7 @@ class Rewriter(Protocol):
     """Rewrites one text that arrives in pieces."""
 
     def feed(self, text: str) -> str:
-        """Take more text; return the part that is decided."""
+        """Add text; return the decided part."""
 
     def finish(self) -> str:
         """Return the rest of a complete text."""
@@ -70,7 +70,7 @@ class AnswerTransform:
                 yield event
 
     def _feed_text(self, event: TextDelta | ReasoningDelta) -> Iterator[ModelEvent]:
-        if not event.text:  # some servers send an empty one of the other kind beside each delta
+        if not event.text:  # some servers send an empty delta of the other kind with each one
             return
         kind = type(event)
         if self._open is None or self._open[0] is not kind:

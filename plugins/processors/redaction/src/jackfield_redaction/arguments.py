@@ -14,7 +14,7 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)",
     re.DOTALL,
 )
-# What may still become a longer escape: one without its digits, or the first half of a pair.
+# The beginning of a longer escape: one without its digits, or the first half of a pair.
 _BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?\Z")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -38,12 +38,12 @@ class ArgumentsScanner:
         self._replace = replace
         self._budget = finder.make_budget()  # for all strings together, however many there are
         self._rest = ""  # half an escape, half a number
-        self._string: Scanner | None = None  # of the string that is open
-        self._plain: Scanner | None = None  # of arguments that are no JSON
+        self._string: Scanner | None = None  # of the open string
+        self._plain: Scanner | None = None  # for arguments that are not JSON
         self._begun = False
 
     def feed(self, text: str) -> str:
-        """Take more of the arguments; return the part that is decided."""
+        """Add a piece of the arguments; return the decided part."""
         if not self._begun:
             head = text.lstrip()
             if not head:
@@ -56,7 +56,7 @@ class ArgumentsScanner:
         return self._advance(text, final=False)
 
     def finish(self) -> str:
-        """Return the rest of arguments that are complete, or that will never be."""
+        """Return the rest of arguments that are complete, or will never be."""
         if self._plain:
             return self._plain.finish()
         rest = self._advance("", final=True)
@@ -114,4 +114,4 @@ def _unescaped(raw: str) -> str:
     try:
         return str(json.loads(f'"{raw}"'))
     except ValueError:
-        return raw  # no escape of JSON: a backslash that stands for itself
+        return raw  # not a JSON escape, so a literal backslash

@@ -1,10 +1,10 @@
-"""The arithmetic that tells an account, a card or an identity number from any other number."""
+"""The arithmetic that distinguishes account, card and identity numbers from other numbers."""
 
 from __future__ import annotations
 
 from datetime import date
 
-# ISO 13616 registry: how long an IBAN is, by country.
+# ISO 13616 registry: the length of an IBAN, by country.
 _IBAN_LENGTHS = {
     country: length
     for length, countries in (

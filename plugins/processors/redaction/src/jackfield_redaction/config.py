@@ -44,8 +44,8 @@ class RedactionConfig(Config):
     """The settings: the values to find, the treatment of them, and the exceptions."""
 
     mode: Mode = Field(default="placeholder", description="placeholder: restored in answers; remove: never restored")
-    kinds: tuple[Kind, ...] | None = Field(default=None, description="Which built-in kinds to find; all if unset")
-    patterns: tuple[PatternConfig, ...] = Field(default=(), description="What else to find")
+    kinds: tuple[Kind, ...] | None = Field(default=None, description="The built-in kinds to find; all if unset")
+    patterns: tuple[PatternConfig, ...] = Field(default=(), description="Further patterns to find")
     keep: tuple[str, ...] = Field(
         default=(), repr=False, description="Values to leave alone; * and ? stand for any text, case does not matter"
     )
@@ -74,4 +74,4 @@ ALL_KINDS: tuple[Kind, ...] = (
     "ip",
     "phone",
 )
-"""In the order in which they are tried where several could begin."""
+"""In the order in which they are tried if several could begin at a place."""

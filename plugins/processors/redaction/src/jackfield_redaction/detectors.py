@@ -23,16 +23,16 @@ from jackfield_redaction.checksums import iban_length, is_card, is_cn_id, is_iba
 from jackfield_redaction.config import Kind
 
 LOOKBEHIND = 16
-"""How many characters before a value a detector may look at."""
+"""The number of characters before a value that a detector may look at."""
 
 Measure = Callable[[str, int, int], int]
-"""From a text, where a value would begin, and where its reach ends: where the value ends, 0 if there is none."""
+"""Takes a text, the start of a possible value, and the end of its reach; returns the value's end, or 0 for none."""
 
 _DIGITS = "0123456789"
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ALNUM = _DIGITS + _UPPER + _UPPER.lower()
 
-# A value begins where no word goes on. In JSON that was pasted as text, the n of \n before it belongs to no word.
+# A value begins where no word continues. In JSON pasted as text, the n of \n before it is not part of a word.
 _START = r"(?:(?<![A-Za-z0-9_])(?!(?<=\\)(?:[nrt]|u[0-9A-Fa-f]{4}))|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4}))"
 _END = r"(?![A-Za-z0-9_])"
 _SPACE = " \u00a0\u2009\u202f"
@@ -68,12 +68,13 @@ def _detector(
 
 
 def _begun(literal: str, rest: str) -> str:
-    """Return a pattern for a literal and its continuation, or for a beginning of the literal at the end of the text."""
+    """Return a pattern for a literal with its continuation, or for an incomplete literal at the end of the text."""
     begun = "|".join(rf"{re.escape(literal[:length])}\Z" for length in range(1, len(literal)))
     return rf"(?:{re.escape(literal)}{rest}|{begun})"
 
 
-# A stretch without any of these holds no value and no beginning of one, but for its last word. It only saves time.
+# A stretch without any of these contains no value and no beginning of one, except in its last word. This only saves
+# time.
 TRIGGER = re.compile(r"@|0|1|2|3|4|5|6|7|8|9|-----|_|k-|xox|xapp-|A[KSI][IZ]|glpat-|pypi-|eyJ")
 CANDIDATE_REACH = 66
 """The furthest a trigger is from the beginning of its value, in characters."""
@@ -91,7 +92,7 @@ _NUMBER_BEGINS = (
 CANDIDATE = re.compile(
     rf"{_START}(?:{_WORD_BEGINS}|{_NUMBER_BEGINS}|[+(](?=[0-9(]|\Z))|(?<!-)-(?:----(?:B|\Z)|-{{0,3}}\Z)"
 )
-"""Where a value might begin: more places than where one does, and never fewer."""
+"""Possible beginnings of values: a superset of the actual ones."""
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ _KEY = re.compile(
 
 def _measure_api_key(text: str, start: int, end: int) -> int:
     found = _KEY.match(text, start, end)
-    # Names of packages and of CSS classes begin like some, too, but have no look of chance.
+    # Names of packages and CSS classes also begin like some keys, but do not look random.
     if not found or (found["loose"] and not _looks_random(found[0][3:])):
         return 0
     return found.end()
@@ -202,7 +203,7 @@ def _measure_ipv6(text: str, start: int, end: int) -> int:
         return 0
     end = _end_before_the_sentence(text, end)
     address = text[start:end]
-    # Without a digit it is rather a path of names.
+    # Without a digit it is more likely a path of names.
     return end if any(map(str.isdigit, address)) and _is_somebodys(address) else 0
 
 
@@ -358,4 +359,4 @@ DETECTORS = (
         "phone", "+(" + _DIGITS, rf"{_START}(?<![A-Za-z0-9][./{_HYPHEN}])[+(0-9][{_NUMBER}]{{0,40}}+", _measure_phone
     ),
 )
-"""In the order in which they are tried where several could begin."""
+"""In the order in which they are tried if several could begin at a place."""

@@ -18,7 +18,7 @@ class Vault:
     that the texts already contain belongs to no value.
 
     Args:
-        texts: All that the model will read.
+        texts: All texts that the model will read.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -54,7 +54,7 @@ class Restorer:
         self._rest = ""
 
     def feed(self, text: str) -> str:
-        """Take more text; return the part that is decided."""
+        """Add text; return the decided part."""
         text = self._rest + text
         begun = _BEGUN.search(text, max(0, text.rfind("[")))
         self._rest = text[begun.start() :] if begun else ""
@@ -77,7 +77,7 @@ class ArgumentsRestorer:
         self._restorer: Restorer | None = None
 
     def feed(self, text: str) -> str:
-        """Take more of the arguments; return the part that is decided."""
+        """Add a piece of the arguments; return the decided part."""
         if self._restorer is None:
             head = text.lstrip()
             if not head:

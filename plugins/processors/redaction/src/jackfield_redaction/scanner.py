@@ -15,7 +15,7 @@ from jackfield_redaction.config import ALL_KINDS, PatternConfig, RedactionConfig
 from jackfield_redaction.detectors import CANDIDATE, CANDIDATE_REACH, DETECTORS, LOOKBEHIND, TRIGGER, Detector
 
 Replace = Callable[[str, str], str]
-"""From a kind and a value, what stands in its place."""
+"""Returns the replacement for a kind and a value."""
 
 MATCH_S = 0.02
 """Seconds of processor time for a pattern of the user at one place; a usual one takes microseconds."""
@@ -26,8 +26,8 @@ CHARACTER_S = 20e-6
 """Seconds of processor time that each character of a text adds for each pattern."""
 
 _TRIES = 3  # a busy machine may stall for longer than `MATCH_S`, and the processor's clock runs on
-_PLACES = 16  # that are tried between two looks at the clock, which takes as long as a pattern
-_LONG = 64  # a reach of more characters is past all that only begins like a value
+_PLACES = 16  # positions tried between two readings of the clock, which take as long as a pattern
+_LONG = 64  # a longer reach is beyond anything that only begins like a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Budget:
         self._since_s = time.thread_time()
 
     def count_place(self) -> None:
-        """Count a place that was tried, and look at the clock now and then."""
+        """Count a tried position, and read the clock now and then."""
         self._places += 1
         if self._places % _PLACES == 0:
             self.check()
@@ -199,7 +199,7 @@ def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | Non
 class Scanner:
     """Replaces the values in one text.
 
-    It gives text back as soon as no text to come can make it part of a value. The way in which the text is cut never
+    It releases text as soon as no later text can make it part of a value. The way in which the text is cut never
     changes the whole output.
 
     Args:
@@ -212,13 +212,13 @@ class Scanner:
         self._finder = finder
         self._replace = replace
         self._budget = budget or finder.make_budget()
-        self._text = ""  # what is not decided, after a few characters that are
-        self._place = 0  # where in it the undecided begins
-        self._waiting: Detector | None = None  # whose long value may go on
-        self._seen = 0  # up to where that is known
+        self._text = ""  # undecided text, after a few decided characters
+        self._place = 0  # the start of the undecided part in it
+        self._waiting: Detector | None = None  # the detector whose long value may continue
+        self._seen = 0  # the end of the known part of that value
 
     def feed(self, text: str) -> str:
-        """Take more text; return the part that is decided."""
+        """Add text; return the decided part."""
         self._text += text
         self._budget.add(len(text))
         if self._waiting and self._goes_on(self._waiting):
@@ -230,7 +230,7 @@ class Scanner:
         return self._advance(final=True)
 
     def _goes_on(self, detector: Detector) -> bool:
-        # Without this, every delta would be the reason to read a long value from its beginning.
+        # Without this, every delta would cause a long value to be read again from its beginning.
         assert detector.ends is not None  # noqa: S101 - `_wait_for` sees to it
         if len(self._text) - self._place >= detector.longest or detector.ends.search(self._text, self._seen):
             return False

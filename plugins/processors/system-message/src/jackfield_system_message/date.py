@@ -1,4 +1,4 @@
-"""The date as a line of text. It has no time of day, so that it, and a provider's cache of it, lasts a day."""
+"""The date as a line of text. It has no time of day, so that it, and a provider's cache with it, lasts a day."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import date
 
 from jackfield.config import Lang
 
-# Written out: those of `strftime` are the machine's, in the language of whoever set it up.
+# Written out, because the names of `strftime` depend on the machine's locale.
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

@@ -19,7 +19,7 @@ class Language(Preprocessor):
     """Sets the language of the texts that Jackfield adds (`request.lang`), and asks for answers in it if wanted.
 
     `generate_cfg.lang` wins, then the setting, then the user's language; if the user's message has no words, the
-    language stays the same. A request that is right already is passed on as the same object.
+    language stays the same. A request that needs no change is passed on as the same object.
 
     Args:
         cfg, settings: The keys of `LanguageConfig`.
@@ -50,12 +50,12 @@ class Language(Preprocessor):
         """Return the history with the answer's language in its system message, if the settings ask for it."""
         if not self.config.instruct:
             return messages
-        # Not as `generate_cfg.lang` says: that is about texts of Jackfield's.
+        # Not by `generate_cfg.lang`, which is for Jackfield's own texts.
         answer_in = self.config.lang or ("zh" if found == "zh" else None)
         return _asking(messages, IN_THIS_LANGUAGE[answer_in] if answer_in else AS_THE_USER)
 
     def _found(self, messages: Sequence[Message]) -> Lang | None:
-        # Not by the system message: agents put documents into it.
+        # Not by the system message, because agents put documents into it.
         said = (message.get_text_content() for message in reversed(messages) if message.role == USER)
         if self.config.look_at == "all":
             return language_of_most(list(said)[::-1])

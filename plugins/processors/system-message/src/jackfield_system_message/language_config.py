@@ -14,9 +14,9 @@ LookAt = Literal["last", "all"]
 class LanguageConfig(Config):
     """The settings for detecting and using the language."""
 
-    lang: Lang | None = Field(default=None, description="The language, whatever the user writes; detected if unset")
+    lang: Lang | None = Field(default=None, description="A fixed language; detected if unset")
     look_at: LookAt = Field(
         default="last",
-        description="last: the last user message in which there are words; all: the language of most user messages",
+        description="last: the last user message with words; all: the language of most user messages",
     )
     instruct: bool = Field(default=False, description="Ask the model to answer in this language, in the system message")

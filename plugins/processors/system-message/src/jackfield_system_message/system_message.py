@@ -59,7 +59,7 @@ class SystemMessage(Preprocessor):
         text = self._text(request.lang)
         if not text or (said is not None and self._is_enough(said, text)):
             return request
-        # Where there was none, what asks for a language comes last.
+        # If there was none, the request for a language comes last.
         messages = with_system_text(request.messages, text, first=self.config.where != "after")
         return replace(request, messages=messages)
 
@@ -92,7 +92,7 @@ def _zone(name: str | None) -> tzinfo | None:
         return None
     try:
         return ZoneInfo(name)
-    except (KeyError, OSError, ValueError) as error:  # not there, a folder, or no name at all
+    except (KeyError, OSError, ValueError) as error:  # missing, a folder, or not a valid name
         raise ConfigError(
             f"system_message: timezone {name!r} is not known here: write an IANA name such as Asia/Shanghai or UTC, "
             "or install the package tzdata if this machine has none"

@@ -31,11 +31,11 @@ from jackfield_truncation.writing import Spent, failed, request_for, sizes_of_qu
 COMPACTED_EVENT = "jackfield-truncation.compacted"
 UNKNOWN_EVENT = "jackfield-truncation.context_unknown"
 
-_WORTH, _SOON = 8, 32  # parts of what starts a compaction: for less, no model is asked while the request still fits
-_LEAST = 256  # tokens: the words around a summary take some, too
-_ATTEMPTS = 6  # each with half of what was refused before
-_REFUSED = 0.75  # of a request that was too long: there must be room for an answer, too
-_FULL = 0.8  # of a question for a summary: what is around each message counts, too
+_WORTH, _SOON = 8, 32  # divisors of the compaction threshold; for less, no model is asked while the request still fits
+_LEAST = 256  # tokens for the words around a summary
+_ATTEMPTS = 6  # each with half of the refused length
+_REFUSED = 0.75  # share of a request that was too long, because the answer needs room as well
+_FULL = 0.8  # share of a request for a summary, because the text around each message counts as well
 _UNKNOWN = {
     "en": "the context of {model} is not known: nothing is compacted before a request is refused; set context_tokens",
     "zh": "{model} 的上下文长度未知：在请求被拒绝之前不会压缩对话，请设置 context_tokens",
@@ -55,10 +55,10 @@ T = TypeVar("T")
 class Compaction(Toolset):
     """Keeps the visible part of a conversation below a share of the model's context, in runs of any length.
 
-    Above that, a model summarises the older part, and the summary replaces it in the view of the model; when more has
-    to go, the summary is extended by that. The history itself stays whole, in the result and in the record of the run:
-    the model can read each message again with the tool `read_earlier`, which is offered as soon as there is a summary.
-    A run that is resumed goes on with its summary.
+    Above that, a model summarises the older part, and the summary replaces it in the view of the model; when more must
+    be dropped, the summary is extended by that. The history itself stays whole, in the result and in the record of the
+    run: the model can read each message again with the tool `read_earlier`, which is offered as soon as there is a
+    summary. A resumed run continues with its summary.
 
     The system message, the last turns, the last step, files of the user, and messages with `extra={"pinned": True}`
     stay whole. If there is no summary, an event says so, and what is too long is shortened as `Truncation` does it.
@@ -82,7 +82,7 @@ class Compaction(Toolset):
     @property
     def shared(self) -> _Shared:
         """The state that all runs of the agent share."""
-        if self._made is None:  # not when it is made: its host is set after that
+        if self._made is None:  # not at creation, because its host is set later
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
             countings = Countings(
@@ -93,7 +93,7 @@ class Compaction(Toolset):
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
         """Return the tool that reads summarised messages, and the set that compacts each run."""
-        # The tool is the same for all runs: to check its schema in each would take longer than all the rest.
+        # The tool is the same for all runs, because checking its schema in each would take longer than everything else.
         return [ReadEarlier(), _OfEachRun(self)]
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
@@ -127,7 +127,7 @@ class _Shared:
     countings: Countings
     summaries: Summaries
     said_unknown: bool = False
-    learned: int | None = None  # how long a request may be, where nobody knows but the server has refused one
+    learned: int | None = None  # the limit of requests, if only a refusal by the server has shown one
 
     def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
         """Return the longest request; None if it is unknown or unlimited."""
@@ -143,7 +143,7 @@ class _Measure:
         request: As the run makes it.
         counting, counter: The objects that count its tokens.
         limit: Its largest length.
-        most: Above which length it is compacted.
+        most: The length above which it is compacted.
         around: The tokens of the system message and the schemas.
     """
 
@@ -193,7 +193,7 @@ class _Frame:
         return cls(request.functions, system, _without_tool(request).functions, bound)
 
     def is_of(self, request: ChatRequest) -> bool:
-        # Schemas are the same objects in each turn, so that comparing them reads none.
+        # Schemas are the same objects in each turn, so comparing them is cheap.
         return request.functions == self.given and request.messages[: numbered_from(request.messages)] == self.system
 
 
@@ -292,7 +292,7 @@ class Compacting(Processor):
         return self._make_event(measure, note=_NOTED[measure.request.lang])
 
     def _look(self, request: ChatRequest) -> _Look:
-        # In one go: with a vocabulary, each is a way into a thread and back.
+        # All at once, because with a vocabulary each count is a round trip to a thread.
         measure = self._measure_request(request)
         found = self._make_event(measure) if not self._looked and self._finds(measure) else None
         return _Look(measure, found, self._wanted(measure) or self._decide_request(measure))
@@ -301,7 +301,7 @@ class Compacting(Processor):
         """Count here, or in a thread if that may take long."""
         return work() if self._shared.countings.at_hand(request) else await sync.in_worker(work)
 
-    # --- what the model sees now ---
+    # --- the present view ---
 
     def _measure_request(self, request: ChatRequest) -> _Measure:
         shared = self._shared
@@ -319,7 +319,7 @@ class Compacting(Processor):
         return measure.around + self._sizes.seen(self._view) + note
 
     def _decide_request(self, measure: _Measure) -> Decided:
-        """Decide what is sent: the visible part, shortened if it is still too long."""
+        """Decide on the messages to send: the visible part, shortened if it is still too long."""
         request, tokens = measure.request, self._tokens(measure)
         if self._note:
             request = replace(request, messages=self._view.seen(request.messages, self._note))
@@ -366,7 +366,7 @@ class Compacting(Processor):
             self._use(view, measure)
         return view is not None
 
-    # --- what it shall see from now on ---
+    # --- the next view ---
 
     def _wanted(self, measure: _Measure) -> View | None:
         """Return the part that a summary should replace from now on; None for no change."""
@@ -378,7 +378,7 @@ class Compacting(Processor):
         saved = self._sizes.seen(before) - self._sizes.seen(view)
         if saved * _WORTH >= measure.most or (saved > _LEAST and tokens > measure.limit):
             return view
-        self._wait(measure, _SOON)  # what is there will not do: not to look at it in each turn
+        self._wait(measure, _SOON)  # the available messages do not suffice; do not check them in each turn
         return None
 
     def _wait(self, measure: _Measure, part: int) -> None:
@@ -388,11 +388,11 @@ class Compacting(Processor):
         """Write the summary of a view, and remember it.
 
         Raises:
-            Exception: There is none; its cost is in `spent`.
+            Exception: There is no summary; its cost is in `spent`.
         """
         covered, already = planned_view.covered(), set(self._view.covered())
         new = [number for number in covered if number not in already]
-        # A summary is shorter than what it stands for, however little that is.
+        # A summary is shorter than the messages it replaces, however short they are.
         room = min(self._shared.config.summary_tokens, measure.most // 4, sum(map(self._sizes.of, covered)) // 2)
         text = self._view.text
         for part in self._parts(new, measure, room):

@@ -74,14 +74,14 @@ class SummarizingConfig(TruncationConfig):
 
 
 class CompactionConfig(SummarizingConfig):
-    """The settings of compaction: those of summaries, and when and how much."""
+    """The settings of compaction: those of summaries, and its threshold and extent."""
 
     summary_tokens: int = Field(
-        default=1000, ge=50, description="The longest summary; never more than a quarter of what starts a compaction"
+        default=1000, ge=50, description="The longest summary; never more than a quarter of the compaction threshold"
     )
     share: float = Field(
         default=0.75, gt=0, le=1, description="The share of a request's limit above which older parts are summarised"
     )
     keep_turns: int = Field(
-        default=2, ge=1, description="How many of the last turns stay whole, unless they are too long for that"
+        default=2, ge=1, description="The number of last turns that stay whole, unless they are too long"
     )

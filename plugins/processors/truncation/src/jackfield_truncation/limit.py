@@ -8,7 +8,7 @@ from jackfield.request import ChatRequest
 from jackfield_truncation.config import TruncationConfig
 
 ESTIMATE_MARGIN = 0.1
-EXACT_MARGIN = 0.02  # what a server writes around messages and schemas is not counted exactly
+EXACT_MARGIN = 0.02  # the server's own text around messages and schemas is not counted exactly
 
 _MOST_ANSWER_TOKENS = 4096
 
@@ -31,7 +31,7 @@ def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: boo
         return None
     answer = _first_given(request.config.max_tokens, config.answer_tokens, default=context)
     if answer >= context:
-        # One that leaves no room is "as long as it can be", or the context is longer than it is known to be.
+        # An answer limit that leaves no room means "as long as possible", or the context is longer than known.
         answer = min(context // 4, _MOST_ANSWER_TOKENS)
     margin = _first_given(config.margin, default=EXACT_MARGIN if exact else ESTIMATE_MARGIN)
     return int((context - answer) * (1 - margin))

@@ -71,7 +71,8 @@ class Truncation(Preprocessor):
         """Return the request, shortened if it is too long. A needed vocabulary is loaded immediately.
 
         Raises:
-            ContextLengthError: It cannot be made short enough; the message says what is too long, and by how much.
+            ContextLengthError: The request cannot be made short enough; the message names the longest part and the
+                excess.
         """
         return request if self._surely_fits(request) else self._decide(request).trimmed.request
 
@@ -80,7 +81,7 @@ class Truncation(Preprocessor):
         return call_next(request) if self._surely_fits(request) else self._counted(request, call_next)
 
     async def _counted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        # A vocabulary takes a third of a second to load, and counts a long history in as much: not on the event loop.
+        # Not on the event loop, because loading a vocabulary and counting a long history each take a third of a second.
         if self._countings.at_hand(request):
             decided = self._decide(request)
         else:

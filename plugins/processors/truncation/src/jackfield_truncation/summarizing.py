@@ -29,7 +29,7 @@ __all__ = ["FAILED_EVENT", "SUMMARIZED_EVENT", "SummarizingTruncation"]
 
 SUMMARIZED_EVENT = "jackfield-truncation.summarized"
 
-_FULL = 0.6  # of the room: to which it is emptied at once, so that the next questions need no new summary
+_FULL = 0.6  # share of the room to which it is emptied at once, so that the next questions need no new summary
 
 T = TypeVar("T")
 
@@ -58,8 +58,8 @@ class _Written(Spent):
     """The outcome of a request for a summary.
 
     Attributes:
-        summary: The one that was wished for; if there is an error, the one there was before, or an empty one.
-        error: The reason why there is no other.
+        summary: The requested summary; after an error, the previous one, or an empty one.
+        error: The reason why there is no new summary.
     """
 
     summary: Summary = field(default_factory=lambda: Summary((), ""))
@@ -69,9 +69,9 @@ class _Written(Spent):
 class SummarizingTruncation(Truncation):
     """Truncates like `Truncation`, but replaces the omitted turns and steps with one short summary.
 
-    A summary is kept, and is used as long as its conversation continues; when more has to go, only that is added to it.
-    It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed` says so,
-    and the request is shortened as `Truncation` does it, with the summary that there was, if any.
+    A summary is kept, and is used as long as its conversation continues; when more must be dropped, only that is added
+    to it. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
+    says so, and the request is shortened as `Truncation` does it, with the previous summary, if any.
 
     Args:
         cfg, settings: The keys of `SummarizingConfig`; `llm` may also be a model object, which is then not closed here.
@@ -172,14 +172,14 @@ def _to_go(
 ) -> tuple[int, ...]:
     """Return the positions of messages to omit besides those in a summary; none if the rest will fit.
 
-    If any has to, more go than must.
+    If any must be omitted, more are omitted than necessary.
     """
     left, rest = _without(request, covered)
     dropped: tuple[int, ...] = ()
     for limit in (most, int(most * _FULL)):
         try:
             gone = trim(rest, limit, counter, whole_limit=whole_limit).dropped
-        except ContextLengthError:  # the request as a whole can be made to fit; this was to leave it room
+        except ContextLengthError:  # the request as a whole can be made to fit; this was only to leave it room
             break
         if all(is_only_reasoning(rest.messages[position]) for position in gone):
             break

@@ -69,10 +69,10 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A short text about some messages of a history.
+    """A summary of some messages of a history.
 
     Attributes:
-        covered: The places of these messages, in order.
+        covered: The positions of these messages, in order.
         text: The summary.
     """
 
@@ -121,7 +121,7 @@ def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
     for message in messages:
         media = [] if isinstance(message.content, str) else [str(item.value) for item in message.content]
         parts = (message.role, *texts_of(message), *media)
-        # Lengths, so that two texts are never read as one.
+        # With lengths, so that two texts never look like one.
         sizes = ",".join(str(len(part)) for part in parts)
         digest.update(f"{sizes};{''.join(parts)}".encode("utf-8", "surrogatepass"))
         yield digest.copy().digest()
@@ -155,7 +155,7 @@ def question(
             it.
         counter: Counts texts.
         lang: The language of the question.
-        numbers: Those of the messages, if the summary shall name them.
+        numbers: The numbers of the messages, if the summary should name them.
     """
     task = _TASK[lang] + (_CITE[lang] if numbers else "")
     around = sum(map(counter.message, _question(task, "", so_far, size, lang)))
@@ -187,7 +187,7 @@ def note_of(summary: str, most: int, counter: RequestCounter, lang: Lang, *, mor
     It has the role of a user, because many servers require that role at the beginning. Its text says that the user did
     not write it; the summary is between two lines of marks that it cannot imitate.
 
-    `more` is said besides, after the summary.
+    `more` follows after the summary.
     """
     around = counter.message(_note("", more, lang))
     text = keep_both_ends(summary, max(0, most - around), counter.text, lang)
@@ -225,7 +225,7 @@ def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -
     fit = max(1, most // SMALLEST_TEXT)
     left_out, lines = len(lines[:-fit]), [_indent(line) for line in lines[-fit:]]
     size = common_size(map(counter.text, lines), most)
-    # Where the middle of a line is left out, what follows may begin at the margin again.
+    # If the middle of a line is left out, the rest may begin at the margin again.
     shown = [_shorten(line, max(0, size), counter, lang) for line in lines]
     return [_LEFT_OUT[lang].format(count=left_out), *shown] if left_out else shown
 

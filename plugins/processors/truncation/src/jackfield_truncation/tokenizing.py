@@ -15,8 +15,8 @@ from jackfield_counting.requests import Counts, RequestCounter
 
 ESTIMATE = "estimate"
 
-_STEP = 0.05  # of factors: to follow each change would shorten old texts to other sizes, and void prompt caches
-_LEAST, _MOST = 0.5, 3.0  # of what was estimated: any other number counts something else
+_STEP = 0.05  # step of factors, because following each change would resize old texts and invalidate prompt caches
+_LEAST, _MOST = 0.5, 3.0  # range relative to the estimate; any other number counts something else
 _MOST_MODELS = 64
 
 _log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class Countings:
             self._find(self._wanted)
         self._estimates = Counts(estimate_tokens)
         self._learning: dict[tuple[str, str], Counting] = {}
-        self._vocabularies: dict[str, Counting | None] = {}  # None: this one cannot be used
+        self._vocabularies: dict[str, Counting | None] = {}  # None: unusable
 
     def roughly(self, request: ChatRequest) -> RequestCounter:
         """Return a counter that shows if a request surely fits; it does not count exactly."""
@@ -150,7 +150,7 @@ class Countings:
     def _load(self, name: str) -> Counting:
         host = self._host or default_host()
         tokenizer = host.make(self._find(name), self._settings, Tokenizer)
-        tokenizer.count("a")  # reads the vocabulary: if that fails, it is here
+        tokenizer.count("a")  # reads the vocabulary; if that fails, it fails here
         return Counting(Counts(tokenizer.count), self._media_tokens, exact=tokenizer.exact)
 
     def _find(self, name: str) -> Row:

@@ -1,6 +1,6 @@
-"""Shorten a request: the order in which its parts are omitted, and the parts that always stay.
+"""Shorten a request: the order in which parts are omitted, and the parts that always stay.
 
-The rules, each only as far as it is needed:
+The rules, each applied only as needed:
 
 1. Reasoning of earlier turns goes, oldest first. 2. Results of tools are shortened, oldest first; those of the last
 step, which the model has not read yet, stay. 3. Earlier turns go first, the oldest first: a turn no longer than the
@@ -27,14 +27,14 @@ from jackfield_truncation.shortening import common_size, keep_both_ends
 from jackfield_truncation.turns import Turn, turns_of
 
 SMALLEST_PIECE = 64
-"""To how many tokens a text is shortened at most, while anything else can still go."""
+"""The smallest size in tokens to which a text is shortened while anything else can be omitted."""
 
 SMALLEST_TEXT = 24
-"""To how many tokens a text is shortened at the very most; of less, nobody could make sense."""
+"""The smallest size in tokens to which a text is ever shortened; a shorter one would be useless."""
 
 
 MOST_MEDIA = 0.5
-"""The most that media take of the limit, however many they are: what they count is a guess, and no text goes for it."""
+"""The largest share of the limit for media, whose count is a guess, so that no text is dropped because of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Trimmed:
 
     Attributes:
         request: It.
-        dropped: The places of the messages that are missing, in order.
-        shortened: The number of messages that are shorter.
+        dropped: The positions of the omitted messages, in order.
+        shortened: The number of shortened messages.
         tokens_before, tokens_after: The counts before and after.
     """
 
@@ -124,14 +124,14 @@ class _Draft:
         return sum(self._sizes.get(position, 0) for position in places)
 
     def drop(self, places: Iterable[int]) -> None:
-        """Leave these messages out."""
+        """Omit these messages."""
         for position in places:
             if position in self.messages:
                 self.tokens -= self._sizes.pop(position)
                 self._media -= self._counter.media(self.messages.pop(position))
 
     def put(self, position: int, message: Message) -> None:
-        """Put a message in the place of another."""
+        """Replace a message by another."""
         size = self._counter.message(message)
         self.tokens += size - self._sizes[position]
         self._media += self._counter.media(message) - self._counter.media(self.messages[position])
@@ -182,7 +182,7 @@ class _Draft:
 def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
     """Omit more and more, and yield before each step; the caller stops when the rest fits.
 
-    So no rule has to ask whether enough has gone.
+    So no rule has to check that enough has been omitted.
     """
     if not turns:
         return
@@ -203,7 +203,7 @@ def _drop_reasoning(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
         yield
         message = draft.messages[position]
         if message.reasoning_content and (message.content or message.function_call):
-            # The origin goes along: it may hold the reasoning, or a signature that covers it.
+            # The origin is dropped as well, because it may contain the reasoning, or a signature of it.
             draft.put(position, message.replace(reasoning_content=None, origin=None))
         elif message.reasoning_content:
             draft.drop([position])
@@ -253,8 +253,8 @@ def _level(draft: _Draft, places: Iterable[int], smallest: int) -> Iterator[None
 def _round_size(tokens: int, excess: int) -> int:
     """Return the size to which a text is shortened: the largest power of two that is enough, or the smallest.
 
-    Round sizes, because a history grows from call to call: while the same size will do, the text stays the same, and
-    so does the beginning of the request that a provider keeps in its cache.
+    Round sizes, because a history grows from call to call: while the same size suffices, the text stays the same, and
+    so does the cached beginning of the request.
     """
     size = SMALLEST_PIECE
     while 2 * size <= tokens - excess:

@@ -1,4 +1,4 @@
-"""The structure of a history: turns, and in them steps, which can be removed without breaking it."""
+"""The structure of a history: turns made of steps, which can be removed without breaking it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Turn:
 
 
 def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """Return the turns of a history, oldest first. The system message is in none of them."""
+    """Return the turns of a history, oldest first. The system message is in no turn."""
     turns: list[Turn] = []
     user: int | None = None
     steps: list[tuple[int, ...]] = []

@@ -41,7 +41,7 @@ def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple
 
 
 def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens: int) -> ChatRequest:
-    """Return the request for a summary, derived from the request it is for."""
+    """Return the request for a summary, derived from the original request."""
     changes = {
         "max_tokens": answer_tokens,
         "max_input_tokens": None,
@@ -56,8 +56,8 @@ async def summary_from(llm: BaseChatModel | None, request: ChatRequest, call_nex
     """Return the summary that a model writes, and add its usage to `spent`.
 
     Raises:
-        ModelResponseError: There is no text in its answer.
-        ModelServiceError: It failed.
+        ModelResponseError: The answer has no text.
+        ModelServiceError: The model failed.
     """
     if llm is None:
         events = call_next(request)
