@@ -1,6 +1,6 @@
 """Jackfield: a panel of sockets for LLM agents.
 
-Importing it loads nothing else. Each name comes from its module at first use.
+Importing this package loads nothing else. Each name is loaded from its module at first use.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def __dir__() -> list[str]:
 
 
 def _raise_for(name: str) -> NoReturn:
-    """Raise for a name that is not here: ImportError if it has a place elsewhere, else AttributeError."""
+    """Raise for an unknown name: ImportError if it exists elsewhere, else AttributeError."""
     if name[:1] != "_":
         from importlib.util import find_spec
 
         if name.isidentifier() and find_spec(f"{__name__}.{name}"):
-            # Python asks for a submodule in this way before it imports it, and needs no suggestions.
+            # Python looks submodules up in this way before it imports them, and needs no suggestions.
             raise AttributeError(f"module {__name__!r} has no attribute {name!r} yet: import {__name__}.{name} first")
         import json
         import pkgutil

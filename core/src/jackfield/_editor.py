@@ -1,4 +1,4 @@
-"""The editor of a client: tools use its files and its terminal in place of their own."""
+"""The editor of a client, whose files and terminal tools use in place of their own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class CommandEnd:
     Attributes:
         output: Its output, standard output and errors together.
         exit_code: Its exit code as a shell reports it.
-        timed_out: It was ended because its time was over.
-        is_cut: The beginning of the output is missing.
+        timed_out: True if it was ended because its time was over.
+        is_cut: True if the beginning of the output is missing.
     """
 
     output: str
@@ -28,12 +28,12 @@ class CommandEnd:
 class Editor(Protocol):
     """The editor in which the user of a run works, on the same machine.
 
-    A tool checks names against its workspace before it passes paths. It uses what the editor offers and does the rest
-    itself. The methods run in the event loop of the run.
+    A tool checks names against its workspace before it passes paths. It uses the abilities of the editor, and does the
+    rest itself. The methods run in the event loop of the run.
 
     Attributes:
-        reads, writes: It reads and writes files.
-        runs_commands: It has a terminal.
+        reads, writes: True if it reads files, and if it writes files.
+        runs_commands: True if it has a terminal.
     """
 
     reads: bool
@@ -41,14 +41,14 @@ class Editor(Protocol):
     runs_commands: bool
 
     async def read_text(self, path: Path) -> str:
-        """Return the text of a file, with changes that are not saved yet.
+        """Return the text of a file, including unsaved changes.
 
         Raises:
             ToolServiceError: The editor cannot read the file.
         """
 
     async def write_text(self, path: Path, text: str) -> None:
-        """Write a file, and save it.
+        """Write and save a file.
 
         Raises:
             ToolServiceError: The editor cannot write the file.
@@ -71,8 +71,8 @@ class Editor(Protocol):
             argv: The program and its arguments.
             env: Its environment variables, in addition to those of the editor.
             folder: Its working directory.
-            timeout_s: The seconds after which it is ended.
-            output_bytes: The bytes of output to return, from the end.
+            timeout_s: The time limit, in seconds.
+            output_bytes: The number of bytes of output to return, from the end.
             run_id, call_id: The call that runs it, as in `ToolContext`.
 
         Raises:

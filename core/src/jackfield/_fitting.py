@@ -1,4 +1,4 @@
-"""Check values against annotations, for code that runs before pydantic is loaded."""
+"""Check values against annotations without pydantic, for code that runs before pydantic is loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_seconds(name: str, value: object, *, optional: bool = False) -> None:
     if optional and value is None:
         return
     check_argument(name, value, float, "a number of seconds")
-    if not value > 0:  # type: ignore[operator]  # not `<= 0`, because NaN is no number of seconds either
+    if not value > 0:  # type: ignore[operator]  # not `<= 0`, because NaN is not valid either
         raise ConfigError(f"{name} must be a number of seconds above 0, got {value}")
 
 
@@ -45,7 +45,7 @@ def check_count(name: str, value: object) -> None:
 
 
 def fits(value: object, hint: object) -> bool:
-    """Return True if a value fits an annotation. A list may replace a tuple, and True is not a number."""
+    """Return True if a value fits an annotation. A list fits a tuple, and True is not a number."""
     if type(value) is hint:
         return True
     origin, inner = _parts_of(hint)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the user's configuration, which has `config.toml`.
+    """Return the folder of the user's configuration, which contains `config.toml`.
 
     Args:
         environ: Replaces `os.environ`.

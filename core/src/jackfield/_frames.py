@@ -1,4 +1,4 @@
-"""Take local variables, which may hold secrets, out of the tracebacks of errors."""
+"""Remove local variables, which may contain secrets, from the tracebacks of errors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Self
 
 
 class ForgetLocals:
-    """A context manager that takes the local variables out of the traceback of an error that leaves it.
+    """A context manager that removes local variables from the tracebacks of errors that leave it.
 
-    Works with `with` and `async with`. The frame of the `with` itself, and any other that still runs, cannot be emptied
-    and is left out of the traceback; the frames below it stay, with their lines. The errors that caused the error
+    It works with `with` and `async with`. Frames that still run, such as the frame of the `with` itself, cannot be
+    emptied, so they are left out of the traceback. The frames below stay, with their lines. Causes of the error from
     inside the context are treated in the same way.
     """
 
@@ -32,13 +32,13 @@ class ForgetLocals:
 
 
 def forget_locals(error: BaseException, *, outside: BaseException | None = None) -> None:
-    """Empty the frames of an error and of its causes; leave out frames that still run.
+    """Empty the frames of an error and its causes, and leave out frames that still run.
 
-    A context that `from None` only hides is dropped.
+    Contexts that `from None` hides are dropped.
 
     Args:
         error: The error to change.
-        outside: An error that was already being handled; it is left unchanged.
+        outside: An error that was already being handled, which is left unchanged.
     """
     seen = {id(outside)}
     pending = [error]
@@ -55,8 +55,8 @@ def forget_locals(error: BaseException, *, outside: BaseException | None = None)
 
 
 def _empty_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Clear the local variables of a traceback's frames; leave out those that keep some, because they run."""
-    import traceback  # for errors only: it loads more modules than listing plugins does
+    """Clear the local variables of a traceback's frames, and leave out frames that still run."""
+    import traceback  # for errors only, because it loads more modules than listing plugins
 
     traceback.clear_frames(trace)
     kept: list[TracebackType] = []

@@ -1,7 +1,7 @@
-"""The class of a hook: the decorator of its implementations, and the facts about its kind.
+"""The class of hooks. A hook is the decorator of its implementations, and has the facts about its kind.
 
-`hookspecs` defines the hooks. Neither module loads pluggy or the descriptors before they are needed, because listing
-plugins needs only the names of the kinds.
+`hookspecs` defines the hooks. Both modules load pluggy and the descriptors only when needed, because listing plugins
+needs only the names of the kinds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Offer = Callable[[], Sequence[Spec]]
 
 
 class Hook(Generic[Spec]):
-    """One hook. As a decorator, it makes any function answer the hook, whatever the function is called.
+    """One hook. As a decorator, it makes a function of any name implement the hook.
 
     Attributes:
         name: Its name in pluggy.
         kind: The kind of the components that it offers.
         base: The class that a target extends, as `module:name`; '' if targets are plain functions.
-        is_stable: The contract of the kind is settled.
+        is_stable: True if the contract of the kind is final.
         specification: The function in `hookspecs` that documents it.
     """
 
@@ -42,19 +42,19 @@ class Hook(Generic[Spec]):
     @overload
     def __call__(self, function: Offer[Spec], /) -> Offer[Spec]: ...
 
-    @overload  # a method of an object that code registers
+    @overload  # a method of a registered object
     def __call__(self, function: Callable[[Self], Sequence[Spec]], /) -> Callable[[Self], Sequence[Spec]]: ...
 
     def __call__(self, function: Callable[..., Sequence[Spec]], /) -> Callable[..., Sequence[Spec]]:
         """Mark a function or method as an implementation of this hook."""
         from pluggy import HookimplMarker
 
-        # `specname` lets the function have any name, so a typing slip in it cannot silence the hook.
+        # `specname` lets the function have any name, so a typo in the name cannot disable the hook.
         return HookimplMarker(PROJECT)(function, specname=self.name)
 
     @cached_property
     def spec_class(self) -> type[Spec]:
-        """The class of the descriptors in the list that it returns."""
+        """The class of the descriptors that implementations return in a list."""
         from jackfield import descriptors
 
         (spec_class,) = get_args(get_type_hints(self.specification, vars(descriptors))["return"])
@@ -65,10 +65,10 @@ class Hook(Generic[Spec]):
 
 
 def stable(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """Define a hook whose contract is settled. By default, its kind is its name without the final s."""
+    """Define a hook whose contract is final. By default, its kind is its name without the final s."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=True)
 
 
 def provisional(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """Define a hook whose contract may still change: its kind is new, or has fewer than two real plugins."""
+    """Define a hook whose contract may change, because the kind is new or has fewer than two real plugins."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=False)

@@ -1,7 +1,7 @@
-"""Local files that settings name as plugins: `local = ["./my_tools.py"]`, as `conftest.py` is for pytest.
+"""Local files that settings name as plugins, like `conftest.py` in pytest: `local = ["./my_tools.py"]`.
 
-A local file is inside the folder of the settings that name it, and not reached through a link. Reading the settings
-records the hash of its content, so the code that runs later is the code that the user has agreed to.
+A local file must be inside the folder of the settings that name it, and not be reached through a link. Reading the
+settings records the hash of its content, so the code that runs later is the code to which the user has agreed.
 
 This module imports the standard library only, as `settings` does.
 """

@@ -1,7 +1,8 @@
 """pydantic's `BaseModel`, guarded against broken distributions.
 
-The first model of a process makes pydantic look for its plugins through the standard library. One malformed
-`entry_points.txt` of any distribution makes that fail. The second model would not look again, so it is built here.
+For the first model of a process, pydantic looks for its plugins with the standard library, which fails if any
+distribution has a malformed `entry_points.txt`. It does not look again for the second model, so this module builds the
+first one, and ignores its failure.
 """
 
 from __future__ import annotations
@@ -12,5 +13,5 @@ __all__ = ["BaseModel"]
 
 try:
     create_model("First")
-except Exception:  # noqa: BLE001 - if something else is wrong, this one says so
+except Exception:  # noqa: BLE001 - for any other problem, the second attempt raises
     create_model("Second")

@@ -1,4 +1,4 @@
-"""Translate messages and their parts from the dicts of OpenAI's clients into ours, before they are validated."""
+"""Translate messages and their parts from OpenAI's dicts into ours, before they are validated."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Value = TypeVar("Value")
 OpenAIMessage: TypeAlias = Mapping[str, Any]
 
 _KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
-# `dict` first: whether something is a Mapping is asked in Python, and a history is long.
+# `dict` first, because `isinstance(…, Mapping)` is slow and a history is long.
 _MAPPINGS = (dict, Mapping)
 _LARGEST_ID = 1 << 64
 
 
 def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
-    """Return True for a dict that is a message in OpenAI's form, and not in ours."""
+    """Return True for a dict that is a message in OpenAI's form, not in ours."""
     if not isinstance(value, _MAPPINGS):
         return False
     role = value.get("role")
@@ -26,7 +26,7 @@ def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
 
 
 def translate_messages(values: Iterable[Value], message_keys: frozenset[str]) -> Iterator[Value | dict[str, Any]]:
-    """Replace OpenAI's messages by dicts in our form; one may become several. All others stay as they are.
+    """Replace OpenAI's messages with one or more dicts in our form, and keep all other messages unchanged.
 
     Args:
         values: Messages and dicts, oldest first.
@@ -80,7 +80,7 @@ def _translate_answer(
 
 
 def _text(entry: Mapping[Any, Any], key: str) -> str:
-    """Return a value of an entry as text; '' without one. Some clients number their calls."""
+    """Return a value of an entry as text; '' if it is missing. Some clients number their calls."""
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)
@@ -88,10 +88,10 @@ def _text(entry: Mapping[Any, Any], key: str) -> str:
 
 
 def translate_part(part: object) -> object:
-    """Translate a part of a message of OpenAI's two APIs into a content item; anything without `type` stays as it is.
+    """Translate a message part of OpenAI's two APIs into a content item; return values without `type` unchanged.
 
     Raises:
-        ValueError: A content item cannot hold such a part.
+        ValueError: There is no content item for the part.
     """
     match part:
         case {"type": "text" | "input_text" | "output_text", "text": text} | {"type": "refusal", "refusal": text}:

@@ -1,4 +1,4 @@
-"""Keep the resources of a run, such as kernels, connections and clients, and close them at its end."""
+"""Hold the resources of a run, such as kernels, connections and clients, and close them at its end."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ R = TypeVar("R")
 
 
 class RunResources:
-    """Opens things at first use and closes them all, the last opened first, when the run ends.
+    """Opens resources at first use, and closes them in reverse order when the run ends.
 
-    An agent makes one per run. A caller who wants to keep things over several runs (a chat) makes one, passes it to
-    each run, and closes it.
+    By default, an agent creates this object for each run. To keep resources over several runs (a chat), create it
+    yourself, pass it to each run, and close it.
 
     Args:
         editor: The editor of the user.
 
     Attributes:
-        editor: The editor in whose files and terminal tools work; None if there is none. Agents below the run have the
-            same.
-        attached: The paths of the files that messages contain as `data:` URIs, by these; see `save_attached`.
+        editor: The editor whose files and terminal tools use; None if there is none. Subagents share it.
+        attached: The paths of files in messages by their `data:` URIs; see `save_attached`.
     """
 
     def __init__(self, editor: Editor | None = None) -> None:
@@ -38,7 +37,7 @@ class RunResources:
         self._closed = False
 
     async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
-        """Return the resource of this key; `opener` opens it if it is not open. Two calls at once open one.
+        """Return the resource of this key, which `opener` opens if necessary. Concurrent calls open it once.
 
         Raises:
             RuntimeError: The run has ended.
@@ -49,7 +48,7 @@ class RunResources:
         if task is None:
             task = self._open[key] = asyncio.ensure_future(_await(opener()))
         try:
-            # Shielded: when one of two waiting calls is cancelled, the other still gets the resource.
+            # Shielded, so that if one of two waiting calls is cancelled, the other still gets the resource.
             return cast(R, await asyncio.shield(task))
         except BaseException:
             if task.done() and _never_opened(task):
@@ -57,11 +56,11 @@ class RunResources:
             raise
 
     def discard(self, key: str) -> None:
-        """Forget a resource that broke; the next `get` opens a new one. Closing it is the caller's."""
+        """Forget a broken resource, so that the next `get` opens a new one. The caller closes the old one."""
         self._open.pop(key, None)
 
     async def aclose(self) -> None:
-        """Close everything; a failure to close is logged, and the rest is closed all the same."""
+        """Close everything. Failures are logged, and do not keep other resources open."""
         self._closed = True
         while self._open:
             key, task = self._open.popitem()
@@ -69,10 +68,10 @@ class RunResources:
                 task.cancel()
             await asyncio.wait([task])
             if _never_opened(task):
-                continue  # who asked for it has the error
+                continue  # the caller of `get` got the error
             try:
                 await _close(task.result())
-            except Exception:  # noqa: BLE001 - one that will not close must not keep the others open
+            except Exception:  # noqa: BLE001 - a failure must not keep the others open
                 _log.warning("closing %s failed", key, exc_info=True)
 
     async def __aenter__(self) -> RunResources:

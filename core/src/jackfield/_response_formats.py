@@ -1,4 +1,4 @@
-"""Put schemas of answers into the form that providers accept."""
+"""Convert schemas of answers into the form that providers accept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Schema = Mapping[str, object]
 
 
 def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
-    """Return a schema as the `response_format` that OpenAI made common; `strict` where the schema allows it.
+    """Return a schema as `response_format` in OpenAI's form, with `strict` if the schema allows it.
 
     Args:
         schema: The schema of the whole answer.
-        name: A name for the schema; its title if ''.
+        name: A name for the schema; '' for its title.
     """
     title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
     strict = strict_schema(schema)
@@ -29,10 +29,10 @@ def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
 
 
 def strict_schema(schema: Schema) -> dict[str, object] | None:
-    """Return the schema as strict modes require it: every property required, no others allowed, no defaults.
+    """Return the schema as strict modes require it: all properties required, no others allowed, no defaults.
 
     Returns:
-        None if that would change which objects fit: for objects with free keys, and for objects without any keys.
+        None if this would change which objects are valid: for objects with free keys, and objects without any keys.
     """
     try:
         strict = _strict(dict(schema))
@@ -60,6 +60,6 @@ def _strict(node: object) -> Any:
 
 
 def _strict_entry(key: str, value: object) -> Any:
-    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # here, keys are names
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # keys are names here
         return {name: _strict(inner) for name, inner in value.items()}
     return value if key in ("enum", "const", "examples") else _strict(value)

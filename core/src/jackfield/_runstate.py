@@ -1,4 +1,4 @@
-"""The state of a run: the fold of its events. The loop, growing lists, results and resumption read it."""
+"""The state of a run, as the fold of its events. The loop, growing lists, results and resumption use it."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Spent:
         return Spent(self.turns + 1, self.tool_calls, self.usage + usage)
 
     def plus_calls(self, count: int) -> Spent:
-        """Return the usage after some more tool calls."""
+        """Return the usage after more tool calls."""
         return Spent(self.turns, self.tool_calls + count, self.usage)
 
     def plus_below(self, other: Spent) -> Spent:
-        """Return the usage after nested runs have used this as well. Their turns do not count."""
+        """Return the usage plus that of nested runs, whose turns do not count."""
         if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
             return self
         return Spent(self.turns, self.tool_calls + other.tool_calls, self.usage + other.usage)
 
     def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
-        """Return the usage after an event of the run or of a nested one, whose turns do not count."""
+        """Return the usage after an event of the run or of a nested run, whose turns do not count."""
         match event:
             case TurnFinished():
                 return self.plus_turn(event.usage)
@@ -67,18 +67,18 @@ class Spent:
 class RunState:
     """The state of a run.
 
-    `apply` takes every event of the run. Deltas do not change it: they belong to an answer that is not complete.
+    Pass every event of the run to `apply`. Deltas do not change the state, because they belong to an incomplete answer.
 
     Attributes:
         history: The messages that the run began with and all complete messages that it has produced, oldest first.
-        start: The number of messages in `history` that it began with.
-        spent: The model's turns and their usage. The code that decides about tool calls counts them.
+        start: The number of messages in `history` with which the run began.
+        spent: The model's turns and their usage. The code that decides about tool calls counts the calls.
         agents: The names of the agents that have led the conversation, in order; the last one leads it now.
-        handoff_to: The agent that takes the conversation over before the next turn; ''.
-        in_doubt: The ids of calls that were under way when the run was interrupted: they may have been made.
-        reported: The reports of plugins, in this run until it was interrupted, or in the last run of its session.
-        waiting: The calls that the run has paused at; None if it has not.
-        end: Its end; None while it runs.
+        handoff_to: The agent that takes the conversation over before the next turn; '' for none.
+        in_doubt: The ids of calls that were under way when the run was interrupted, so they may have taken effect.
+        reported: The reports of plugins, in this run before it was interrupted, or in the last run of its session.
+        waiting: The calls at which the run has paused; None if it has not paused.
+        end: The event that ended the run; None while it runs.
     """
 
     history: list[Message] = field(default_factory=list)
@@ -95,20 +95,20 @@ class RunState:
 
     @property
     def made(self) -> tuple[Message, ...]:
-        """The complete messages that the run has made."""
+        """The complete messages that the run has produced."""
         return tuple(self.history[self.start :])
 
     def after(self, spent: Spent) -> RunState:
-        """Return the same state after other work of the run, which has used this in all."""
+        """Return the same state with the total usage after other work of the run."""
         return replace(self, spent=spent)
 
     def apply(self, event: ModelEvent | AgentEvent) -> bool:
-        """Take one event of the run; return True if `history` changed."""
+        """Add one event of the run, and return True if `history` changed."""
         change = _CHANGES.get(type(event))
         return change is not None and change(self, event)
 
     def settle(self) -> bool:
-        """Append the results that still wait for the result of an earlier call; return True if there were any."""
+        """Append results that still wait for the result of an earlier call, and return True if there were any."""
         self._next_result = 0
         if not self._results:
             return False
@@ -128,7 +128,7 @@ class RunState:
         return True
 
     def _finish_tool(self, event: ToolFinished) -> bool:
-        """Results arrive as tools finish, and are appended in the order of the calls."""
+        """Append results in the order of the calls. They arrive as tools finish."""
         if event.metadata:
             self.handoff_to = event.metadata.get(HANDED_TO, self.handoff_to)
         self._results[event.index] = event.message
@@ -161,7 +161,7 @@ class RunState:
         return self.settle()
 
 
-# By class and not by `match`: most events of a run are deltas, for which one look-up is all.
+# By class, not with `match`, because most events are deltas, which then cost one look-up.
 _CHANGES: Mapping[type, Callable[[RunState, Any], bool]] = {
     TurnStarted: lambda state, _: state.settle(),
     TurnFinished: RunState._finish_turn,

@@ -1,4 +1,4 @@
-"""The form of an answer that is data: a schema for the model, and a reader of its answers."""
+"""The form of an answer that is data: a schema for the model, and a reader for its answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from jackfield.jsontext import dumps, loads_lenient
 T = TypeVar("T")
 
 MAX_SHOWN_CHARS = 4000
-"""The longest quotation of an answer that is sent back, and of the reasons."""
+"""The maximum length of a quoted answer that is sent back, and of the reasons."""
 
 _THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
 class MisfitError(Exception):
-    """An answer does not fit; the model reads the text."""
+    """An answer does not fit. The model reads the text of this error."""
 
 
 class Form(Generic[T]):
@@ -44,7 +44,7 @@ class Form(Generic[T]):
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
                 raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
-            if reference := _dangling_reference(wanted):  # checked before a model is asked and paid
+            if reference := _dangling_reference(wanted):  # checked before a request is paid for
                 raise ConfigError(f"the schema refers to {reference!r}, which is not in it")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
@@ -57,10 +57,10 @@ class Form(Generic[T]):
             except (PydanticUserError, TypeError) as error:
                 reason = str(error).splitlines()[0]
                 raise ConfigError(f"{wanted!r} is not a type that can be read from JSON: {reason}") from error
-            except Exception as error:  # pydantic has no public name for the error of a pattern it cannot compile
+            except Exception as error:  # pydantic has no public error class for a bad pattern
                 reason = str(error).splitlines()[-1].strip()
                 raise ConfigError(f"{wanted!r} is not a type that pydantic can use: {reason}") from error
-        # Servers and tools take objects only; other values are wrapped in an object with one property.
+        # Servers and tools accept only objects, so other values are wrapped in an object with one property.
         self.is_object = self.schema.get("type") == "object"
 
     @property
@@ -95,7 +95,7 @@ class Form(Generic[T]):
         from pydantic import ValidationError
 
         try:
-            return self._adapter.validate_json(json.dumps(value))  # in JSON, a date is a text and a tuple a list
+            return self._adapter.validate_json(json.dumps(value))  # in JSON, dates are texts and tuples are lists
         except ValidationError as error:
             problems = error.errors(include_input=False, include_url=False)[:5]
             raise MisfitError(
@@ -104,7 +104,7 @@ class Form(Generic[T]):
 
 
 def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
-    """Return the form for a type or a schema; a `Form` is returned as it is.
+    """Return the form for a type or a schema; a `Form` is returned unchanged.
 
     Raises:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a valid JSON Schema.
@@ -124,7 +124,7 @@ def sent_back_text(problem: str, lang: Lang) -> str:
     return _SENT_BACK[lang].format(problem=problem[:MAX_SHOWN_CHARS])
 
 
-_DATA = ("enum", "const", "default", "examples")  # keys of a schema with plain values, which refer to nothing
+_DATA = ("enum", "const", "default", "examples")  # keys of a schema with plain values, which contain no references
 _PROMPT: Mapping[Lang, str] = {
     "en": "Answer with one JSON object and nothing else, no words before or after it. It must fit this JSON Schema:\n"
     "{schema}",
@@ -137,7 +137,7 @@ _SENT_BACK: Mapping[Lang, str] = {
 
 
 def _dangling_reference(schema: Mapping[str, object]) -> str:
-    """Return a reference that leads nowhere, or ''. Names (`#name`) are resolved when an answer is checked."""
+    """Return a reference without a target, or ''. Names (`#name`) are resolved when an answer is checked."""
     has_addresses = '"$id"' in dumps(schema)
     for reference in _references(schema):
         if reference.startswith("#/"):
@@ -162,7 +162,7 @@ def _resolves(path: str, schema: object) -> bool:
 
 
 def _references(schema: object) -> Iterator[str]:
-    """Yield all `$ref` of a schema, except in parts with an address of their own (`$id`)."""
+    """Yield all `$ref` of a schema, except in parts with their own address (`$id`)."""
     match schema:
         case {"$id": _}:
             return
@@ -179,14 +179,14 @@ def _references(schema: object) -> Iterator[str]:
 
 
 def _find_json(text: str) -> Any:
-    """Read the JSON of an answer: all of it, the content of its last code fence, or from its first bracket on."""
+    """Read the JSON of an answer: the whole text, the content of its last code fence, or from the first bracket on."""
     answer = _THOUGHT.sub("", text).strip()
     if not answer:
         raise MisfitError("there is no answer")
     bracket = re.search(r"[{\[].*", answer, re.DOTALL)
     from_bracket = [bracket[0]] if bracket else []
     candidates = [answer, *reversed(_FENCE.findall(answer)), *from_bracket]
-    # A complete text wins over a value with more text behind it; only malformed JSON is mended.
+    # Complete JSON wins over a value with text after it, and only malformed JSON is repaired.
     for candidate in candidates:
         with suppress(ValueError, RecursionError):
             return json.loads(candidate, strict=False)

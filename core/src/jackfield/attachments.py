@@ -1,8 +1,8 @@
-"""Files that a user attaches to a message, on their way to a model: unchanged, as text, or refused.
+"""Prepare files that a user attaches for a model: unchanged, as text, or refused.
 
-A PDF stays a part of the message if the model takes PDFs. A text file is sent as it is, below its name. Any other file
-is read by a parser, which a processor brings along; without one, the request is refused. Notebooks, mails and other
-texts that are mostly data are read by a parser if there is one. No file is dropped in silence.
+A PDF stays part of the message if the model takes PDFs. A text file is sent unchanged, below its name. Any other file
+is read by a parser, which a processor provides; without a parser, the request is refused. Notebooks, mails and other
+texts that are mostly data are read by a parser if there is one. No file is dropped silently.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from jackfield.streams import closing
 from jackfield.sync import in_worker
 
 UNREAD_FILES = "jackfield.unread_files"
-"""The name of the event that lists files whose names alone were sent."""
+"""The name of the event that lists files of which only the name was sent."""
 
 _PDF = b"%PDF"
-_NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are written in ASCII
+_NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are ASCII
 _MOSTLY_DATA = (".ipynb", ".eml", ".fodt", ".fods", ".fodp")  # text with pictures in base64 and much markup
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 _SHORT_CHARS = 40_000
-_MOST_BYTES_PER_TOKEN = 6  # tables and prose have less, so a file that is refused by this figure never fits
+_MOST_BYTES_PER_TOKEN = 6  # tables and prose have fewer, so a file that exceeds this never fits
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that needs a parser: it is not plain text, and the model does not take it.
+    """A file that needs a parser, because it is not plain text and the model does not take it.
 
     Attributes:
         name: Its name, without folders.
         address: Its path or URL; '' for a `data:` URI.
-        content: Its bytes; None if it is at a URL.
+        content: Its bytes; None for a URL.
     """
 
     name: str
@@ -54,16 +54,16 @@ class AttachedFile:
 
 
 Parse: TypeAlias = Callable[[AttachedFile], Awaitable[str]]
-"""Returns the text of a file. It raises a `DocParserError` or `UnsupportedInputError` that names the file."""
+"""Returns the text of a file, or raises a `DocParserError` or `UnsupportedInputError` that names the file."""
 
 
 def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = False) -> CallNext:
-    """Wrap a part of a chain: it gets requests whose attached files are read.
+    """Wrap a part of a chain, so that attached files are read before it gets a request.
 
     Args:
         call_next: The part.
         parse: Reads the files that are neither plain text nor taken by the model.
-        keep_unread: Leave unreadable files in their messages, for `call_next` to name; otherwise notes replace them.
+        keep_unread: True to leave unreadable files in their messages for `call_next`; False to replace them with notes.
     """
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -78,7 +78,7 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
 
 
 def send_as_text(call_next: CallNext) -> CallNext:
-    """Wrap a chain whose model takes no PDFs, so that they are read as text."""
+    """Wrap a chain whose model takes no PDFs, so that PDFs are read as text."""
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
         if not request.facts.files:
@@ -92,18 +92,18 @@ async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = 
     """Read the files that users and the author of the system message attached.
 
     Args:
-        request: The request; its `files` says whether an unreadable file is refused.
+        request: The request. Its `files` determines if unreadable files are refused.
         parse, keep_unread: As for `read_files_before`.
 
     Returns:
-        The request with texts in place of files, and a warning for each file whose name alone is sent.
+        The request with texts in place of files, and a warning for each file of which only the name is sent.
 
     Raises:
         MissingFileError: A file does not exist.
-        UnsupportedInputError: A file cannot be read; the message says what to install.
-        ContextLengthError: A file of the last question alone is longer than the model's context.
+        UnsupportedInputError: A file cannot be read. The message says what to install.
+        ContextLengthError: A file of the last question is by itself longer than the model's context.
     """
-    # Files of earlier questions have been read, and answered.
+    # Earlier questions, with their files, have been answered.
     answered = max((place for place, message in enumerate(request.messages) if message.role == ASSISTANT), default=-1)
     warnings: list[str] = []
     messages = list(request.messages)
@@ -125,7 +125,7 @@ async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = 
 
 
 def name_files(history: Sequence[Message]) -> list[Message]:
-    """Return a conversation with the name of each attached file in its place."""
+    """Return a conversation with names in place of attached files."""
     return [
         message.replace(content=[_note(item) for item in message.items]) if _names_files(message) else message
         for message in history
@@ -133,10 +133,10 @@ def name_files(history: Sequence[Message]) -> list[Message]:
 
 
 async def refuse_file(file: AttachedFile) -> str:
-    """Refuse a file that needs a parser if no processor provides one.
+    """Refuse a file that needs a parser, because no processor provides one.
 
     Raises:
-        UnsupportedInputError: Always; it names the packages to install.
+        UnsupportedInputError: Always. The message names the packages to install.
     """
     suffix = PurePosixPath(file.name).suffix[1:].lower()
     if file.content is None:
@@ -151,7 +151,7 @@ async def refuse_file(file: AttachedFile) -> str:
 
 
 def decode_text(content: bytes) -> str | None:
-    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; None if it is anything else."""
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; None for anything else."""
     if content.lstrip()[:5].startswith(_NO_TEXT):
         return None
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
@@ -163,7 +163,7 @@ def decode_text(content: bytes) -> str | None:
 
 
 def text_of_file(name: str, text: str) -> ContentItem:
-    """Return the text of a file as a part of a message, below its name."""
+    """Return the text of a file as part of a message, below its name."""
     shown = " ".join(name.replace('"', "'").split())
     return ContentItem(text=f'<file name="{shown}">\n{text.rstrip() or "(empty)"}\n</file>')
 
@@ -190,7 +190,7 @@ def _names_files(message: Message) -> bool:
 
 
 async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str, *, must_fit: bool) -> ContentItem:
-    """Return a text in place of a file; the item itself if the model takes it, or if it is no file.
+    """Return a text in place of a file; the item itself if the model takes it, or if it is not a file.
 
     No provider takes files in a system message.
     """
@@ -238,12 +238,12 @@ def _open(address: str) -> AttachedFile:
 
 
 def decode_uri(uri: str) -> AttachedFile:
-    """Return the file in a `data:` URI, by the name that it states or that follows from its type.
+    """Return the file in a `data:` URI, with the name that it states or a name from its type.
 
     Raises:
         UnsupportedInputError: It is not valid base64.
     """
-    import base64  # few files come in this form
+    import base64  # few files are data: URIs
     import mimetypes
 
     head, _, data = uri[5:].partition(",")
@@ -251,7 +251,7 @@ def decode_uri(uri: str) -> AttachedFile:
     name = stated_name(uri) or f"file{mimetypes.guess_extension(media_type) or ''}"
     try:
         content = unquote_to_bytes(data)
-        if "base64" in parameters:  # it may be broken into lines
+        if "base64" in parameters:  # it may contain line breaks
             content = base64.b64decode(b"".join(content.split()), validate=True)
     except ValueError as error:
         raise UnsupportedInputError(

@@ -1,4 +1,4 @@
-"""Citations: the passages that an answer refers to by the marks in its text."""
+"""Citations: the passages to which marks in an answer refer."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Citation:
         page: The page on which the passage begins, from 1, or None.
         headings: The headings above the passage in the file or part, outermost first.
         passage: The text of the passage.
-        start, end: The range in `passage` that the answer quotes; the whole passage if it quotes nothing.
+        start, end: The range of `passage` that the answer quotes; the whole passage if it quotes nothing.
         quote: The text of that range if the answer quotes it, otherwise ''.
-        answer_ranges: The ranges of the marks in the text of the answer, in order, brackets included.
+        answer_ranges: The ranges of the marks in the text of the answer, in order, including brackets.
     """
 
     mark: str
@@ -51,7 +51,7 @@ class Citation:
         return f"[{self.mark}] {self.place}: “{quote}”" if quote else f"[{self.mark}] {self.place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values; `citations_in` reads them."""
+        """Return the citation as plain JSON values, which `citations_in` reads."""
         part = {"part": self.part} if self.part else {}
         page = {} if self.page is None else {"page": self.page}
         return {
@@ -75,7 +75,7 @@ class Citation:
 
 
 def citations_in(data: Mapping[str, object]) -> list[Citation]:
-    """Return the citations that a plugin lists under `citations`; entries of another form are ignored."""
+    """Return the citations that a plugin lists under `citations`. Malformed entries are ignored."""
     listed = data.get(CITATIONS)
     citations: list[Citation] = []
     for entry in listed if isinstance(listed, list | tuple) else ():

@@ -1,8 +1,8 @@
 """Consent to the effects of configuration files. One gate decides for all of them.
 
-A reader turns a file into a `Request`: the path, the effects, and the content that consent is bound to. The gate passes
-a request without effects, a file in the user's own configuration folder, and a file whose path and content the user has
-agreed to. Otherwise it raises `ConsentNeededError`, which lists every effect and how to allow them.
+A reader turns a file into a `Request`: the path, the effects, and the content to which consent is bound. The gate
+accepts requests without effects, files in the user's own configuration folder, and files whose path and content the
+user has agreed to. Otherwise it raises `ConsentNeededError`, which lists the effects and how to allow them.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -88,7 +88,7 @@ class RunsCode:
 
 @dataclass(frozen=True, slots=True)
 class UsesPackage:
-    """Loads a component of a package that is not ours and that the user has neither enabled nor allowed."""
+    """Loads a component of a foreign package that the user has neither enabled nor allowed."""
 
     component: str
     distribution: str
@@ -121,8 +121,9 @@ class Request:
     Attributes:
         path: The file.
         effects: The effects that need consent, in the order of the file, each once.
-        content: The hash of the file and of every file that it refers to.
-        by_command: `jackfield trust` can read the file; otherwise consent is given at a terminal, or by `--trust`.
+        content: The hash of the file and of all files to which it refers.
+        by_command: True if `jackfield trust` can read the file; otherwise consent is given at a terminal or with
+            `--trust`.
     """
 
     path: Path
@@ -137,7 +138,7 @@ class Request:
 
 
 def content_hash(parts: Mapping[str, bytes]) -> str:
-    """Hash files by their names and contents, so that a byte cannot move from one to another."""
+    """Hash files by name and content, so that bytes cannot move from one file to another unnoticed."""
     digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in parts.items()}
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
@@ -147,7 +148,7 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
 
     Args:
         request: The effects of the file.
-        folder: The folder that records consent; the user's by default.
+        folder: The folder that records consent; None for the user's.
     """
     if not request.effects:
         return True
@@ -157,22 +158,22 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
 
 
 def require_consent(request: Request, *, trust: bool = False, folder: Path | None = None) -> None:
-    """Raise an error that lists the effects of a file, unless the file may be used.
+    """Raise ConsentNeededError, which lists the effects of a file, unless the file may be used.
 
     Args:
         request: The effects of the file.
-        trust: True if the caller vouches for the file, as `--trust` does; nothing is recorded.
-        folder: The folder that records consent; the user's by default.
+        trust: True if the caller vouches for the file, as with `--trust`. Nothing is recorded.
+        folder: The folder that records consent; None for the user's.
 
     Raises:
-        ConsentNeededError: The file has effects that the user has not agreed to.
+        ConsentNeededError: The file has effects to which the user has not agreed.
     """
     if not (trust or is_agreed(request, folder=folder)):
         raise ConsentNeededError(request.path, request.lines, request, by_command=request.by_command)
 
 
 def record_consent(request: Request, *, folder: Path | None = None) -> Path:
-    """Record the user's consent to a file with this path and content. Return the file with the record.
+    """Record the user's consent to a file with this path and content, and return the file of the record.
 
     Raises:
         ConfigError: The record cannot be written.
@@ -191,18 +192,18 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
 
 
 def consent_path(path: Path) -> Path:
-    """Return the path that consent is bound to: the real folder, and the name as given, which may be that of a link."""
+    """Return the path to which consent is bound: the real folder with the given name, which may be a link."""
     folder = os.path.realpath(path.parent)
     return Path(folder, path.name)
 
 
 def unique(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """Keep each effect once, in order."""
+    """Return the effects without duplicates, in order."""
     return tuple(dict.fromkeys(effects))
 
 
 def _is_own(path: Path, folder: Path) -> bool:
-    """Return True if only the user can write a file, and it is in the configuration folder without a link."""
+    """Return True if only the user can write a file, and it is in the configuration folder, not through a link."""
     real = Path(os.path.realpath(path))
     if real != path or Path(os.path.realpath(folder)) not in real.parents:
         return False
@@ -214,5 +215,5 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _escape(text: str) -> str:
-    # Not shortened, because text behind a thousand spaces would run as well.
+    # Not shortened, because text after a thousand spaces would be run as well.
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

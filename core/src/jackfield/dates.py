@@ -1,4 +1,4 @@
-"""Write the date in words, for system messages."""
+"""Write the date in words for system messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from jackfield.config import Lang
 
-# `strftime` would use the language of the machine.
+# `strftime` would use the machine's language.
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DAYS_ZH = "一二三四五六日"
 _MONTHS = (
@@ -20,8 +20,8 @@ def get_current_date_str(lang: Lang = "en", hours_from_utc: float | None = None,
 
     Args:
         lang: The language of the line.
-        hours_from_utc: The time zone; the machine's if None.
-        now: The time, with its time zone; the present if None.
+        hours_from_utc: The time zone; None for the machine's.
+        now: The time, with its time zone; None for the current time.
     """
     zone = None if hours_from_utc is None else timezone(timedelta(hours=hours_from_utc))
     day = (now or datetime.now(UTC)).astimezone(zone)

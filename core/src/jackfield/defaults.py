@@ -1,4 +1,4 @@
-"""The core's defaults, the only place where it names other packages and their components."""
+"""The core's defaults. Only this module of the core names other packages and their components."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ DEFAULT_CHAIN = (
 )
 """The processors that act around every model if they are installed, by full address.
 
-This is the one exception to "installed is not active": without it, a long history or a document in a message would be
+This is the only exception to "installed is not active": without it, a long history or a document in a message would be
 an error in every first program. Settings can block each of them. A processor of the same name that is enabled or named
-in code replaces it.
+in code replaces the default.
 """
 
 CALL_FORMAT = "nous"
@@ -36,7 +36,7 @@ FIRST_PARSER = "jackfield-text"
 """The package that errors suggest for a file whose parser is unknown."""
 
 AGENT_WITH_FILES = "assistant"
-"""The kind of agent that the command line makes for documents."""
+"""The agent kind that the command line uses for documents."""
 
 STORE = "sqlite"
 """The store in which the command line records runs, if it is installed."""
@@ -44,15 +44,15 @@ STORE = "sqlite"
 MANAGER = "jackfield-manage"
 """The package whose commands manage the installation.
 
-If the package is proven to be ours, it has two privileges: only a rule that names it keeps it from loading, and no
-other package can take the names of its commands.
+If the package is proven to be ours, it has two privileges: only a rule that names it can keep it from loading, and
+other packages cannot take the names of its commands.
 """
 
 EXPLAINED_BY = "jackfield_manage.judging.absences:explain_absence"
 """The manager's function that explains why nothing offers a name. It takes the host, the kind and the address."""
 
 TERMINAL = "jackfield-terminal"
-"""The package whose commands (`TERMINAL_COMMANDS`) run agents. Otherwise it is a plugin like any other."""
+"""The package whose commands (`TERMINAL_COMMANDS`) run agents. Otherwise it is an ordinary plugin."""
 
 TERMINAL_COMMANDS = {"run": "ask an agent one thing", "chat": "talk with an agent"}
 

@@ -1,4 +1,4 @@
-"""Descriptors: light, frozen values with which a plugin describes its components, without importing them.
+"""Descriptors: light, frozen values that describe a plugin's components without importing them.
 
 `target` names the class as `module:Class`. It is imported when the first component is made.
 """
@@ -15,11 +15,11 @@ Texts = str | Mapping[str, str]
 """A text, or a text for each language: `{"en": …, "zh": …}`."""
 
 RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
-"""The components that each setting requires: see `ComponentSpec.required_by`."""
+"""The components that each setting requires; see `ComponentSpec.required_by`."""
 
 
 def in_language(texts: Texts, lang: str) -> str:
-    """Return the text in a language, or else in English, or else the first one."""
+    """Return the text in a language, else in English, else the first text."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
@@ -39,7 +39,7 @@ def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
 
 
 def _names_in(value: object) -> list[str]:
-    """Return the names in a list of components, each of which is a name or a dict with `name` and settings."""
+    """Return the names in a list of components, which are names or dicts with `name` and settings."""
     entries = value if isinstance(value, list | tuple) else ()
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in entries]
     return [name for name in names if isinstance(name, str)]
@@ -52,7 +52,7 @@ else:
     class _Lenient(type):
         """Collects unknown fields in `extra`, so that a plugin written for a newer core loads in this one.
 
-        Type checkers do not see this class, so they still report a misspelt field to the plugin's author.
+        Type checkers do not see this class, so they still report misspelt fields to the plugin's author.
         """
 
         def __call__(cls, **values):
@@ -62,27 +62,26 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentSpec(metaclass=_Lenient):
-    """The fields that all descriptors share.
+    """The common fields of all descriptors.
 
     Attributes:
-        name: As in the entry point, without the kind.
+        name: The name, as in the entry point without the kind.
         target: The class, as `module:Class`.
         summary: One line for people.
         config: The class of its settings, as `module:Class`; '' if it takes no settings.
         secrets: Environment variables for its credential: an API key, a token or a DSN. Several are alternatives, of
             which one is enough.
-        effects: Any of `network`, `files` and `processes`. People read them; the `forbid` of agents reads those
-            of tools.
-        network: The hosts it talks to, if they are known.
-        requires: The components that it looks up by name itself, as `kind.name`.
+        effects: Any of `network`, `files` and `processes`, for people. `forbid` of agents uses the effects of tools.
+        network: The hosts to which it connects, if known.
+        requires: The components that it looks up by name, as `kind.name`.
         required_by: The components that its settings require, by setting. Only the first setting in the table that has
-            a value counts. Its entry is a kind, if the value names components of that kind; a table from values to
-            components; or a list of components for every value. They must be installed when the component is looked
-            up. The last entry may have the key '': it applies if no setting has a value, and its components may be
-            missing until they are used.
-        check: A function without arguments, as `module:function`, that checks this machine. It returns a list of
-            problems, one text each. `doctor --deep` calls it.
-        extra: Fields that only a newer core knows. Unknown keywords end up here; do not set it.
+            a value counts. Its entry is a kind (the value names components of this kind), a table from values to
+            components, or a list of components for any value. They must be installed when the component is looked up.
+            The last entry may have the key '', which applies if no setting has a value; its components may be missing
+            until they are used.
+        check: A function without arguments, as `module:function`, that checks this machine and returns a list of
+            problems as texts. `doctor --deep` calls it.
+        extra: Fields of newer cores. Unknown keywords end up here; do not set it.
     """
 
     name: str
@@ -103,11 +102,11 @@ class LLMSpec(ComponentSpec):
     """A backend: a subclass of `jackfield.BaseChatModel`.
 
     Attributes:
-        models: The models it offers, if that is a closed set.
-        keys: Settings that only this backend has. A configuration with one of them needs no name of a backend.
-        names: Patterns of its models' names, such as `qwen*`. A matching model needs no backend's name; if several
-            patterns match, the longest wins. `keys` and `names` only count for packages that the core knows, so that a
-            plugin cannot attract calls.
+        models: The models that it offers, if the set is fixed.
+        keys: Settings that only this backend has. A configuration with one of them need not name the backend.
+        names: Patterns of its models' names, such as `qwen*`. A matching model needs no backend name; if several
+            patterns match, the longest wins. `keys` and `names` count only for packages that the core knows, so that
+            plugins cannot attract calls.
     """
 
     models: tuple[str, ...] = ()
@@ -125,10 +124,10 @@ def _first_sentence(text: str) -> str:
 class ToolSpec(ComponentSpec):
     """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`.
 
-    A model chooses the tool by its descriptor alone. For everything that is safety-relevant, the strictest of the
-    descriptor, the class and the settings applies.
+    A model chooses the tool by its descriptor alone. For safety-relevant fields, the strictest of the descriptor, the
+    class and the settings applies.
 
-    `jackfield.BaseTool` documents the fields, as attributes of the same names.
+    `jackfield.BaseTool` documents the fields as attributes of the same names.
     """
 
     description: Texts
@@ -160,7 +159,7 @@ class ToolSpec(ComponentSpec):
 
         Args:
             target: The result of `@tool`, or its location as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`. The function does not state them.
+            secrets, network, requires, check: As in `ComponentSpec`, because the function does not state them.
 
         Raises:
             TypeError: The target is not a tool.
@@ -187,12 +186,12 @@ class ToolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSpec(ComponentSpec):
-    """A set of tools, also of the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
+    """A toolset, also of the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
 
     Attributes:
-        tools: The names of the package's tools that make up the set. `target` and `config` stay empty then, and each
-            tool gets the settings of the set.
-        keys: Settings that only this set has. A dict with one of them needs no `name`. They only count for packages
+        tools: The names of the package's tools that make up the toolset. `target` and `config` are then empty, and each
+            tool gets the settings of the toolset.
+        keys: Settings that only this toolset has. A dict with one of them needs no `name`. They count only for packages
             that the core knows.
     """
 
@@ -201,7 +200,7 @@ class ToolsetSpec(ComponentSpec):
     keys: tuple[str, ...] = ()
 
 
-# Kinds that add no field are plain subclasses: each `@dataclass` costs a millisecond at start-up.
+# Kinds without new fields are plain subclasses, because each `@dataclass` costs a millisecond at start-up.
 
 
 class SearcherSpec(ComponentSpec):
@@ -210,23 +209,23 @@ class SearcherSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval.Parser`. These fields decide which parser reads a file, before it is imported.
+    """A parser: `jackfield.retrieval.Parser`. These fields decide which parser reads a file, before any is imported.
 
     Attributes:
         extensions: Lower case, without the dot.
         media_types: As in HTTP: `application/pdf`.
         magic: The first bytes of files of this type.
-        in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for
-            parsers whose time and memory stay within a few times the size of a file, whatever its content.
-        has_parts: Its documents may have `parts`, files that other parsers read. Documents that have parts are read
-            again if the installed parsers change.
-        part_extensions: The extensions of the parts, if they are always the same: only a change of the parsers of
-            these extensions makes documents with parts be read again.
-        draws_pages: It can draw the pages of a file; see `Parser.draw_page`.
-        pictures: A parser, as `target`, whose documents have the pictures in a file as `parts`, for models that
-            describe them. It runs only where descriptions are wanted.
-        environment: A function, as `target`, that takes the settings and returns a text about installed programs and
-            their data on which documents depend. Documents are read again when it changes.
+        in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for parsers
+            that need time and memory in proportion to the size of a file, for any content.
+        has_parts: True if its documents may have `parts`, which are files for other parsers. Documents with parts are
+            read again if the installed parsers change.
+        part_extensions: The extensions of the parts, if they are always the same. Documents with parts are then read
+            again only if the parsers for these extensions change.
+        draws_pages: True if it can draw the pages of a file; see `Parser.draw_page`.
+        pictures: A parser, in the form of `target`, whose documents have the pictures in a file as `parts`, for models
+            that describe them. It runs only if descriptions are requested.
+        environment: A function, in the form of `target`, that takes the settings and returns a text about installed
+            programs and data on which documents depend. Documents are read again when the text changes.
     """
 
     extensions: tuple[str, ...] = ()
@@ -255,12 +254,12 @@ class ProcessorSpec(ComponentSpec):
 
 
 class PreprocessorSpec(ProcessorSpec):
-    """A processor that only changes the request: `target` is a function, `ChatRequest` → `ChatRequest`."""
+    """A processor that changes only the request: `target` is a function, `ChatRequest` → `ChatRequest`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostprocessorSpec(ProcessorSpec):
-    """A processor that only changes the answer: `target` makes a `StreamTransform` for a `ChatRequest`.
+    """A processor that changes only the answer: `target` makes a `StreamTransform` for a `ChatRequest`.
 
     Attributes:
         phase: As for any processor; `output` by default.
@@ -282,7 +281,7 @@ class CommandSpec(ComponentSpec):
     """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
 
     Attributes:
-        actions: Its subcommands. For a command that we publish, the error about an unknown command suggests them.
+        actions: Its subcommands. Errors about unknown commands suggest those of commands that we publish.
     """
 
     actions: tuple[str, ...] = ()
@@ -297,8 +296,8 @@ class EmbedderSpec(ComponentSpec):
     """An embedder: `jackfield.retrieval.Embedder`.
 
     Attributes:
-        included_model: The model whose weights come with the package, so that it needs no download and no service; ''
-            for none. Search uses it beside words where no searcher and no model is chosen.
+        included_model: The model whose weights are in the package, so that it needs no download and no service; '' for
+            none. By default, if no searcher and no model is chosen, search uses it in addition to words.
     """
 
     included_model: str = ""
@@ -309,8 +308,8 @@ class SandboxSpec(ComponentSpec):
     """A sandbox: `jackfield.sandboxes.Sandbox`.
 
     Attributes:
-        runs_programs: It is a `ProgramSandbox`.
-        runs_code: It is a `CodeSandbox`.
+        runs_programs: True if it is a `ProgramSandbox`.
+        runs_code: True if it is a `CodeSandbox`.
     """
 
     runs_programs: bool = True
@@ -318,7 +317,7 @@ class SandboxSpec(ComponentSpec):
 
 
 class ObserverSpec(ComponentSpec):
-    """An observer of run events: `jackfield.runs.Observer`. It only acts if it is enabled by name."""
+    """An observer of run events: `jackfield.runs.Observer`. It acts only if it is named or enabled."""
 
 
 class StoreSpec(ComponentSpec):
@@ -330,8 +329,8 @@ class ServerSpec(ComponentSpec):
     """A face, through which clients reach agents: `jackfield.servers.Server`.
 
     Attributes:
-        http: It is an `HttpServer`.
-        stdio: It is a `StdioServer`.
+        http: True if it is an `HttpServer`.
+        stdio: True if it is a `StdioServer`.
     """
 
     http: bool = True

@@ -1,4 +1,4 @@
-"""The errors that Jackfield raises, grouped by what their reader can do about them.
+"""The errors that Jackfield raises, grouped by what the caller can do about them.
 
 ```
 JackfieldError
@@ -50,7 +50,7 @@ class JackfieldError(Exception):
     """The root: `except JackfieldError` catches every error that Jackfield raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # BaseException would call the class with the text alone. Errors cross processes with their runs.
+        # Errors cross processes with their runs, and BaseException would call the class with only the text.
         return (_restore, (type(self), self.args, self.__dict__))
 
 
@@ -62,17 +62,17 @@ def _restore(error_class: type[JackfieldError], args: tuple[object, ...], facts:
 
 
 class ConfigError(JackfieldError, ValueError):
-    """A setting is wrong; the message names the setting and what is allowed."""
+    """A setting is wrong. The message names the setting and the allowed values."""
 
 
 class ConsentNeededError(ConfigError):
-    """A file has effects that the user has not agreed to.
+    """A file has effects to which the user has not agreed.
 
     Attributes:
         path: The file.
         effects: One line for each effect.
         request: The `jackfield.consent.Request`.
-        by_command: `jackfield trust` can read the file.
+        by_command: True if `jackfield trust` can read the file.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class MissingSecretError(ConfigError):
     Attributes:
         variable: The environment variable to set.
         needed_by: The component that needs it.
-        others: Everything that the agent needs and lacks, one text for each component: its variables, and its name.
+        others: Everything else that the agent lacks, as one text per component: its variables and its name.
     """
 
     def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:
@@ -115,15 +115,15 @@ class MissingSecretError(ConfigError):
 
 
 class InvalidMessageError(JackfieldError, ValueError):
-    """A message, or a part of one, is malformed; the text names the field and says what to write."""
+    """A message or a part of it is malformed. The text names the field and says what to write."""
 
 
 class PluginError(JackfieldError):
-    """A plugin cannot be used; only its own names are affected."""
+    """A plugin cannot be used. Only its own names are affected."""
 
 
 class PluginNotFoundError(PluginError, LookupError):
-    """No installed plugin offers the name; `component` is `kind.name`, '' if it is not known."""
+    """No installed plugin offers the name. `component` is `kind.name`; '' if unknown."""
 
     def __init__(self, message: str, *, component: str = "") -> None:
         super().__init__(message)
@@ -131,15 +131,15 @@ class PluginNotFoundError(PluginError, LookupError):
 
 
 class AmbiguousPluginError(PluginError):
-    """Two packages offer the name; the message lists the address of each."""
+    """Several packages offer the name. The message lists their addresses."""
 
 
 class PluginBlockedError(PluginError):
-    """A policy forbids the plugin; it was not imported."""
+    """A policy forbids the plugin, which was not imported."""
 
 
 class BrokenPluginError(PluginError):
-    """A plugin is installed, but it failed to load or violates its contract."""
+    """A plugin is installed, but fails to load or violates its contract."""
 
 
 class IncompatiblePluginError(PluginError):
@@ -147,14 +147,14 @@ class IncompatiblePluginError(PluginError):
 
 
 class ModelServiceError(JackfieldError):
-    """Asking a model failed.
+    """A request to a model failed.
 
     Attributes:
-        backend: The backend that was asked.
-        code: The provider's own error code, if it gave one.
-        status: The HTTP status, if there was one.
-        retry_after_s: The wait that the server asks for, in seconds; None if it named none.
-        request_id: The provider's id of the request, to quote to its support.
+        backend: The backend of the request.
+        code: The provider's own error code, if any.
+        status: The HTTP status, if any.
+        retry_after_s: The wait that the server requests, in seconds; None if it requests none.
+        request_id: The provider's id of the request, for support requests.
         partial_text: The text that had arrived before the failure.
     """
 
@@ -182,15 +182,15 @@ class ModelServiceError(JackfieldError):
 
 
 class ModelRequestError(ModelServiceError):
-    """The provider refused the request as it is; sending it again cannot help."""
+    """The provider refused the request. Sending it again unchanged cannot help."""
 
 
 class UnsupportedInputError(ModelRequestError):
-    """The model does not take content of this kind; nothing was sent."""
+    """The model does not take content of this kind. Nothing was sent."""
 
 
 class MissingFileError(UnsupportedInputError):
-    """A file that a message or an agent names does not exist, or cannot be opened; nothing was sent."""
+    """A file that a message or an agent names does not exist or cannot be opened. Nothing was sent."""
 
 
 class ContextLengthError(ModelRequestError):
@@ -202,7 +202,7 @@ class ContentFilterError(ModelRequestError):
 
 
 class ModelNotFoundError(ModelRequestError):
-    """The server does not know a model of this name."""
+    """The server has no model of this name."""
 
 
 class ModelAuthError(ModelServiceError):
@@ -210,7 +210,7 @@ class ModelAuthError(ModelServiceError):
 
 
 class RateLimitedError(ModelServiceError):
-    """The provider asks for a pause of `retry_after_s` seconds."""
+    """The provider requests a pause of `retry_after_s` seconds."""
 
     retryable = True
 
@@ -240,7 +240,7 @@ class ModelResponseError(ModelServiceError):
 
 
 class InvalidAnswerError(ModelServiceError):
-    """The model was asked for data, but no answer has the requested form; `partial_text` is the last answer.
+    """No answer of the model has the requested form. `partial_text` is the last answer.
 
     `usage` is the total usage of all attempts: a `jackfield.Usage`, or None.
     """
@@ -249,10 +249,10 @@ class InvalidAnswerError(ModelServiceError):
 
 
 class ToolServiceError(JackfieldError):
-    """A tool failed. The model reads the text, so it says what to do instead.
+    """A tool failed. The model reads the text, so the text says what to do instead.
 
     Attributes:
-        may_be_done: True if the work may have been done nevertheless, completely or in part.
+        may_be_done: True if the work may still have been done, completely or in part.
     """
 
     def __init__(self, message: str, *, code: str | None = None, may_be_done: bool = False) -> None:
@@ -263,14 +263,14 @@ class ToolServiceError(JackfieldError):
 
 
 class ToolArgumentError(ToolServiceError, ValueError):
-    """The arguments of a call are not JSON or do not fit the tool's schema; nothing was done."""
+    """The arguments of a call are not JSON or do not fit the tool's schema. Nothing was done."""
 
 
 class ToolTimeoutError(ToolServiceError):
     """The tool did not answer in time.
 
     Attributes:
-        still_running: True if it could not be stopped.
+        still_running: True if the tool could not be stopped.
     """
 
     def __init__(
@@ -281,11 +281,11 @@ class ToolTimeoutError(ToolServiceError):
 
 
 class InDoubtError(ToolServiceError):
-    """A part of an interrupted run may have acted, cannot be continued, and is repeated only if a person agrees.
+    """A part of an interrupted run may have acted and cannot be continued. It is repeated only if a person agrees.
 
     Attributes:
         agent: The agent that was interrupted.
-        call_id: The tool call that asked the agent; '' if an agent kind asked it without one.
+        call_id: The tool call that asked the agent; '' if an agent kind asked it without a call.
         place: The position in the run that asked the agent.
         question: The question to the agent.
         is_refused: True if a person has refused the repetition.
@@ -300,15 +300,15 @@ class InDoubtError(ToolServiceError):
 
 
 class DocParserError(ToolServiceError):
-    """A document cannot be read; the message names the file."""
+    """A document cannot be read. The message names the file."""
 
 
 class SandboxError(JackfieldError):
-    """Code cannot be run in a sandbox on this machine; the message names what is missing. None of it was run."""
+    """Code cannot be run in a sandbox on this machine, and was not run. The message names the missing part."""
 
 
 class StoreError(JackfieldError):
-    """The record of a run cannot be written or read; earlier records stay."""
+    """The record of a run cannot be written or read. Earlier records are kept."""
 
 
 class StoreUnavailableError(StoreError):
@@ -324,7 +324,7 @@ class RunNotFoundError(StoreError, LookupError):
 
 
 class LimitReachedError(JackfieldError):
-    """A limit that the caller set ended the work; `limit` is its name."""
+    """A limit that the caller set ended the work. `limit` is its name."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""All hooks: their purpose, when they are called, and what they return. The bodies are examples and never run.
+"""All hooks: their purpose, the time of their calls, and their results. The bodies are examples and never run.
 
-An author imports this module as `hook` and decorates a plain function without arguments:
+Plugin authors import this module as `hook` and decorate a plain function without arguments:
 
 ```python
 from jackfield.plugins import ToolSpec, hook
@@ -11,8 +11,8 @@ def tools() -> list[ToolSpec]:
 ```
 
 A hook does no work and returns light values. It is called once for each plugin that implements it, when a component of
-the plugin is looked up. Nothing that flows, such as a delta or a result, passes through a hook. Each component in the
-list needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
+the plugin is looked up. Deltas, results and other data of runs never pass through a hook. Each component in the list
+needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
 
 The kinds, their stability, their descriptors and the base classes of their targets all follow from this file. To add a
 kind, add a function here, a descriptor, and a package with the contract.
@@ -50,19 +50,19 @@ if TYPE_CHECKING:
 
 @stable("jackfield.models:BaseChatModel")
 def llms() -> list[LLMSpec]:
-    """Offer backends, which reach models. Called when a model of one of them is made."""
+    """Offer backends, which connect to models. Called when a model of one of them is created."""
     return [LLMSpec(name="acme", target="jackfield_acme.backend:AcmeChat", secrets=("ACME_API_KEY",))]
 
 
 @stable("jackfield.tools:BaseTool")
 def tools() -> list[ToolSpec]:
-    """Offer tools, which models may call. Called when an agent uses one of them."""
+    """Offer tools, which models can call. Called when an agent uses one of them."""
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer sets of tools, each under one name. Their entry points are also `tool.NAME`. Called like `tools`."""
+    """Offer toolsets, each under one name. Their entry points are also `tool.NAME`. Called like `tools`."""
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
@@ -80,7 +80,7 @@ def processors() -> list[ProcessorSpec]:
 
 @stable("", kind="processor")
 def preprocessors() -> list[PreprocessorSpec]:
-    """Offer processors that only change the request: the target is a function, `ChatRequest` → `ChatRequest`.
+    """Offer processors that change only the request. The target is a function, `ChatRequest` → `ChatRequest`.
 
     Called like `processors`. Their entry points are also `processor.NAME`.
     """
@@ -89,7 +89,7 @@ def preprocessors() -> list[PreprocessorSpec]:
 
 @stable("", kind="processor")
 def postprocessors() -> list[PostprocessorSpec]:
-    """Offer processors that only change the answer: the target makes a `StreamTransform` for each `ChatRequest`.
+    """Offer processors that change only the answer. The target makes a `StreamTransform` for each `ChatRequest`.
 
     Called like `processors`. Their entry points are also `processor.NAME`.
     """
@@ -98,13 +98,13 @@ def postprocessors() -> list[PostprocessorSpec]:
 
 @stable("jackfield.agents:Agent")
 def agents() -> list[AgentSpec]:
-    """Offer kinds of agents. Called when `create_agent` or an agent's file names one of them."""
+    """Offer agent kinds. Called when `create_agent` or an agent's file names one of them."""
     return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
 
 
 @provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer parsers of documents. Called when a document may be of a type that one of them reads."""
+    """Offer parsers of documents. Called when a document may have a type that one of them reads."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
@@ -128,7 +128,7 @@ def embedders() -> list[EmbedderSpec]:
 
 @provisional("jackfield.sandboxes:Sandbox", kind="sandbox")
 def sandboxes() -> list[SandboxSpec]:
-    """Offer sandboxes, in which code runs. Called when a tool's settings name one, or `auto` picks the best."""
+    """Offer sandboxes, which run code. Called when a tool's settings name one of them or `auto`."""
     return [SandboxSpec(name="acme", target="jackfield_acme.sandbox:AcmeSandbox")]
 
 
@@ -146,13 +146,13 @@ def stores() -> list[StoreSpec]:
 
 @provisional("jackfield.servers:Server")
 def servers() -> list[ServerSpec]:
-    """Offer faces, through which clients reach agents in one protocol. Called when `jackfield serve` names one."""
+    """Offer faces, which give clients access to agents in one protocol. Called when `jackfield serve` names one."""
     return [ServerSpec(name="acme", target="jackfield_acme.server:AcmeServer")]
 
 
 @provisional("")
 def commands() -> list[CommandSpec]:
-    """Offer commands of the program `jackfield`: functions, `list[str]` → exit code. Called when one is run."""
+    """Offer commands of `jackfield`, which are functions, `list[str]` → exit code. Called when one of them is run."""
     return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 
 
@@ -161,7 +161,7 @@ HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values
 
 
 def hooks_of(kind: str) -> list[Hook[Any]]:
-    """Return the hooks that offer components of a kind: its own first, then those of its easier forms."""
+    """Return the hooks that offer components of a kind: its own hook first, then those of its simpler forms."""
     return [one for one in HOOKS.values() if one.kind == kind]
 
 
@@ -178,8 +178,8 @@ def unknown_hook(name: str) -> str:
     return f"unknown hook {name!r}{hint}"
 
 
-if not TYPE_CHECKING:  # type checkers report a misspelt hook themselves
+if not TYPE_CHECKING:  # type checkers report misspelt hooks themselves
 
     def __getattr__(name):
-        # Imports ask for `__path__`, and need no advice.
+        # Imports look up `__path__`, and need no suggestions.
         raise AttributeError(name if name.startswith("__") else unknown_hook(name), name=name)

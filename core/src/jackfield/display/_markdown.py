@@ -1,7 +1,7 @@
-"""Write messages as Markdown: the answer in full, calls folded, everything else named.
+"""Write messages as Markdown: the full answer, folded calls, and the names of everything else.
 
-A model's text may hold anything. Here it loads nothing from elsewhere (an image in it becomes a link, because its
-address could carry the conversation to a server) and writes no HTML.
+A model's text may contain anything. The Markdown loads nothing from elsewhere (images become links, because an address
+could carry the conversation to a server) and contains no HTML of the model.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\n]*)\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _OPENS = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
-_JOINER = "\u2060"  # invisible; behind it, a character no longer begins a tag or an image
-_MAX_RESULT_CHARS = 4000  # of a tool's result, which is shown for reading
+_JOINER = "\u2060"  # invisible; a character after it no longer begins a tag or an image
+_MAX_RESULT_CHARS = 4000  # of a tool's result
 
 
 class ItemLike(Protocol):
@@ -65,7 +65,7 @@ def markdown_of(
     waiting: Iterable[str] = (),
     stop_reason: str = "finished",
 ) -> str:
-    """Return messages as Markdown, without their pictures; a call and its result are folded into one line.
+    """Return messages as Markdown, without pictures. Calls and their results are folded into one line each.
 
     Args:
         messages: The messages, oldest first.
@@ -108,7 +108,7 @@ def _spoken(message: MessageLike) -> Iterator[str]:
     if reasoning:
         yield _fold("Reasoning", _make_safe(reasoning if isinstance(reasoning, str) else _text(reasoning)))
     text = _make_safe(_text(message.items))
-    # Code begins a line: behind a name, it would not be code.
+    # Code must begin a line; after a name, it would not be code.
     between = "\n\n" if "\n" in text else " "
     yield f"**{message.role}:**{between}{text}" if text and message.role != "assistant" else text
 
@@ -120,7 +120,7 @@ def _call_with_result(call: CallLike, result: MessageLike | None) -> str:
 
 
 def _text(items: Sequence[ItemLike]) -> str:
-    """Return the texts of items, with a note in place of everything else."""
+    """Return the texts of items, with notes in place of everything else."""
     return "\n\n".join(item.text if item.text is not None else _note(item) for item in items)
 
 
@@ -153,12 +153,12 @@ def _fence(text: str, language: str = "text", *, max_chars: int = _MAX_RESULT_CH
 
 
 def _code(name: str) -> str:
-    """Return a name as code, in HTML: the line of a fold takes no Markdown."""
+    """Return a name as code in HTML, because the line of a fold does not support Markdown."""
     return f"<code>{_escape(name)}</code>"
 
 
 def _make_safe(text: str) -> str:
-    """Return Markdown without HTML and images; fenced code stays as it is."""
+    """Return Markdown without HTML and images. Fenced code is unchanged."""
     parts, done = [], 0
     for fence in _FENCE.finditer(text):
         parts += [
@@ -170,13 +170,13 @@ def _make_safe(text: str) -> str:
 
 
 def _make_inert(text: str) -> str:
-    # No line may open a fence for a reader that sees fences where we see none: everything behind it would be live.
+    # No line may open a fence that only other renderers see, because everything after it would be live.
     lines = [re.sub("`{3,}|~{3,}", lambda run: "\\" + "\\".join(run[0]), line) for line in text.strip("\n").split("\n")]
     return _OPENS.sub(lambda match: match[0] + _JOINER, "\n".join(lines))
 
 
 def _escape(text: str) -> str:
-    """Return a text in one line, without HTML and images."""
+    """Return a text as one line, without HTML and images."""
     line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return _OPENS.sub(lambda match: match[0] + _JOINER, line)
 

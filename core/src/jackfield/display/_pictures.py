@@ -1,4 +1,4 @@
-"""Publish messages in a notebook: Markdown, and their pictures below it."""
+"""Publish messages in a notebook, as Markdown with the pictures below it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_PICTURES = 20
 
 
 def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
-    """Show Markdown in the notebook that runs this, with the pictures of messages below it.
+    """Show Markdown in the current notebook, with the pictures of messages below it.
 
     Args:
         markdown: The text to show.
-        plain: The text for a terminal, which draws no Markdown.
-        messages: The messages whose pictures to show, 20 at most.
+        plain: The text for a terminal, which does not render Markdown.
+        messages: The messages whose pictures to show, at most 20.
     """
     notebook: Any = sys.modules["IPython"]  # only notebooks call this
     publish = notebook.get_ipython().display_pub.publish
@@ -35,7 +35,7 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
 
 
 def pictures_in(messages: Iterable[MessageLike]) -> Iterator[tuple[str, bytes]]:
-    """Yield the pictures that the messages hold as data, in order, each with its media type.
+    """Yield the pictures that messages contain as data, in order, with their media types.
 
     Nothing is fetched, and no file is opened.
     """
@@ -45,4 +45,4 @@ def pictures_in(messages: Iterable[MessageLike]) -> Iterator[tuple[str, bytes]]:
                 try:
                     yield start[1], base64.b64decode(item.image[start.end() :], validate=True)
                 except (binascii.Error, ValueError):
-                    continue  # the Markdown names an image that cannot be decoded
+                    continue  # the Markdown names images that cannot be decoded

@@ -1,4 +1,4 @@
-"""Show the progress of work before a turn in a notebook, while a cell waits for the answer."""
+"""Show the progress of work before a turn in a notebook while a cell waits for the answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import uuid4
 
 
 class ProgressOutput:
-    """One line of output below the running cell, replaced by each progress and emptied at the end.
+    """One line of output below the running cell, which each progress replaces and the end clears.
 
-    Outside of a notebook it does nothing.
+    Outside of a notebook, it does nothing.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class ProgressOutput:
         self._publish({"text/plain": text}, transient={"display_id": self._display_id}, update=not is_new)
 
     def clear(self) -> None:
-        """Empty the line, if there is one."""
+        """Clear the line, if there is one."""
         if self._display_id:
             self.show("")
             self._display_id = ""
 
 
 def _find_publish() -> Any:
-    """Return the function that publishes output in a notebook; None elsewhere, also in IPython on a terminal."""
+    """Return the function that publishes output in a notebook; None elsewhere, including IPython on a terminal."""
     module = sys.modules.get("IPython")
     shell: Any = None if module is None else module.get_ipython()
     return shell.display_pub.publish if hasattr(shell, "kernel") else None
