@@ -102,7 +102,7 @@ class Where:
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(f"{what} must be a dict such as {_EXAMPLE}, not {type(value).__name__}")
-        return cls(tuple(one for key, told in value.items() for one in _conditions(key, told, what)))
+        return cls(tuple(one for key, constraint in value.items() for one in _conditions(key, constraint, what)))
 
     def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:
         """Return the filter after checking that its keys and kinds are known.
@@ -194,15 +194,15 @@ def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> d
     return checked
 
 
-def _conditions(key: object, told: object, what: str) -> Iterable[Condition]:
+def _conditions(key: object, constraint: object, what: str) -> Iterable[Condition]:
     if not isinstance(key, str) or not key:
         raise ConfigError(f"{what}: keys must be texts, not {key!r}")
-    if not isinstance(told, Mapping):
-        return [Condition(key, "in", _operands(key, told, what))]
-    if not told or not set(told) <= {*_OPERATORS, "not"}:
+    if not isinstance(constraint, Mapping):
+        return [Condition(key, "in", _operands(key, constraint, what))]
+    if not constraint or not set(constraint) <= {*_OPERATORS, "not"}:
         known = ", ".join((*_OPERATORS, "not"))
         raise ConfigError(f"{what}: {key} must be a value, a list, or a dict of {known}; for example {_EXAMPLE}")
-    conditions = [Condition(key, str(operator), _operands(key, value, what)) for operator, value in told.items()]
+    conditions = [Condition(key, str(operator), _operands(key, value, what)) for operator, value in constraint.items()]
     for condition in conditions:
         if condition.operator != "not" and (len(condition.operands) > 1 or condition.kind == "true or false"):
             raise ConfigError(f"{what}: {key}: {condition.operator} needs one number or text")

@@ -124,9 +124,9 @@ def test_a_server_is_asked_to_end_by_its_input_and_then_by_a_signal(
 def test_the_end_of_what_a_server_printed_is_kept_without_secrets(tmp_path: Path) -> None:
     process = started(tmp_path, env={"KEY": "the-secret"})
     spoken(process)
-    told = process.told()
-    assert told.endswith("x … the end")
-    assert 8000 < len(told) <= 8192
+    output = process.output()
+    assert output.endswith("x … the end")
+    assert 8000 < len(output) <= 8192
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_is_no_message_is_told_the_first_one_only() -> None:
             await process.ended.wait()
 
     asyncio.run(asyncio.wait_for(wait(), PATIENCE_S))
-    assert process.told() == "It printed to its standard output what is not a message: 'hello'"
+    assert process.output() == "It printed to its standard output what is not a message: 'hello'"
 
 
 def test_what_a_server_sent_before_it_ended_is_read_before_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,8 @@ class MemoAssistant(Assistant):
         kept = {**await self._stored(run), **kept_in(run.messages)}
         lines = "\n".join(f"- {key}: {value}" for key, value in kept.items())
         memory = lines or self.memory.prompts.text("nothing_kept", run.lang)
-        told = self.memory.prompts.text("memo", run.lang, memory=memory)
-        seen = with_system_text(_last_turns(run.messages), told, first=False)
+        instructions = self.memory.prompts.text("memo", run.lang, memory=memory)
+        seen = with_system_text(_last_turns(run.messages), instructions, first=False)
         async with closing(super().events(replace(run, messages=seen))) as events:
             async for event in events:
                 yield event

@@ -85,8 +85,8 @@ class TIRMathAgent(FnCallAgent):
 
     async def _answer(self, run: Run, work: _Work) -> AsyncIterator[Event]:
         """Ask for one answer, which ends where the model expects an output, and yield its events."""
-        told = self._prompts.text("solve", run.lang)
-        seen = with_system_text(_in_words([*run.messages, *work.messages]), told, first=False)
+        instructions = self._prompts.text("solve", run.lang)
+        seen = with_system_text(_in_words([*run.messages, *work.messages]), instructions, first=False)
         config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
         part = replace(run, messages=seen, config=config, resume=False, start=RunState(spent=work.spent))
         end, call = RunFinished("finished", (), Usage()), list[Message]()

@@ -165,8 +165,10 @@ class GroupChat(MultiAgentHub, Agent):
     def messages_for(self, agent: Agent, transcript: Transcript, run: Run) -> Sequence[Message]:
         """Return the messages that an agent sees before it speaks."""
         name, lang = agent.name or "", run.lang
-        told = self._prompts.text("member", lang, name=name, background=self.background, agents=described(self.agents))
-        system = Message(SYSTEM, "\n\n".join(part for part in (told, transcript.system_text) if part))
+        prompt = self._prompts.text(
+            "member", lang, name=name, background=self.background, agents=described(self.agents)
+        )
+        system = Message(SYSTEM, "\n\n".join(part for part in (prompt, transcript.system_text) if part))
         return (system, *transcript.seen_by(name, self._prompts.text("your_turn", lang, name=name)))
 
 

@@ -82,8 +82,8 @@ class _Writer(Agent):
         self.shows_files = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:
-        told = self.prompts.text(self.prompt, run.lang, **self._values(run)).strip()
-        messages = with_system_text(run.messages, told, first=False)
+        instructions = self.prompts.text(self.prompt, run.lang, **self._values(run)).strip()
+        messages = with_system_text(run.messages, instructions, first=False)
         loop = replace(self.make_loop(functions=()), reads_files=not self.shows_files)
         return loop.events(replace(run, messages=messages))
 

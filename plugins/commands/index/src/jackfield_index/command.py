@@ -326,8 +326,8 @@ def _search(options: argparse.Namespace) -> int:
     chosen = chosen_searchers(config) or _recorded_searchers(index, options, reads_files=False)
     chosen = chosen or _default_searchers(config)
     with failures_noted() as failures:
-        told = read_where(options.where) or config.where
-        where = Where.parse(told) if told else None
+        filters = read_where(options.where) or config.where
+        where = Where.parse(filters) if filters else None
         hits = sync.run(_find(" ".join(options.query), corpus, config, chosen, limit=options.limit, where=where))
     for failure in failures:
         warn(failure)

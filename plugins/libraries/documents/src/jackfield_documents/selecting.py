@@ -24,7 +24,7 @@ def metadata_of(document: Document, rules: MetadataRules = ()) -> dict[str, Meta
 
 def stated_metadata(document: Document) -> dict[str, MetadataValue]:
     """Return the plain values that a file states about itself, and the `year` of its date."""
-    stated = {key: value for key, told in document.metadata.items() if (value := _plain(told)) is not None}
+    stated = {key: plain for key, value in document.metadata.items() if (plain := _plain(value)) is not None}
     for key in RESERVED_KEYS:
         stated.pop(key, None)
     year = next((match for key in _DATES if (match := _YEAR.match(str(stated.get(key, ""))))), None)

@@ -486,8 +486,8 @@ def _documents_where(where: str) -> str:
 
 
 def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int, str]) -> StoredDocument:
-    number, location, signature, parsers, recipe, title, error, chunks, told = row
-    metadata = {key: _value(value) for key, value in json.loads(told).items()} if told != "{}" else {}
+    number, location, signature, parsers, recipe, title, error, chunks, metadata_json = row
+    metadata = {key: _value(value) for key, value in json.loads(metadata_json).items()} if metadata_json != "{}" else {}
     texts = (signature, parsers, recipe, _text(title), _text(error))
     return StoredDocument(number, _text(location), *texts, chunks, metadata)
 

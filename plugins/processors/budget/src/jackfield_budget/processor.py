@@ -87,7 +87,7 @@ class Budget(Processor):
         self._refuses_unknown = (self.config.unknown or ("refuse" if self.config.limit else "say")) == "refuse"
         self._clock = clock
         self._counter = RequestCounter(Counts(estimate_tokens), media_tokens=0)  # the cost of media varies too much
-        self._told: set[tuple[str, str]] = set()
+        self._announced: set[tuple[str, str]] = set()
         self._rows: dict[tuple[str, str, date], PriceRow | None] = {}  # the rows of `prices`
 
     def __repr__(self) -> str:
@@ -156,17 +156,17 @@ class Budget(Processor):
             ConfigError: Such models are refused.
         """
         who = (request.server, request.model)
-        told = (
+        message = (
             f"no price is known for {request.model} at {request.server or 'its server'} on {self._today()}: "
             f"add it to `prices`"
         )
         if self._refuses_unknown:
-            raise ConfigError(f"{told}, or set unknown='say'")
-        if who in self._told or request.metadata.get(ONLY_BEFORE_OUTPUT):
+            raise ConfigError(f"{message}, or set unknown='say'")
+        if who in self._announced or request.metadata.get(ONLY_BEFORE_OUTPUT):
             return None
-        self._told.add(who)
+        self._announced.add(who)
         data = {"model": request.model, "server": request.server}
-        note = f"不知道 {request.model} 的价格，费用无法计算" if request.lang == "zh" else told
+        note = f"不知道 {request.model} 的价格，费用无法计算" if request.lang == "zh" else message
         return PluginEvent(UNKNOWN_EVENT, {**data, "note": note})
 
     # --- the limit ---

@@ -255,8 +255,8 @@ def _free(event: ModelEvent) -> ModelEvent:
 
 def _saved(events: list[ModelEvent]) -> dict[str, object]:
     """Return the original cost of the answer; empty if it is unknown."""
-    told = [event.usage for event in events if isinstance(event, UsageReported)]
-    return told[-1].model_dump(mode="json") if told else {}
+    reports = [event.usage for event in events if isinstance(event, UsageReported)]
+    return reports[-1].model_dump(mode="json") if reports else {}
 
 
 def _same_terms(one: ChatRequest, other: ChatRequest) -> bool:

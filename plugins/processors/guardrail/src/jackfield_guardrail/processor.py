@@ -105,7 +105,7 @@ class OutputGuardrail(Processor):
             spent = attempt.cost
             rule = self._rules.by_name[violation.rule]
             follows = _what_follows(rule, tries[rule.name])
-            yield _told(rule, follows, request.lang)
+            yield _event_about(rule, follows, request.lang)
             if attempt.inspection.passed:
                 yield StreamReset(f"rule {rule.name}")
             if follows == "replace":
@@ -157,8 +157,8 @@ class OutputGuardrail(Processor):
 
     def _ending(self, attempt: _Attempt, end: ModelFinished, lang: Lang) -> Iterator[ModelEvent]:
         for name, count in attempt.inspection.notes.items():
-            yield _told(self._rules.by_name[name], self._rules.by_name[name].action, lang, count=count)
-        if attempt.cost != attempt.told:
+            yield _event_about(self._rules.by_name[name], self._rules.by_name[name].action, lang, count=count)
+        if attempt.cost != attempt.reported_to_caller:
             yield UsageReported(attempt.cost)
         yield end
 
@@ -180,7 +180,7 @@ class _Attempt:
         self.end: ModelFinished | None = None
 
     @property
-    def told(self) -> Usage:
+    def reported_to_caller(self) -> Usage:
         """The usage that was reported to the caller."""
         return Usage() if self.reported is None else self.reported + self.before
 
@@ -211,7 +211,7 @@ def _blocked(rule: Rule) -> ContentFilterError:
     )
 
 
-def _told(rule: Rule, action: str, lang: Lang, *, count: int = 1) -> PluginEvent:
+def _event_about(rule: Rule, action: str, lang: Lang, *, count: int = 1) -> PluginEvent:
     """Return the report of a violation: the rule's name and the action, never the matched text."""
     note = {"note": _NOTES[action][lang].format(name=rule.name)} if action in _NOTES else {}
     return PluginEvent(RULE_EVENT, {"rule": rule.name, "action": action, "count": count, **note})

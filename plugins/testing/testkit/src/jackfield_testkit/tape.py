@@ -162,18 +162,18 @@ def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
     """Return an error with its facts. A plugin's own class is written as the core's class it extends."""
     known = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
     facts = {name: getattr(error, name) for name in _ERROR_FACTS}
-    told = {"class": known, "message": error.message} | {k: v for k, v in facts.items() if v not in ("", None)}
-    redacted: Json = redaction.value(told)
+    entry = {"class": known, "message": error.message} | {k: v for k, v in facts.items() if v not in ("", None)}
+    redacted: Json = redaction.value(entry)
     return redacted
 
 
-def error_of(told: Json) -> ModelServiceError:
+def error_of(entry: Json) -> ModelServiceError:
     """Return the error that an object describes.
 
     Raises:
         ValueError: The object describes no error.
     """
-    facts = dict(told)
+    facts = dict(entry)
     name, message = facts.pop("class", None), facts.pop("message", "")
     error_class = getattr(errors, str(name), None)
     if not (isinstance(error_class, type) and issubclass(error_class, ModelServiceError)):
@@ -240,9 +240,9 @@ def _line(value: object) -> str:
 
 def _told_facts(facts: ModelFacts) -> Json:
     default = asdict(ModelFacts())
-    told = {name: value for name, value in asdict(replace(facts, prices=())).items() if value != default[name]}
+    entry = {name: value for name, value in asdict(replace(facts, prices=())).items() if value != default[name]}
     rows = [row.model_dump(mode="json", exclude_defaults=True) for row in facts.prices]
-    return {**told, "prices": rows} if rows else told
+    return {**entry, "prices": rows} if rows else entry
 
 
 def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
@@ -255,8 +255,8 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__
     if found != VERSION:
         raise CassetteError(f"{path}: a cassette of version {VERSION} is needed, not {found}: record it again")
-    models = {name: _read_facts(path, name, told) for name, told in _section(path, whole, "models", dict).items()}
-    calls = [_read_call(path, number, told) for number, told in enumerate(_section(path, whole, "calls", list), 1)]
+    models = {name: _read_facts(path, name, entry) for name, entry in _section(path, whole, "models", dict).items()}
+    calls = [_read_call(path, number, entry) for number, entry in enumerate(_section(path, whole, "calls", list), 1)]
     return models, calls
 
 
@@ -281,28 +281,28 @@ def _section(path: Path, whole: Json, name: str, wanted: type) -> Any:
     return section
 
 
-def _read_facts(path: Path, name: str, told: object) -> ModelFacts:
+def _read_facts(path: Path, name: str, entry: object) -> ModelFacts:
     known = {one.name for one in fields(ModelFacts)}
-    if not isinstance(told, dict) or not known.issuperset(told):
+    if not isinstance(entry, dict) or not known.issuperset(entry):
         raise CassetteError(f"{path}: the facts of the model {name!r} must be among {', '.join(sorted(known))}")
-    if "prices" not in told:
-        return ModelFacts(**told)
+    if "prices" not in entry:
+        return ModelFacts(**entry)
     from jackfield.prices import PriceRow
 
     what = f"{path}: the prices of the model {name!r}"
     try:
-        return ModelFacts(**{**told, "prices": tuple(PriceRow.parse(row, what=what) for row in told["prices"])})
+        return ModelFacts(**{**entry, "prices": tuple(PriceRow.parse(row, what=what) for row in entry["prices"])})
     except (TypeError, ConfigError) as error:
         raise CassetteError(f"{what} are not valid: {error}") from None
 
 
-def _read_call(path: Path, number: int, told: Any) -> Call:
+def _read_call(path: Path, number: int, entry: Any) -> Call:
     where = f"{path}, call {number}"
     try:
-        call = Call(**told)
+        call = Call(**entry)
     except TypeError as error:
         raise CassetteError(f"{where}: it has 'model', 'request' and 'events' ({error})") from None
-    if [type(told[name]) for name in ("model", "request")] != [str, dict] or type(call.events) is not list:
+    if [type(entry[name]) for name in ("model", "request")] != [str, dict] or type(call.events) is not list:
         raise CassetteError(f"{where}: 'model' must be a text, 'request' an object and 'events' a list")
     for place, event in enumerate(call.events, 1):
         _check(f"{where}, event {place}", event, model_event_from_json)
@@ -319,8 +319,8 @@ def _check_end(where: str, call: Call) -> None:
         raise CassetteError(f"{where}: its answer has no end; the last event must be 'ModelFinished', not {last!r}")
 
 
-def _check(where: str, told: Any, read: Any) -> None:
+def _check(where: str, entry: Any, read: Any) -> None:
     try:
-        read(told)
+        read(entry)
     except (ValueError, TypeError, AttributeError) as error:
-        raise CassetteError(f"{where}: {str(error).partition(chr(10))[0]}: {_line(told)[:200]}") from None
+        raise CassetteError(f"{where}: {str(error).partition(chr(10))[0]}: {_line(entry)[:200]}") from None

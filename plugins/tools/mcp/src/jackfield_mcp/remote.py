@@ -70,7 +70,7 @@ class RemoteServer:
             self.status = response.status_code
             self.problem = f"answered HTTP {response.status_code}"
 
-    def told(self) -> str:
+    def output(self) -> str:
         """Return its output for people: '' for a remote server."""
         return ""
 

@@ -238,9 +238,8 @@ class Session:
                     found = await list_server(peer.client, self.name, self.server, peer.way.entries)
             except TimeoutError:
                 peer.is_over.set()
-                raise _with_note(
-                    ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s"), peer.way.told()
-                ) from None
+                late = ToolServiceError(f"MCP server {self.name!r} did not list its tools in {limit:g} s")
+                raise _with_note(late, peer.way.output()) from None
             peer.listing = await self._kept(found)
         return peer.listing
 
@@ -429,7 +428,7 @@ class Session:
             _log.warning("MCP server %r reported a change, and could not be listed", self.name, exc_info=True)
 
     def _why_not(self, error: BaseException, way: Any) -> ToolServiceError:
-        output = way.told()
+        output = way.output()
         _log.warning("MCP server %r cannot be used%s", self.name, f"; it printed:\n{output}" if output else "")
         # The error names the cause; a hundred lines of the SDK's task groups would hide it.
         _log.debug("MCP server %r failed here", self.name, exc_info=error)
@@ -507,7 +506,7 @@ class Session:
         if isinstance(error, JackfieldError):
             return error
         if lost:
-            output = peer.way.told()
+            output = peer.way.output()
             _log.warning(
                 "MCP server %r %s%s", self.name, peer.way.problem, f"; it printed:\n{output}" if output else ""
             )

@@ -171,7 +171,7 @@ class ServerProcess:
         while piece := await process.stderr.read(_READ_BYTES):
             self._stderr = (self._stderr + piece)[-_KEPT_BYTES:]
 
-    def told(self) -> str:
+    def output(self) -> str:
         """Return its output for people: the end of its standard error, and text between its messages."""
         texts = [self._stderr.decode(errors="replace").strip()]
         if self._passed_over:

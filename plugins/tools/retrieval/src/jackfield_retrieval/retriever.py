@@ -211,7 +211,7 @@ class Retriever:
         """
         names = list(files)
         wanted = Where(
-            tuple(one for told in (self._config.where, where) if told for one in Where.parse(told).conditions)
+            tuple(one for filters in (self._config.where, where) if filters for one in Where.parse(filters).conditions)
         )
         with part_of_run("retrieval", "retrieval", query=query) as work:
             for _ in range(_TRIES):
