@@ -10,7 +10,7 @@ from jackfield.config import ComponentSettings, Config, PathText
 
 
 class HubConfig(Config):
-    """The model, and where it comes from."""
+    """The model, and its source."""
 
     model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
     revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
@@ -29,11 +29,11 @@ class LocalRerankConfig(HubConfig):
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
     candidates: int = Field(
-        default=30, ge=1, le=500, description="How many hits are reranked, which is also the most that are returned"
+        default=30, ge=1, le=500, description="The number of hits to rerank, and the most to return"
     )
     max_tokens: int = Field(default=512, ge=8, description="A question with a passage is cut after this many tokens")
     tokens_at_once: int = Field(
-        default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"
+        default=4096, ge=1, description="Approximate number of tokens computed at once; more take more memory"
     )
 
 
@@ -55,7 +55,7 @@ class TransformersEmbedderConfig(HubConfig):
         default=None, ge=3, description="Texts are cut after this many tokens; unset: as the model states"
     )
     tokens_at_once: int = Field(
-        default=4096, ge=1, description="About how many tokens are computed at once; more take more memory"
+        default=4096, ge=1, description="Approximate number of tokens computed at once; more take more memory"
     )
     engine: Literal["auto", "numpy", "onnx", "torch"] = Field(
         default="auto",

@@ -18,7 +18,7 @@ from jackfield.retrieval import Embedded, Embedder, Purpose, Vector
 from jackfield_backends.embedding import check_texts
 from jackfield_local_embedder.config import TransformersEmbedderConfig
 
-if TYPE_CHECKING:  # it loads numpy, which the first call does
+if TYPE_CHECKING:  # it loads numpy, which only the first call should do
     from jackfield_local_embedder.model import SentenceModel
 
 KEY_VARIABLE = "HF_TOKEN"
@@ -59,7 +59,7 @@ class TransformersEmbedder(Embedder):
         """The model with its revision, and all settings that give a document another vector."""
         config = self.config
         model = config.model
-        if model.startswith((".", "~")):  # the same path means another folder elsewhere
+        if model.startswith((".", "~")):  # the same path may be another folder elsewhere
             model = os.path.abspath(Path(model).expanduser())  # noqa: PTH100 - `resolve` would read the disk
         parts = [
             self.backend,

@@ -1,6 +1,6 @@
 """Write the layers of a BERT as an ONNX graph, with all weights or with weights of 8 bits.
 
-Only the few messages of the format that are needed are written, so the package `onnx` is not.
+It writes only the few messages of the format that are needed, and so does not need the package `onnx`.
 
 Sources: the messages are those of `onnx.proto`, the operators those of ONNX (opset 17) and of ONNX Runtime's domain
 `com.microsoft`.

@@ -12,7 +12,7 @@ from jackfield_local_embedder.recipe import BACKEND
 
 _MOST_SHOWN = 300
 USUAL_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
-# Neither copies of the weights in formats of other engines, nor pickled weights, which can run code.
+# Exclude copies of the weights for other engines, and pickled weights, which can run code.
 _SETTINGS = ("*.json", "*.txt", "*.model")
 _WANTED = (*_SETTINGS, "*.safetensors")
 _OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Computes the vectors of tokens. `longest` is how many tokens a text may have; None if there is no limit."""
+    """Computes the vectors of tokens. `longest` is the most tokens of a text; None if there is no limit."""
 
     @property
     def longest(self) -> int | None:
@@ -56,9 +56,9 @@ class SentenceModel:
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text's tokens, none of them empty."""
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # half of a surrogate pair is not UTF-8
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # a lone surrogate is not valid UTF-8
         lowered = [text.lower() for text in clean] if self.recipe.lower_case else clean
-        # A text of characters that the tokenizer drops has no tokens, if it adds none of its own.
+        # A text whose characters the tokenizer drops has no tokens, unless the tokenizer adds some.
         return [encoding.ids or [0] for encoding in self._tokenizer.encode_batch(lowered)]
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:

@@ -148,7 +148,7 @@ def pad_rows(
 
 
 def longest_of(config: Mapping[str, Any]) -> int | None:
-    """Return how many tokens a text may have, by the `config.json` of a model; None if it does not say."""
+    """Return the most tokens of a text, by the `config.json` of a model; None if it states none."""
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int):
         return None
@@ -201,7 +201,7 @@ def open_session(model: bytes | Path, name: str) -> Any:
         ) from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # Threads that wait by spinning take the time of whatever else runs on the machine.
+    # Threads that spin while waiting take processor time from other programs.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     source = model if isinstance(model, bytes) else str(model)
     try:

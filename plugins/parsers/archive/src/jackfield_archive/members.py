@@ -10,11 +10,11 @@ from jackfield.retrieval import Block, Document, Part, shown_path
 
 MAX_UNPACKED = 200 * 2**20  # bytes
 MAX_RATIO = 200
-ALWAYS_ALLOWED_BYTES = 16 * 2**20  # whatever the ratio: small files often compress very well
+ALWAYS_ALLOWED_BYTES = 16 * 2**20  # regardless of the ratio, because small files often compress very well
 MAX_ENTRIES = 10_000
 _MAX_NAME_CHARS = 200
 _SHOWN_NAMES = 1000
-# Made by programs for themselves, as in folders that are read.
+# Files that programs make for themselves, skipped as in folders.
 _PROGRAM_FOLDERS = frozenset({"__MACOSX", "__pycache__", "node_modules"})
 
 

@@ -79,7 +79,7 @@ def _members(content: bytes, source: str, *, is_compressed: bool) -> Iterator[Me
                 raise DocParserError(f"{source} cannot be read: it holds more than {MAX_ENTRIES:,} files")
             if not entry.isdir():
                 yield _unpack(entry, content)
-        # tarfile ends at a damaged header as if it were the zeros at the end.
+        # tarfile stops at a damaged header as if it were the end of the archive.
         if content[archive.offset : archive.offset + tarfile.BLOCKSIZE].strip(b"\0"):
             yield Member("the rest of the archive", 0, None)
     except _FAULTS as error:

@@ -96,7 +96,7 @@ def _read(
     for path in chapters:
         try:
             blocks += _chapter(archive.read(path), names.get(path, ""), source)
-        except DocParserError:  # the others are worth reading
+        except DocParserError:  # the other chapters are still worth reading
             unreadable.append(f"the chapter {path}")
     return blocks, unreadable
 

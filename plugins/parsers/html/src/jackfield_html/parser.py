@@ -15,11 +15,11 @@ from jackfield_markup import blocks_of, decode_html, html_tree, main_blocks, met
 class HtmlConfig(Config):
     """The settings for reading a page."""
 
-    whole_page: bool = Field(default=False, description="Menus, headers and footers are read, too")
+    whole_page: bool = Field(default=False, description="Also read menus, headers and footers")
 
 
 class HtmlParser(Parser):
-    """Reads HTML as a reader sees it: the main text, in order; `metadata` has what the page says of itself."""
+    """Reads HTML as a reader sees it: the main text, in order; `metadata` has the page's own metadata."""
 
     name: ClassVar[str] = "html"
     config_class = HtmlConfig

@@ -23,11 +23,11 @@ class OcrConfig(Config):
         description="Tesseract's names of the languages, the most frequent first: eng, chi_sim; if empty, those of "
         "eng and chi_sim that are installed",
     )
-    tesseract: ProgramText = Field(default="", description="The program; looked for on the PATH if it is empty")
+    tesseract: ProgramText = Field(default="", description="The program; searched for on the PATH if empty")
     dpi: int = Field(default=200, ge=72, le=600, description="Resolution at which pages of PDFs are read")
     max_pixels: int = Field(default=12_000_000, ge=10_000, description="A larger page or picture is scaled down")
     max_pages: int = Field(default=100, ge=1, description="A picture with more pages (TIFF) is read up to this one")
-    timeout_s: float = Field(default=60.0, gt=0, description="How long reading one page may take")
+    timeout_s: float = Field(default=60.0, gt=0, description="Time limit for reading one page")
     min_confidence: float = Field(
         default=40.0, ge=0, le=100, description="Paragraphs below this mean confidence are left out, as noise"
     )

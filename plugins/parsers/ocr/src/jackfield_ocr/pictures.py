@@ -88,7 +88,7 @@ def _decode(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
                 yield Picture(grey, round(dpi * scale))
     except DocParserError:
         raise
-    except Exception as error:  # Pillow's decoders raise many types for damaged files
+    except Exception as error:  # Pillow's decoders raise many types of errors for damaged files
         raise DocParserError(f"{source} is damaged, or not a picture: {', '.join(_FORMATS)} are read") from error
 
 
@@ -99,7 +99,7 @@ def _check_size(image: Image, source: str) -> None:
 
 
 def _on_white(image: Image) -> Image:
-    """Return a picture in grey; what is transparent becomes white, not black."""
+    """Return a picture in grey, in which transparent pixels become white, not black."""
     from PIL import Image as Images
 
     if "A" not in image.getbands() and "transparency" not in image.info:
@@ -113,4 +113,4 @@ def _stated_dpi(image: Image) -> int:
     stated = image.info.get("dpi")
     # Rounded first: PNG and BMP state pixels per metre, so that 72 dpi become 72.009.
     dpi = round(float(stated[0])) if isinstance(stated, tuple) and stated else 0
-    return dpi if 72 < dpi <= 1200 else 0  # 72 is what programs write that do not know
+    return dpi if 72 < dpi <= 1200 else 0  # 72 is the value of programs that do not know it

@@ -14,7 +14,7 @@ def parsers() -> list[ParserSpec]:
             target="jackfield_ocr.parser:OcrParser",
             config="jackfield_ocr.parser:OcrConfig",
             summary="Scanned pages of PDFs, and pictures, through Tesseract where that is installed.",
-            # The parser of PDF files names its pages without text so.
+            # The extension that the PDF parser gives to its pages without text.
             extensions=("pdf-scan", "png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"),
             media_types=("image/png", "image/jpeg", "image/tiff", "image/bmp", "image/webp"),
             environment="jackfield_ocr.tesseract:describe_installation",

@@ -68,7 +68,7 @@ def describe_installation(settings: Mapping[str, object]) -> str:
     if program is None:
         return ""
     status = Path(program).stat()
-    # Languages are files, so that a look at their folder is enough after the first time.
+    # Languages are files, so checking their folder is enough after the first time.
     data = sorted((file.name, file.stat().st_size) for file in _language_folder(program).glob("*.traineddata"))
     return repr((program, status.st_size, status.st_mtime_ns, data))
 
@@ -127,7 +127,7 @@ def recognise(
         options += ["--dpi", str(picture.dpi)]
     try:
         with tempfile.TemporaryDirectory(prefix="jackfield-ocr-") as folder:
-            # Tesseract opens files and addresses that its input names if that is no picture. These are always pixels.
+            # Tesseract opens files and addresses named in an input that is not a picture. This input is always pixels.
             file = Path(folder, "page.pgm")
             file.write_bytes(b"P5 %d %d 255\n" % image.size + image.tobytes())
             table, code = _run([program, str(file), "stdout", *options, "tsv"], folder, timeout_s)
@@ -151,7 +151,7 @@ def _run(command: Sequence[str], folder: str, timeout_s: float) -> tuple[bytes, 
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "OMP_THREAD_LIMIT": "1"},  # more threads cost more time in all
+            env={**os.environ, "OMP_THREAD_LIMIT": "1"},  # more threads cost more total time
         ) as process:
             try:
                 output, _ = process.communicate(timeout=timeout_s)

@@ -16,7 +16,7 @@ def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[
     relations = [relation for relation in package.relations(sheet).values() if relation.kind in _OF_SHEETS]
     persons = _persons(package) if any(relation.kind == "threadedComment" for relation in relations) else {}
     threaded: set[str] = set()
-    # Beside a thread, an older comment at its cell tells older programs of it.
+    # Beside a thread, its cell has an older comment for older programs.
     for relation in sorted(relations, key=lambda relation: _OF_SHEETS.index(relation.kind)):
         root = package.part_or_none(relation.target, f"the comments of sheet {number}")
         if root is None:

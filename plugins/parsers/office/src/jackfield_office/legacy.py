@@ -1,4 +1,4 @@
-"""Word and PowerPoint files of before 2007, which LibreOffice turns into newer ones."""
+"""Word and PowerPoint files from before 2007, converted by LibreOffice."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PROGRAMS = ("soffice", "libreoffice")
 class LegacyConfig(Config):
     """The settings for LibreOffice."""
 
-    soffice: ProgramText = Field(default="", description="The program; looked for on the PATH if it is empty")
-    timeout_s: float = Field(default=100.0, gt=0, description="How long turning one file may take")
+    soffice: ProgramText = Field(default="", description="The program; searched for on the PATH if empty")
+    timeout_s: float = Field(default=100.0, gt=0, description="Time limit for converting one file")
 
 
 class LegacyParser(Parser):

@@ -1,8 +1,8 @@
 """Run LibreOffice on one file, apart from everything else on the machine.
 
 It has a profile, a home and a place for temporary files of its own, all in one folder; no network where the machine
-allows that, and proxies that lead nowhere everywhere; limits of memory and time. It ends with its children, however
-it ends: in time, out of time, or because the process that asked for it was killed.
+allows that, and proxies that lead nowhere everywhere; limits of memory and time. It ends with its children in any case:
+in time, after its time-out, or when the calling process is killed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 _MEMORY_KIB = 4 * 2**20  # more than a parser may have
 _CPU_S = 90
-# Nothing that a document names is loaded, and nothing in it is run. For links in files of before 2007, LibreOffice 7.4
-# ignores the first of these.
+# No link of a document is loaded, and no code in it is run. LibreOffice 7.4 ignores the first setting for links in
+# files from before 2007.
 _SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema">
 <item oor:path="/org.openoffice.Office.Common/Security/Scripting">
@@ -28,8 +28,8 @@ _SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
 <prop oor:name="DisableMacrosExecution" oor:op="fuse"><value>true</value></prop>
 </item></oor:items>
 """
-# `$0` is the folder, and what follows is the command. The standard input is a pipe that nobody writes to: it ends when
-# whoever holds the other end does, and then all of the session is killed.
+# `$0` is the folder, followed by the command. Standard input is a pipe without data, which closes when the process at
+# its other end ends; then the whole session is killed.
 _WATCHED = f"""
 exec 3<&0 </dev/null
 ulimit -S -v {_MEMORY_KIB}; ulimit -S -t {_CPU_S}
@@ -44,7 +44,7 @@ wait
 kill -9 0
 """
 _NOWHERE = "http://127.0.0.1:9"
-# Of the user's session: other folders, and programs that LibreOffice would talk to.
+# Variables of the user's session: other folders, and programs that LibreOffice would talk to.
 _LEFT_OUT = ("xdg_", "dbus_", "display", "wayland_display")
 
 
@@ -106,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        # A user's `no_proxy` names the hosts of the own network: those are asked without the proxy.
+        # A user's `no_proxy` names hosts of the local network, which would be reached without the proxy.
         if not name.lower().startswith(_LEFT_OUT) and not name.lower().endswith("_proxy")
     }
     proxies = {f"{scheme}_proxy": _NOWHERE for scheme in ("http", "https", "ftp", "all")}

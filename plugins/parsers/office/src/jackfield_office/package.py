@@ -1,4 +1,4 @@
-"""Office Open XML: the parts of a package, how they refer to each other, and what it says of itself."""
+"""Office Open XML: the parts of a package, their references, and its metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATED = {
     "subject": "subject",
     "keywords": "keywords",
 }
-# The strict form of the standard has other names for the same.
+# The strict form of the standard uses other names for the same things.
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _NAMES = (
     (b"wordprocessingml/main", b"wordprocessingml/2006/main"),
@@ -97,7 +97,7 @@ class Package:
         return xml_tree(data, source=self.source)
 
     def part_or_none(self, name: str, meaning: str) -> Element | None:
-        """Return a part as a tree; None if it is missing, or is damaged, which `unread` tells: the rest is of use."""
+        """Return a part as a tree; None if it is missing or damaged. `unread` names damaged parts."""
         if name not in self._archive.names:
             return None
         try:

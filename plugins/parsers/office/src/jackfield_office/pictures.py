@@ -13,7 +13,7 @@ from jackfield.retrieval import Document, Parser, Part
 from jackfield_office.package import Package, R
 
 _SLIDE = "{http://schemas.openxmlformats.org/presentationml/2006/main}sldId"
-_SMALLEST_BYTES = 2000  # what is smaller is an icon or an ornament
+_SMALLEST_BYTES = 2000  # smaller ones are icons or ornaments
 _MAGIC = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif"}
 
 
@@ -80,7 +80,7 @@ def _pictures(package: Package, name: str, known: set[str], page: int | None) ->
         try:
             data = package.read(target)
         except DocParserError:
-            continue  # the rest is of use
+            continue  # the rest is still useful
         kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), "")
         if kind and len(data) >= _SMALLEST_BYTES:
             yield Part(f"picture {len(known)}.{kind}", data, page)

@@ -22,12 +22,12 @@ _SAMPLE_LINES = 50
 class CsvConfig(Config):
     """The limits for reading a file, and the separator of its values."""
 
-    delimiter: str = Field(default="", max_length=1, description="Between two values; found out if it is empty")
+    delimiter: str = Field(default="", max_length=1, description="Between two values; detected if empty")
     max_columns: int = Field(default=16_384, ge=1, description="A file with more columns is refused")
 
 
 class CsvParser(Parser):
-    """Reads values with something between them as one table, whose header is the first row."""
+    """Reads separated values as one table, whose header is the first row."""
 
     name: ClassVar[str] = "csv"
     config_class = CsvConfig
@@ -64,7 +64,8 @@ def _read(text: str, delimiter: str) -> list[list[str]]:
     try:
         return list(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter))
     except csv.Error:
-        # A quotation mark that is never closed makes one value of the rest of the file: there, quotes are text.
+        # A quotation mark that is never closed would turn the rest of the file into one value, so quotes are text
+        # there.
         return [line.split(delimiter) for line in lines]
 
 

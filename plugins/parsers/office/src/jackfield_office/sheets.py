@@ -31,7 +31,7 @@ _EMPTY_ALWAYS = 4_000_000
 
 _Sheet: TypeAlias = tuple[str, int, Iterable[list[str]] | None]
 """The name of a sheet, its number of rows, and their texts; None if the sheet cannot be read."""
-# xlrd takes a file at its word, and stumbles where that is wrong.
+# xlrd trusts a file, and may raise any of these if it is wrong.
 _FAULTS_OF_XLRD = (
     ArithmeticError,
     AssertionError,
@@ -119,7 +119,7 @@ def _parts_of_sheets(package: Package) -> dict[str, str]:
 
 
 def _read(data: bytes, source: str) -> tuple[Package | None, Iterator[_Sheet]]:
-    """Return the parts of a file, which one of before 2007 does not have, and its sheets."""
+    """Return the parts of a file, none for one from before 2007, and its sheets."""
     if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
         return None, _old_sheets(data, source)
     return _checked(data, source), _new_sheets(data, source)
@@ -133,14 +133,14 @@ def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
         for number, name in enumerate(book.sheet_names):
             try:
                 sheet = book.get_sheet_by_index(number)
-            except CalamineError:  # one cell is enough; the other sheets are worth reading
+            except CalamineError:  # one bad cell is enough; the other sheets are still worth reading
                 yield name, 0, None
             else:
                 yield name, sheet.height, ([_text(value) for value in row] for row in sheet.iter_rows())
 
 
 def _old_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
-    """Through xlrd: where cells are far apart, in a damaged file for instance, calamine ends the process."""
+    """Through xlrd, because calamine ends the process if cells are far apart, as in a damaged file."""
     import xlrd
 
     with _errors_of_xlrd(source):
@@ -156,7 +156,7 @@ def _old_text(cell: Any, datemode: int) -> str:
     if cell.ctype == xlrd.XL_CELL_DATE:
         try:
             return _text(xlrd.xldate_as_datetime(cell.value, datemode))
-        except (OverflowError, ValueError):  # a number that looks like a date, and is none
+        except (OverflowError, ValueError):  # a number that looks like a date, but is not one
             return _text(cell.value)
     if cell.ctype == xlrd.XL_CELL_BOOLEAN:
         return _text(bool(cell.value))
@@ -173,7 +173,7 @@ def _checked(data: bytes, source: str) -> Package:
 
 
 def _check_extent(sheet: bytes, source: str) -> None:
-    """Refuse a sheet with cells that are far apart: all the empty ones between them would be made."""
+    """Refuse a sheet with cells that are far apart, because all empty ones between them would be created."""
     cells = sheet.count(b"<c ")
     last = _LAST_ROW.match(sheet, max(0, sheet.rfind(b"<row ")))
     rows = max(int(last[1]) if last else 0, sheet.count(b"<row"))

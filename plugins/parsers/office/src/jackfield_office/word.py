@@ -21,8 +21,8 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", "tc", "t", "pPr", "tcPr"))
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
-_NOTES = {"footnotes": "", "endnotes": "e", "comments": "c"}  # what their numbers begin with
-_NO_LIST = "0"  # the number of the list of what is to be in none
+_NOTES = {"footnotes": "", "endnotes": "e", "comments": "c"}  # the prefix of their numbers
+_NO_LIST = "0"  # the list number that means no list
 _GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
 _LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
@@ -257,7 +257,7 @@ _WRITTEN: dict[object, Callable[[Element], str]] = {
     _W + "endnoteReference": lambda node: f"[^e{node.get(_W + 'id')}]",
     _W + "commentReference": lambda node: f"[^c{node.get(_W + 'id')}]",
 }
-"""What is written of a node in a paragraph, by its tag; of all others, nothing."""
+"""The text of a node in a paragraph, by its tag; all others have none."""
 
 
 def _has(root: Element, tag: str) -> bool:

@@ -59,7 +59,7 @@ class Package:
         if self._archive is not None:
             try:
                 return xml_tree(self._archive.read(name), source=self.source)
-            except DocParserError:  # the text around it is worth reading
+            except DocParserError:  # the text around it is still worth reading
                 pass
         self.unread.append(f"the object {reference[:100]!r}")
         return None

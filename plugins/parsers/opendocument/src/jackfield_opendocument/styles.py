@@ -1,4 +1,4 @@
-"""The styles of OpenDocument files, as far as they decide what a paragraph is."""
+"""The styles of OpenDocument files that decide the kind of a paragraph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """A style: the one that it is based on, and whether a page begins with it."""
+    """A style: the one that it is based on, and True if a page begins with it."""
 
     parent: str
     begins_page: bool

@@ -13,7 +13,7 @@ def function(name: str) -> Callable[..., Any]:
     """Return a function of PDFium that takes and returns pointers as numbers, and keeps the GIL.
 
     The declarations of pypdfium2 release the GIL for each call and make an object of each pointer. For a function that
-    only looks a value up, both take longer than its work.
+    only looks up a value, both take longer than its work.
     """
     import pypdfium2.raw as pdfium
 
@@ -23,7 +23,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def address(pointer: Any) -> int:
-    """Return the address of a function, or of what a pointer points to."""
+    """Return the address of a function, or of a pointer's target."""
     return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 

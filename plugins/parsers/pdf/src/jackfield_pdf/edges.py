@@ -18,7 +18,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 _END_OF_ENTRY = re.compile(r"[\s.,…·](?:\d{1,4}|[ivxl]{1,6})$")
 _LONGEST_END = 7  # characters; to search all of the line for its end takes long
 _NEAR = 3  # lines before and after an entry of a table of contents, among which
-_ENTRIES = 3  # so many are entries as well
+_ENTRIES = 3  # this many are entries as well
 
 
 def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:
@@ -93,7 +93,7 @@ def _has_page_number(text: str, page: int, steps: Mapping[int, set[int]]) -> boo
 
 
 def _steps(text: str, page: int) -> Iterator[int]:
-    """Yield how far the first and the last number of a text are from the number of its page."""
+    """Yield the differences of the first and last number of a text from its page number."""
     for found in (_FIRST_NUMBER.match(text), _LAST_NUMBER.search(text)):
         if found:
             yield int(found[1]) - page

@@ -12,13 +12,13 @@ from jackfield_pdf.pages import Entry, Page
 from jackfield_pdf.typeset import Line
 
 _LARGE = 1.15  # times the size of most of the text
-_STEP = 0.5  # sizes nearer than that are one
+_STEP = 0.5  # closer sizes count as one
 _LONGEST = 200  # characters
 _LONGEST_BOLD = 120
 _LOWEST = 6
 _LONG = 5000  # characters; in a shorter text, titles may have a large share
 _MOST_TITLES = 0.25  # of a long text
-_MOST_BOLD = 0.3  # of the text; where more is bold, it says nothing
+_MOST_BOLD = 0.3  # share of the text; if more is bold, bold type means nothing
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
 # Two letters that are no Roman number, or a Chinese one: not the number of a page, and not a sign.
 _TITLE = re.compile(r"(?!\s*[ivxlc]+\s*$)(?=.*(?:[^\W\d_].*[^\W\d_]|[\u2e80-\u9fff\uac00-\ud7af]))", re.DOTALL)

@@ -15,8 +15,8 @@ from jackfield_pdf.rules import shows_a_picture
 from jackfield_pdf.scans import copy_pages
 from jackfield_pdf.typeset import Line, lines_of
 
-# PDFium must not be called by two threads at once, whichever documents they read: the lock is the process's, as is
-# the library. It is taken for one page at a time, so that a long document does not keep short ones waiting.
+# PDFium must not be called by two threads at once, even for different documents, so the lock belongs to the process. It
+# is taken for one page at a time, so that a long document does not keep short ones waiting.
 PDFIUM = threading.Lock()
 _PASSWORD_ERROR = 4  # FPDF_ERR_PASSWORD
 _SECURITY_ERROR = 5  # FPDF_ERR_SECURITY
@@ -150,7 +150,7 @@ def open_document(data: bytes, source: str, password: str | None) -> Iterator[An
     try:
         yield document
     finally:
-        # Left to the garbage collector, it would be closed by any thread at any time, past the lock.
+        # The garbage collector could close it in any thread at any time, without the lock.
         with PDFIUM:
             document.close()
 

@@ -53,7 +53,7 @@ _MOST_INDENT = 100  # characters
 def blocks_of(pages: Sequence[Page], headings: Headings, copied: Container[int] = ()) -> Iterator[Block]:
     """Yield the blocks of a document, page by page; no block spans two pages.
 
-    Pages that are pictures without text are named at their place, so that a reader knows of them. Those that are
+    Pages that are pictures without text are named at their place, so that a reader knows about them. Those that are
     `copied` into parts have notes of their own, because OCR may replace these.
     """
     notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages, copied)}
@@ -388,7 +388,7 @@ def _glue(before: str, after: str) -> str:
 
 def _clean(text: str, compounds: Collection[str]) -> str:
     def unhyphenated(found: re.Match[str]) -> str:
-        # `well-known` that stands elsewhere in one piece is no word that a line has broken.
+        # `well-known` that occurs elsewhere in one piece is not a word broken by a line end.
         compound = f"{found[1]}-{found[2]}"
         return compound if compound in compounds else found[1] + found[2]
 

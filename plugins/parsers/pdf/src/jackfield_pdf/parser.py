@@ -93,7 +93,7 @@ def _check_ends(data: bytes, source: str) -> None:
         raise DocParserError(f"{source} is empty")
     if b"%PDF-" not in data[:_HEADER_BYTES]:
         raise DocParserError(f"{source} is not a PDF: its name may have the wrong extension")
-    # PDFium mends a file without an end as well as it can, and says nothing about the pages that are gone.
+    # PDFium repairs a truncated file as well as it can, without reporting lost pages.
     if b"%%EOF" not in data[-_TRAILER_BYTES:]:
         raise DocParserError(f"{source} is incomplete, its end is missing: copy or download it again")
 

@@ -13,7 +13,7 @@ from jackfield_pdf.drawing import encode_png
 from jackfield_pdf.pages import PDFIUM, open_document
 from jackfield_pdf.parser import PdfConfig
 
-_SMALLEST = 60.0  # points; what is smaller is a logo or an ornament
+_SMALLEST = 60.0  # points; smaller ones are logos or ornaments
 _LONGEST_SIDE = 1200  # pixels
 _POINTS_TO_PIXELS = 2.0
 
@@ -25,7 +25,7 @@ class PdfPicturesConfig(PdfConfig):
 
 
 class PdfPictures(Parser):
-    """Draws those places of pages that show a picture, with all that is written on it."""
+    """Draws the areas of pages that show a picture, with all text on it."""
 
     name: ClassVar[str] = "pdf pictures"
     config_class = PdfPicturesConfig

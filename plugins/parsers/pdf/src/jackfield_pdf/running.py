@@ -13,11 +13,11 @@ from jackfield_pdf.headings import Headings
 from jackfield_pdf.pages import Page
 from jackfield_pdf.typeset import Line
 
-_PAGES = 3  # on fewer, a line may well be there for itself
+_PAGES = 3  # on fewer pages, a line may well be ordinary text
 _FARTHEST = 200  # how far the number on a page may be from its number in the file
 _MOST_DIGITS = 6  # of the number of a page
 _NUMBER = re.compile(r"\d+")
-_A_NUMBER = "\0"  # which stands in no line
+_A_NUMBER = "\0"  # which occurs in no line
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PAGE_WORDS = frozenset(("page", "pages", "of", "seite", "von", "pagina", "página", "第", "页"))
 

@@ -11,7 +11,7 @@ SCAN = "page.pdf-scan"
 """The name of such a file. Its extension leads it to a parser with OCR, not back to this one."""
 
 _SPARE_BYTES = 8 * 2**20
-# PDFium writes the time and random numbers, and the same file must always give the same parts.
+# PDFium writes the time and random numbers, but the same file must always give the same parts.
 _RANDOM = re.compile(rb"(?<=/ID\[<)[0-9A-F]+><[0-9A-F]+(?=>\])|(?<=/CreationDate\(D:)\d+")
 _HEAD_BYTES, _TAIL_BYTES = 1024, 256
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 HYPHEN = "\ufffe"
-"""What PDFium writes for a hyphen at the end of a line; it joins that line with the next."""
+"""PDFium's character for a hyphen at the end of a line, which joins that line with the next."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BEYOND_UCS2 = re.compile(r"[\U00010000-\U0010ffff]")
@@ -29,13 +29,13 @@ _INK = re.compile(r"\S")
 _WORD = re.compile(r"\S+")
 _BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
 _MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
-_MOST_NAMED = 200  # characters; what longer lines are set in decides nothing
+_MOST_NAMED = 200  # characters; the type of longer lines decides nothing
 _MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|\d+(?:\.\d+)+\.?)\s")
 _TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
-_FARTHEST = 1e6  # points; what stands there, or nowhere, is text without a place
+_FARTHEST = 1e6  # points; text there, or nowhere, has no position
 _LONGEST_CELL = 4000  # characters; a frame around whole columns of text is no table
 _RULE_GAP = 0.1  # in sizes of the type; characters of a word are nearer to each other
-_MOST_ROUNDS = 5  # of looking for tables among frames in frames; a page that needs more has none
+_MOST_ROUNDS = 5  # steps of searching for tables among nested frames; a page that needs more has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Measured:
 def lines_of(page: PdfPage, glyphs: Glyphs) -> list[Line]:
     """Return the lines of a page, in the file's order; a ruled table is one line."""
     measured = _upright([_measured(glyphs, text, places) for text, places in _texts(glyphs)])
-    # Whatever stands below each other only, is no table: on most pages no drawing is looked at.
+    # Lines that are only below each other form no table, so on most pages no drawing is examined.
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
     if not grids:
         return [_line(glyphs, line) for line in measured]
@@ -178,7 +178,7 @@ def _line(glyphs: Glyphs, line: _Measured) -> Line:
 
 
 def _style(glyphs: Glyphs, line: _Measured) -> tuple[bool, bool]:
-    """Return whether a line is bold and monospaced, by the names of its fonts, because other facts are unreliable."""
+    """Return if a line is bold, and if it is monospaced, by its font names, because other facts are unreliable."""
     if len(line.text) > _MOST_NAMED:
         return False, False
     first = _style_of(glyphs.font(line.places[0]))

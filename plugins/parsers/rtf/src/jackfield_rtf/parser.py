@@ -13,7 +13,7 @@ _MAGIC = b"{\\rtf"
 
 
 class RtfParser(Parser):
-    """Reads RTF as Word, WordPad and LibreOffice write it; hidden and deleted text is left out."""
+    """Reads RTF from Word, WordPad and LibreOffice; hidden and deleted text is left out."""
 
     name: ClassVar[str] = "rtf"
 

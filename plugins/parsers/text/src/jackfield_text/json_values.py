@@ -73,7 +73,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 class _Within:
-    """The first lines, so many and so long; `taken` says how many that were."""
+    """The first lines, limited in number and length; `taken` is their number."""
 
     def __init__(self, lines: Iterator[tuple[int, str]], most: int, chars: int) -> None:
         self._lines = lines

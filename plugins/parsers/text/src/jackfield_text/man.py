@@ -82,7 +82,7 @@ class _Page:
 
     def read(self, line: str) -> None:
         """Read the next line."""
-        if line.endswith("\\") and not line.endswith("\\\\"):  # it goes on in the next
+        if line.endswith("\\") and not line.endswith("\\\\"):  # the line continues in the next
             line = line[:-1]
         if self._end_of_skipped:
             if "".join(line.split()) == self._end_of_skipped:
@@ -262,7 +262,7 @@ _MACROS: dict[str, Callable[[_Page, str], None]] = {
     "TS": _Page._begin_table, "TE": _Page._end_table, "if": _Page._conditional, "ie": _Page._conditional,
     "UR": _Page._link, "MT": _Page._link,
 }  # fmt: skip
-"""The macros that do more than write their words."""
+"""The macros that do more than output their words."""
 
 
 def _arguments(rest: str) -> list[str]:

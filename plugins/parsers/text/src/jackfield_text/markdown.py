@@ -61,7 +61,7 @@ def markdown_blocks(text: str) -> Iterator[Block]:
     done = 0
     for token in _top_level(text):
         first, last = token.map or (done, done)
-        # Link definitions have no token, and may hold what somebody looks for.
+        # Link definitions have no token, but may contain searched text.
         yield from _paragraph(lines[done:first])
         yield from _block(token, lines[first:last])
         done = max(done, last)
@@ -71,7 +71,7 @@ def markdown_blocks(text: str) -> Iterator[Block]:
 def _top_level(text: str) -> list[Token]:
     from markdown_it import MarkdownIt
 
-    # Only blocks are asked for: the inline rules are most of the work, and hold what can be made slow on purpose.
+    # Only blocks are parsed, because the inline rules are most of the work and can be made slow on purpose.
     parser = MarkdownIt("commonmark").enable("table").disable("inline")
     return [token for token in parser.parse(text) if token.level == 0 and token.nesting >= 0 and token.map]
 

@@ -13,7 +13,7 @@ _CODE = (
 _MANUAL = "1 2 3 4 5 6 7 8 9 1p 3p 3pm 1ssl 3ssl 5ssl 7ssl 1x 3x man mdoc"
 
 
-_SMALL = 262_144  # bytes; the work of the first three is linear, whatever stands in a file
+_SMALL = 262_144  # bytes; the work of the first three is linear for any file
 
 
 @hook.parsers

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _UNLIMITED = Limits()
 _DEEPEST = 100
-_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the second only, which ends at once there
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has only the second, which ends the process at once
 _LONGEST_S = 3600.0
 _END_S = 5.0  # for a process that was killed to be waited for
 _MOST_ERROR = 4000  # characters: an error shows the line, which may be all of the code
@@ -70,9 +70,9 @@ class MontySandbox(CodeSandbox):
         if len(code) > self.config.max_code_chars:
             return CodeResult(error=f"the code has more than {self.config.max_code_chars:,} characters: send less")
         run = _Run(client, code, dict(values or {}), _limits(limits), self.config.max_output_chars)
-        # Monty's own way of waiting asynchronously ends one process of five, after all is done, with SIGABRT.
+        # With Monty's own asynchronous waiting, one process in five ends with SIGABRT after finishing.
         task = asyncio.ensure_future(sync.in_worker(run.work))
-        task.add_done_callback(lambda one: one.cancelled() or one.exception())  # if it is given up, nobody asks for it
+        task.add_done_callback(lambda one: one.cancelled() or one.exception())  # may be abandoned
         try:
             done, _ = await asyncio.wait([task], timeout=limits.wall_s)
         finally:
@@ -94,15 +94,15 @@ class MontySandbox(CodeSandbox):
             problem = f"the code ended the interpreter: {error}"
         except (_TooDeepError, RecursionError) as error:
             problem = f"the value cannot be given back: {error}"
-        if run.is_full:  # perhaps by its last line, so that it was over before it could be ended
+        if run.is_full:  # perhaps with its last line, so that the code ended before it could be stopped
             most = self.config.max_output_chars
             value, problem = None, f"the code was ended: it printed more than {most:,} characters"
         return CodeResult(value, run.printed, problem)
 
 
 def _limits(limits: Limits) -> ResourceLimits:
-    # Monty counts time itself, too: nobody else ends the code if this process is killed. A second more than here, where
-    # the error is in better words.
+    # Monty also counts time itself, because only it can end the code if this process is killed. It gets a second more
+    # than here, where the error message is better.
     seconds = [_LONGEST_S, *([limits.cpu_s] if limits.cpu_s else []), *([limits.wall_s + 1] if limits.wall_s else [])]
     return {"max_memory": limits.memory_bytes, "max_feed_duration_secs": min(seconds)}
 
@@ -149,12 +149,12 @@ class _Run:
                 raise SandboxError(f"monty does not start: {error}. {_HOW_TO_INSTALL}") from error
             with self._lock:
                 if self._is_ended:
-                    return None  # nobody waits for it
+                    return None  # no caller waits for it
                 self._process = session.worker_pid
             try:
                 return session.feed_run(self._code, inputs=self._values, print_callback=self._print)
             finally:
-                with self._lock:  # from here on its number may become another process's
+                with self._lock:  # from here on, its number may be reused
                     self._process = None
 
     def end(self) -> None:
@@ -174,7 +174,7 @@ class _Run:
 
 
 class _TooDeepError(Exception):
-    """A value has lists in lists in lists."""
+    """A value is nested too deeply."""
 
 
 def _plain(value: Any, depth: int = 0) -> object:

@@ -13,6 +13,6 @@ def searchers() -> list[SearcherSpec]:
             name="front_page_search",
             target="jackfield_front_page_search.searcher:FrontPageSearcher",
             config="jackfield_front_page_search.searcher:FrontPageConfig",
-            summary="Finds the beginnings of documents whatever is asked: titles, authors, abstracts.",
+            summary="Finds the beginnings of documents for any query: titles, authors, abstracts.",
         )
     ]

@@ -15,7 +15,7 @@ from jackfield.retrieval import Chunk, Corpus, Hit, Searcher, Where
 from jackfield.sync import in_worker
 from jackfield_documents import IndexCache
 
-_SHARE = 4  # of a document's share, a chunk of its front may take one part in so many
+_SHARE = 4  # a chunk of the front may take one part in this many of its document's share
 
 Fronts = list[tuple[float, int]]
 """The score of each chunk that is found, and its number; in order."""
@@ -24,11 +24,11 @@ Fronts = list[tuple[float, int]]
 class FrontPageConfig(Config):
     """The length of the beginning that is found."""
 
-    chunks: int = Field(default=2, ge=1, description="How many chunks of each document, from its beginning")
+    chunks: int = Field(default=2, ge=1, description="Chunks of each document, from its beginning")
     documents: int = Field(
         default=50,
         ge=1,
-        description="Of more documents than these, nothing is found",
+        description="With more documents than this, nothing is found",
     )
     max_ref_token: int = Field(
         default=20_000, ge=1, description="The most tokens of documents in one request; rag_cfg passes on its own"
@@ -43,7 +43,7 @@ class FrontPageSearcher(Searcher):
     there are, the less is found.
 
     For a single document, the front has a score of infinity: it comes before everything else, also when several
-    searchers are fused. For several documents, it is one voice among others, and first chunks come before second ones.
+    searchers are fused. For several documents, it is one ranking among others, with first chunks before second ones.
     """
 
     name: ClassVar[str] = "front_page_search"
@@ -80,7 +80,7 @@ class FrontPageSearcher(Searcher):
         for number, chunk in chunks:
             first = firsts[chunk.source]
             if len(firsts) > self.config.documents:
-                return []  # and the rest is not read: it may be a million chunks
+                return []  # the rest is not read, because it may be a million chunks
             if len(first) < self.config.chunks:
                 first.append((number, chunk.tokens))
         most = self.config.max_ref_token / (_SHARE * max(1, len(firsts)))

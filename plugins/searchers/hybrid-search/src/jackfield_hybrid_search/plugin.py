@@ -13,7 +13,7 @@ def searchers() -> list[SearcherSpec]:
             name="hybrid_search",
             target="jackfield_hybrid_search.searcher:HybridSearcher",
             config="jackfield_hybrid_search.searcher:HybridConfig",
-            summary="Merges what several searchers find by their scores or ranks; a reranker can have the last word.",
+            summary="Merges the hits of several searchers by scores or ranks; a reranker can order them last.",
             required_by={"searchers": "searcher"},
         )
     ]

@@ -33,7 +33,7 @@ T = TypeVar("T")
 NAME = "hybrid_search"
 ADDRESS = f"jackfield-hybrid-search/{NAME}"
 
-# Whether a search of this class is under way further out: its searchers may ask others, but not it again.
+# True within a search of this class, whose searchers may ask others, but not this one again.
 _is_asked: ContextVar[bool] = ContextVar("jackfield_hybrid_search_is_asked", default=False)
 
 
@@ -46,16 +46,16 @@ class HybridConfig(Config):
     )
     weights: dict[str, float] = Field(
         default_factory=dict,
-        description="How much each searcher counts: 1.75 for vector_search and 1 for others; 0 leaves one out",
+        description="Weight of each searcher: 1.75 for vector_search and 1 for others; 0 leaves one out",
     )
     fusion: Fusion = Field(
         default="scores", description="How rankings are merged: by standardised scores, or by reciprocal ranks"
     )
-    k: int = Field(default=60, ge=1, description="How much low ranks count; the larger, the more")
-    candidates: int = Field(default=200, ge=1, description="How many hits of each searcher are fused")
+    k: int = Field(default=60, ge=1, description="Weight of low ranks; the larger, the more they count")
+    candidates: int = Field(default=200, ge=1, description="Hits of each searcher to fuse")
     rerank: str | ComponentSettings | None = Field(
         default=None,
-        description="A searcher that has the last word: its name, or a dict of `name` and settings",
+        description="A searcher that reranks the hits: its name, or a dict of `name` and settings",
     )
 
     @field_validator("searchers")
@@ -85,9 +85,8 @@ class HybridConfig(Config):
 class HybridSearcher(Searcher):
     """Asks several searchers at the same time, and merges their rankings as `jackfield_documents.fuse` does.
 
-    The `ranks` of a hit say at which place each searcher had it. A searcher or reranker whose service fails is done
-    without; `failures_noted` of `jackfield_documents`, or else the log, says so. If all searchers fail, so does the
-    search.
+    The `ranks` of a hit give its rank in each searcher. A searcher or reranker whose service fails is skipped, which
+    `failures_noted` of `jackfield_documents`, or else the log, reports. If all searchers fail, so does the search.
 
     Args:
         cfg: The keys of `HybridConfig`; `searchers` is required.
@@ -128,10 +127,10 @@ class HybridSearcher(Searcher):
         return [Hit(hit.chunk, hit.score, {**hit.ranks, NAME: rank}) for rank, hit in enumerate(hits[:limit], start=1)]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: all searchers prepare themselves, one after the other. One that fails stops no other.
+        """See `Searcher`: all searchers prepare themselves, one after the other. A failure does not stop the others.
 
         Raises:
-            JackfieldError: The first failure, when the others are through.
+            JackfieldError: The first failure, after the others have finished.
         """
         if self.config.rerank is not None:
             reranker = await sync.in_worker(self._reranker)
@@ -175,7 +174,7 @@ class HybridSearcher(Searcher):
         weights = weights_of(self.config.weights, rankings)
         hits = fuse(rankings, weights=weights, k=self.config.k, by=self.config.fusion)
         if isinstance(getattr(corpus, "shelf", None), Shelf):
-            return hits  # its documents are in the order of their paths, as `fuse` has them
+            return hits  # its documents are in the order of their paths, as in `fuse`
         places = await sync.in_worker(self._places.get, corpus, _places_of)
         return sorted(hits, key=lambda hit: (-hit.score, places[hit.chunk.source]))  # within a document, as `fuse`
 

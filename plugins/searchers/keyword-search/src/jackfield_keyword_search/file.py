@@ -1,6 +1,6 @@
-"""An index in a file, which is mapped and not read: opening it takes the same time whatever its size.
+"""An index in a file, which is mapped instead of read, so that opening takes the same time for any size.
 
-A file is a line of JSON, which says what follows, and arrays one after the other. It contains only numbers and texts,
+A file is a line of JSON that describes the rest, followed by arrays. It contains only numbers and texts,
 so nothing in it can be run.
 """
 
@@ -25,7 +25,7 @@ _TYPES = {"i4": np.int32, "i8": np.int64, "f8": np.float64, "u1": np.uint8}
 
 
 class Terms(Mapping[str, int]):
-    """The numbers of terms, which are looked up in sorted text: no dict has to be made of them."""
+    """The numbers of terms, looked up in sorted text, so that no dict is needed."""
 
     def __init__(self, text: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         self._text = memoryview(text)  # type: ignore[arg-type] # an array has the buffer protocol
@@ -56,7 +56,7 @@ class Terms(Mapping[str, int]):
         return (self._term(place).decode() for place in range(len(self)))
 
     def by_number(self) -> list[str]:
-        """Return all of them, in the order of their numbers."""
+        """Return all terms, in the order of their numbers."""
         text, ends = bytes(self._text), self._ends.tolist()
         ordered = [""] * len(self)
         for place, number in enumerate(self._numbers.tolist()):
@@ -113,7 +113,7 @@ def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
         FileNotFoundError: There is no such file.
         ValueError: It is not such a file, of another version, or cut short.
     """
-    mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which refuses an empty file, too
+    mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
     header = json.loads(bytes(mapped[:_HEADER_BYTES]))
     try:
         if (header["format"], header["version"], header["bytes"]) != (_MAGIC, _VERSION, len(mapped)):

@@ -1,7 +1,7 @@
 """An inverted index in memory, with the weights of `rank_bm25`.
 
-`rank_bm25` looks at every chunk for every term of a query; here a term leads to the chunks that have it. The scores are
-the same but for a constant that `rank_bm25` adds to all chunks alike.
+`rank_bm25` scans every chunk for every term of a query; here a term leads to the chunks that have it. The scores are
+the same except for a constant that `rank_bm25` adds to all chunks.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from jackfield_keyword_search.file import LinesOf, Terms, by_number, read_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BATCH = 256  # chunks that are taken apart at once: enough to spread the cost of a call, few enough for the cache
+_BATCH = 256  # chunks split into terms at once: enough to spread the cost of a call, few enough for the cache
 _PICKED = 8
 _COMMON_NUMBERS = 8_000_000  # 64 MB: the 80 most common terms of 100,000 chunks
-_END = b" \xff "  # stands between chunks; no UTF-8 has this byte
+_END = b" \xff "  # separates chunks; this byte never occurs in UTF-8
 # In one pass over the bytes: a space for each sign that no term has. What is not ASCII stays, for the analyzer to look
 # at, and so does the case, which tells the parts of a name.
 _TABLE = bytes(code if chr(code).isalnum() or code >= 128 or code in b"'." else 32 for code in range(256))
@@ -73,7 +73,7 @@ class Index:
     def changed(self, chunks: Sequence[Chunk], *, k1: float, b: float) -> Index | None:
         """Return the index of other chunks, most of which are in this one; it equals a new index.
 
-        None where that is not so, and a new one is made as fast. Chunks are distinguished by their ids; if `chunks` has
+        None if a new index would be as fast. Chunks are distinguished by their ids; if `chunks` has
         a method `ids`, no text of a chunk that is here already is read.
         """
         change = _change(list(self._ids), self._size, _ids_of(chunks))
@@ -91,7 +91,7 @@ class Index:
         return index
 
     def _merge(self, old: Index, kept: NDArray[np.int64], fresh: Index, new: NDArray[np.int64]) -> None:
-        """Take the terms of two indexes, whose chunks have these numbers here; below 0 is one that is gone."""
+        """Merge the terms of two indexes, whose chunks have these numbers here; below 0 means removed."""
         bits = max(1, self._size.bit_length())
         vocabulary = {term: number for number, term in enumerate(by_number(old._terms))}
         numbers = [vocabulary.setdefault(term, len(vocabulary)) for term in by_number(fresh._terms)]
@@ -178,7 +178,7 @@ class Index:
         return scores
 
     def _add(self, number: int, scores: NDArray[np.float64]) -> None:
-        """Add what a term counts in each chunk. Going along all chunks is faster than picking an eighth of them."""
+        """Add the weight of a term in each chunk. Scanning all chunks is faster than picking an eighth of them."""
         place = slice(self._starts[number], self._starts[number + 1])
         if _PICKED * (place.stop - place.start) < self._size:
             scores[self._chunks[place]] += self._idf[number] * self._weights[place]

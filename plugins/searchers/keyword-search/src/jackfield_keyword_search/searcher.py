@@ -18,15 +18,15 @@ from jackfield_documents import IndexCache, OnShelf
 from jackfield_documents.analyzer import Analyzer, Chinese
 from jackfield_documents.queries import texts_of
 
-if TYPE_CHECKING:  # it loads numpy, which the first search does
+if TYPE_CHECKING:  # it loads numpy, which only the first search should do
     from jackfield_keyword_search.index import Index
 
 
 class KeywordConfig(Config):
     """The weights of words, and the segmentation of Chinese."""
 
-    k1: float = Field(default=1.5, ge=0, description="How much further occurrences of a word count; 0: not at all")
-    b: float = Field(default=0.75, ge=0, le=1, description="How much long chunks are penalised")
+    k1: float = Field(default=1.5, ge=0, description="Weight of further occurrences of a word; 0: none")
+    b: float = Field(default=0.75, ge=0, le=1, description="Penalty for long chunks")
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
 
 

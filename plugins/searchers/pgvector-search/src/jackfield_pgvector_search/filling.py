@@ -1,4 +1,4 @@
-"""Bring a corpus into the database: new chunks are written a batch at a time, and all is published at once."""
+"""Bring a corpus into the database: write new chunks in batches, then publish everything at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from jackfield_pgvector_search.tables import (
 from jackfield_postgres import Connection, Database, alone_in
 
 _BATCH = 256
-_LONGEST_S = 3600.0  # making an index of millions of vectors is one statement
+_LONGEST_S = 3600.0  # creating an index of millions of vectors is one statement
 _POLL_S = 0.5
 _ATTEMPTS = 3
-# As one text: the driver takes long to write lists.
+# As one text, because the driver is slow at writing lists.
 _KEYS = "unnest(CAST(string_to_array(:keys, ',') AS uuid[])) WITH ORDINALITY AS n (key, place)"
 _KEPT = 4  # corpora under one name: an agent's files before they changed, those of another process
 
@@ -59,7 +59,7 @@ class Plan:
         space: The same for the vectors; '' for none.
         embed: Makes vectors of texts that are not empty, in order.
         analyze: Makes words of a text.
-        approximate_from: From how many chunks on the nearest are looked up in an index; None for never.
+        approximate_from: The number of chunks from which the nearest are looked up in an index; None for never.
         max_chars: The number of characters of a text that are embedded.
     """
 
@@ -88,7 +88,7 @@ class Filling:
         database: The database to write to.
         plan: The way in which it is kept.
         name: The group it belongs to: a corpus of the same name replaces older ones.
-        content: Changes whenever a chunk does; None to find out from the chunks.
+        content: Changes whenever a chunk does; None to compute it from the chunks.
         chunks: All of them.
     """
 
@@ -148,7 +148,7 @@ class Filling:
 
     @contextmanager
     def _turn(self, connection: Connection) -> Iterator[None]:
-        """Hold the right to fill the corpus of this name. The server takes it back when the connection ends."""
+        """Hold the lock to fill the corpus of this name. The server releases it when the connection ends."""
         lock = f"jackfield {self.plan.schema} {self.name}"
         while not connection.run("SELECT pg_try_advisory_lock(hashtextextended(:name, 0))", name=lock)[0][0]:
             time.sleep(_POLL_S)
@@ -157,7 +157,7 @@ class Filling:
 
 
 class _Fill:
-    """The work of one that has its turn."""
+    """Fill the corpus while holding the lock."""
 
     def __init__(self, connection: Connection, filling: Filling) -> None:
         self._connection = connection
@@ -209,7 +209,7 @@ class _Fill:
             words = {key: self._words_of(piece) for key, piece in lacking.words.items()}
             vectors = self._vectors_of(lacking.vectors)
             with self._connection.transaction():
-                # Shared with others that write, and not with those that remove what nobody needs.
+                # Shared with other writers, but not with processes that remove unused chunks.
                 self._connection.run(
                     "SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))", name=f"jackfield {self._schema}"
                 )
@@ -304,8 +304,8 @@ class _Fill:
                 mean=mean_length,
                 corpus=self._number,
             )
-            # What is not published and has this name was begun and given up: whoever goes on has the turn, and that
-            # is this one.
+            # Unpublished corpora of this name were abandoned, because only the process with the lock, this one, can
+            # continue.
             gone = run(
                 f"DELETE FROM {schema}.jackfield_corpora WHERE name = :name AND id NOT IN ("  # noqa: S608
                 f"SELECT id FROM {schema}.jackfield_corpora WHERE name = :name AND published IS NOT NULL "
@@ -356,7 +356,7 @@ class _Lacking:
 
 def _piece(chunk: Chunk, max_chars: int) -> _Piece:
     context = [part for part in dict.fromkeys((chunk.title, *chunk.headings)) if part]
-    # Half of a surrogate pair can be in a file's text, and is not UTF-8.
+    # A file's text may contain a lone surrogate, which is not valid UTF-8.
     text = chunk.text.encode("utf-8", "replace").decode()
     above = "\n".join(context).encode("utf-8", "replace").decode()
     key = hashlib.sha256("\0".join((str(max_chars), above, text)).encode()).digest()[:16]

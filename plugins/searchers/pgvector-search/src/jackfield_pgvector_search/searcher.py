@@ -34,8 +34,8 @@ _Asked: TypeAlias = tuple[Side | None, dict[str, object]]
 _UNDEFINED_TABLE = "42P01"
 _ANY_SCORE = -2.0  # below all cosines
 
-# An index finds the nearest among all vectors; it goes on until enough of them are of the corpus that is searched.
-# Without pgvector, the names mean nothing to the server, and do no harm.
+# An index finds the nearest among all vectors, and continues until enough of them are in the searched corpus. Without
+# pgvector, these settings have no meaning for the server, and do no harm.
 _NEAREST = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
 
 
@@ -51,10 +51,10 @@ class PgvectorConfig(Config):
         description="The schema of the tables; it is made if it is missing",
     )
     index: str | None = Field(
-        default=None, min_length=1, description="What the documents belong to; unset: the name of the index on disk"
+        default=None, min_length=1, description="Name of the document group; unset: the name of the index on disk"
     )
     search: Literal["hybrid", "vectors", "words"] | None = Field(
-        default=None, description="What ranks; unset: hybrid with an embedding_model, words without"
+        default=None, description="Ranking method; unset: hybrid with an embedding_model, words without"
     )
     embedding_model: str | None = Field(
         default=None, description="The embedder and its model, openai:text-embedding-3-small"
@@ -64,12 +64,12 @@ class PgvectorConfig(Config):
     )
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
     min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit by vectors")
-    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
+    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
     approximate_from: int | None = Field(
-        default=50_000, ge=1, description="From how many chunks on vectors get an HNSW index; null for never"
+        default=50_000, ge=1, description="Number of chunks from which vectors get an HNSW index; null for never"
     )
-    connections: int = Field(default=8, ge=1, description="How many connections there are at most at the same time")
-    timeout_s: float = Field(default=30.0, gt=0, description="How long the server may be silent during a search")
+    connections: int = Field(default=8, ge=1, description="The most connections at the same time")
+    timeout_s: float = Field(default=30.0, gt=0, description="The longest silence of the server during a search")
 
     @model_validator(mode="after")
     def _vectors_need_an_embedder(self) -> PgvectorConfig:
@@ -79,12 +79,12 @@ class PgvectorConfig(Config):
 
     @property
     def has_words(self) -> bool:
-        """True if words rank."""
+        """True if words are ranked."""
         return self.search != "vectors"
 
     @property
     def has_vectors(self) -> bool:
-        """True if vectors rank."""
+        """True if vectors are ranked."""
         return self.search != "words" and self.embedding_model is not None
 
 
@@ -142,7 +142,7 @@ class PgvectorSearcher(Searcher):
         """
         if not corpus.chunks or limit < 1 or not query.strip():
             return []
-        with ForgetLocals():  # the DSN is among them
+        with ForgetLocals():  # they include the DSN
             return await sync.in_worker(self._search, query, corpus, limit, where)
 
     async def aclose(self) -> None:
@@ -228,7 +228,7 @@ class PgvectorSearcher(Searcher):
         }
 
     def _in_parts(self, corpus: int, words: Side, terms: Sequence[str]) -> list[str]:
-        """Return terms in which Chinese words that are in no chunk are replaced by those of their parts that are."""
+        """Return terms, with Chinese words that are in no chunk replaced by their parts that are in one."""
         candidates = list(dict.fromkeys(chain.from_iterable(map(_with_parts, terms))))
         if not candidates:
             return list(terms)
@@ -251,7 +251,7 @@ class PgvectorSearcher(Searcher):
             ranks[f"{self.name}.vectors"] = by_vectors
         return Hit(corpus.chunks[place], float(score), ranks)
 
-    # --- what a search needs ---
+    # --- requirements of a search ---
 
     def _ready(self, corpus: Corpus) -> Ready:
         shelf = getattr(corpus, "shelf", None)
@@ -266,7 +266,7 @@ class PgvectorSearcher(Searcher):
             approximate_from=self.config.approximate_from,
             max_chars=self.config.max_chars,
         )
-        # What an index on disk is made of decides its hash; elsewhere, only the texts are sure to differ.
+        # An index on disk has a hash of its contents; elsewhere, only the texts are sure to differ.
         content = on_disk.content if on_disk else None
         return Filling(self._database, plan, name=name, content=content, chunks=corpus.chunks).ready()
 

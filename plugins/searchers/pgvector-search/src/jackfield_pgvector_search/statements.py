@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from jackfield_pgvector_search.tables import Side
 
 _DEPTH = 100
-"""How many of each ranking are fused."""
+"""Hits of each ranking to fuse."""
 _CANDIDATES = 400
-"""How many chunks, those that share most with the query, are scored to the end."""
+"""Candidates that are fully scored: the chunks that share most with the query."""
 _K1, _B = 1.5, 0.75
 _RRF = 60  # as `jackfield_documents.fuse`
 _LONGEST_TERM = 500  # characters; PostgreSQL takes 2046 bytes
@@ -78,7 +78,7 @@ def known_terms(schema: str, words: Side) -> str:
 
 def _nearest(schema: str, vectors: Side, limit: str, is_filtered: bool) -> str:
     near = f"v.embedding <=> CAST(:vector AS vector({vectors.dimension}))"
-    # A vector of length 0 is near to nothing: its distance is not a number.
+    # A vector of length 0 is near to nothing, because its distance is not a number.
     return f"""
         SELECT p.place, {near} AS distance, coalesce(1 - nullif({near}, 'NaN'), 0) AS score
         FROM {schema}.jackfield_vectors_{vectors.number} AS v
@@ -89,7 +89,7 @@ def _nearest(schema: str, vectors: Side, limit: str, is_filtered: bool) -> str:
 
 
 def _by_words(schema: str, words: Side, limit: str, is_filtered: bool) -> str:
-    """BM25. PostgreSQL's own ranking does not know that a rare word says more than a frequent one.
+    """BM25. PostgreSQL's own ranking does not give rare words more weight than frequent ones.
 
     Chunks that have the rarest words are chosen first, as if they had each once, without a look at their texts; how
     often a word is in each is only counted for those.
@@ -155,7 +155,7 @@ def vector_text(numbers: Sequence[float]) -> str:
 
 
 def words_text(terms: Iterable[str]) -> str:
-    """Terms as a tsvector: each with as many positions as it occurs, as far as PostgreSQL counts."""
+    """Return terms as a tsvector: each with as many positions as it has occurrences, up to PostgreSQL's limit."""
     counts = Counter(terms)
     return " ".join(f"{query_of(term)}:{_positions(count)}" for term, count in counts.items())
 

@@ -3,7 +3,7 @@
 - `jackfield_facts`: the version.
 - `jackfield_sides`: a way to look at chunks: the words of one analyzer, or the vectors of one space. Each has a table
   of its own, `jackfield_words_N` or `jackfield_vectors_N`.
-- `jackfield_chunks`: each text once, by its content, whatever corpora it is in. The text itself is not kept.
+- `jackfield_chunks`: each text once, by its content, for all corpora. The text itself is not kept.
 - `jackfield_corpora`: chunks that are searched together; visible once they are published.
 - `jackfield_places`: the chunk at each place of a corpus.
 """
@@ -37,7 +37,7 @@ _STEPS = (
     CREATE INDEX ON {schema}.jackfield_places (chunk, corpus);
     """,
 )
-"""What makes each version out of the one before; a schema has the version of its last step."""
+"""The step from each version to the next; a schema has the version of its last step."""
 
 VERSION = len(_STEPS)
 _MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
@@ -78,7 +78,7 @@ def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _ST
 
 
 def _version(connection: Connection, schema: str) -> int:
-    # Not by to_regclass: it may answer from a cache, as if what another process has made meanwhile were not there.
+    # Not by to_regclass, which may answer from a cache and miss tables that another process has just created.
     there = connection.run(
         "SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
         "WHERE n.nspname = :schema AND c.relname = 'jackfield_facts'",
@@ -118,7 +118,7 @@ def vectors_side(connection: Connection, schema: str, space: str, dimension: int
     """Return the table of a space's vectors, which is created if it is missing.
 
     Raises:
-        ConfigError: They have another length, or there is no pgvector.
+        ConfigError: The vectors have another length, or pgvector is missing.
     """
     _check_pgvector(connection)
     with alone_in(connection, schema):
@@ -133,7 +133,7 @@ def vectors_side(connection: Connection, schema: str, space: str, dimension: int
 
 
 def index_vectors(connection: Connection, schema: str, side: Side, *, least: int) -> None:
-    """Make an index of the nearest, where there are so many vectors that looking at all of them takes long."""
+    """Create an index of the nearest if there are so many vectors that scanning all of them takes long."""
     table = f"{schema}.jackfield_vectors_{side.number}"
     [[count]] = connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608 - of a checked name and a number
     if count < least or (side.dimension or 0) > _MOST_INDEXED:

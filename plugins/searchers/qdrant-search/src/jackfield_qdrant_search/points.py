@@ -39,7 +39,7 @@ class Points:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is cut short.
+            ValueError: The file is truncated.
         """
         return cls(np.frombuffer(path.read_bytes(), f"S{_ID_BYTES}"))
 
@@ -66,5 +66,5 @@ class Points:
 
 def id_of(text: str) -> UUID:
     """Return the id of the point of a text."""
-    # A version, so that no byte that counts is a zero at the end, which numpy would drop.
+    # With a version at the end, because numpy would drop trailing zero bytes.
     return UUID(bytes=hashlib.sha256(text.encode()).digest()[: _ID_BYTES - 1] + b"\x01")

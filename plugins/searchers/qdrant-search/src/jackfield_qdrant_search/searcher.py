@@ -23,20 +23,20 @@ from jackfield_documents import IndexCache, OnShelf, Shelf, search_selected
 from jackfield_documents.embedding import ChunkEmbedder
 from jackfield_http.keys import KeyRule, find_key
 
-if TYPE_CHECKING:  # they load numpy and Qdrant's client, which the first search does
+if TYPE_CHECKING:  # they load numpy and Qdrant's client, which only the first search should do
     from jackfield_qdrant_search.points import Points
     from jackfield_qdrant_search.server import Collection
 
 OnProgress = Callable[[int, int], None]
 
 _KEY = KeyRule("QDRANT_API_KEY", hosts=(".cloud.qdrant.io",), url_variable="QDRANT_URL")
-_AT_ONCE = 256  # texts that are embedded and uploaded together: what a build that ends early has kept
+_AT_ONCE = 256  # texts embedded and uploaded together; a build that ends early keeps the finished ones
 _ATTEMPTS = 3
 _KEPT = 8  # corpora: as many as are kept in memory
-_KEPT_ON_DISK = 2  # corpora: those that an index on disk can be read as
-_DIGITS = 4  # scores have 32 bits, and the last of them depend on the order in which products are summed
+_KEPT_ON_DISK = 2  # corpora: the versions in which an index on disk can be read
+_DIGITS = 4  # scores have 32 bits, the last of which depend on the order of summation
 _MOST_NAMED = 1000  # selected chunks that a request names; from more, hits outside of the selection are dropped
-_TIES = 1000  # how many points are looked at so that equal ones come in document order
+_TIES = 1000  # points to examine so that equal ones come in document order
 
 
 class QdrantConfig(Config):
@@ -52,10 +52,10 @@ class QdrantConfig(Config):
     collection: str = Field(
         default="jackfield",
         pattern=r"^[\w-]{1,200}$",
-        description="How the names of collections begin; there is one for each embedder and its settings",
+        description="Prefix of collection names; each embedder with its settings has its own collection",
     )
     index: str | None = Field(
-        default=None, min_length=1, description="What the documents belong to; unset: the name of the index on disk"
+        default=None, min_length=1, description="Name of the document group; unset: the name of the index on disk"
     )
     embedding_model: str = Field(
         min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
@@ -64,8 +64,8 @@ class QdrantConfig(Config):
         default_factory=dict, repr=False, description="Further settings of the embedder: base_url, dimension …"
     )
     min_score: float | None = Field(default=None, ge=-1, le=1, description="The lowest cosine of a hit")
-    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
-    timeout_s: float = Field(default=60.0, gt=0, description="How long one request to the server may take")
+    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
+    timeout_s: float = Field(default=60.0, gt=0, description="Time limit of one request to the server")
 
 
 class QdrantSearcher(Searcher):
@@ -89,7 +89,7 @@ class QdrantSearcher(Searcher):
     def __init__(
         self, cfg: QdrantConfig | Mapping[str, object] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # they may include a key
             super().__init__(cfg, **settings)
         self._host = host or default_host()
         self._embedder = ChunkEmbedder(
@@ -127,7 +127,7 @@ class QdrantSearcher(Searcher):
 
         Args:
             corpus: The corpus that will be searched.
-            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+            on_progress: Called with the number of ready chunks and the number of all chunks, from any thread.
 
         Raises:
             ToolServiceError, ModelServiceError, ConfigError, PluginError: As `search`.
@@ -170,7 +170,7 @@ class QdrantSearcher(Searcher):
         if len(selection) > _MOST_NAMED:
             search = partial(self._nearest_of, points, key, vector)
             return search_selected(search, limit, selection)
-        # A point may belong to several chunks, of which some are not selected.
+        # A point may belong to several chunks, some of which are not selected.
         named = points.of_chunks(selection.numbers)
         nearest = self._nearest_of(points, key, vector, len(named) * 2, named)
         return [hit for hit in nearest if hit[0] in selection][:limit]
@@ -193,9 +193,9 @@ class QdrantSearcher(Searcher):
             nearest = [(point, round(score, _DIGITS)) for point, score in found]
             if len(nearest) < wanted or nearest[-1][1] < nearest[limit - 1][1] or wanted > max(_TIES, limit):
                 return nearest
-            wanted *= 8  # the last one is as good as others, of which some may stand before it
+            wanted *= 8  # the last one ties with others, some of which may come before it
 
-    # --- what is in the server ---
+    # --- points in the server ---
 
     def _ready(self, corpus: Corpus, on_progress: OnProgress | None = None) -> tuple[Points, str]:
         """Return the points of a corpus, after storing them in the server, and their name there."""
@@ -216,7 +216,7 @@ class QdrantSearcher(Searcher):
         index = self.config.index or (shown_path(on_disk.folder.name) if on_disk else "")
         for _ in range(_ATTEMPTS):
             self._upload_new(key, index, chunks, on_progress)
-            # Another process may have taken points away that belonged to an old corpus only, as it seemed then.
+            # Another process may have removed points that seemed to belong only to an old corpus.
             if self._collection.count(key) == len(points):
                 self._collection.finish(key, index, keep=_KEPT_ON_DISK if on_disk else _KEPT)
                 return key
@@ -270,7 +270,7 @@ class QdrantSearcher(Searcher):
     def _collection_name(self) -> str:
         return f"{self.config.collection}-{hashlib.sha256(self._embedder.space.encode()).hexdigest()[:12]}"
 
-    # --- which chunk is which point ---
+    # --- points of chunks ---
 
     def _points_of(self, chunks: Sequence[Chunk]) -> Points:
         from jackfield_qdrant_search.points import Points
@@ -279,7 +279,7 @@ class QdrantSearcher(Searcher):
 
     @cached_property
     def _on_shelf(self) -> OnShelf[Points]:
-        version = metadata.version("jackfield-documents")  # which decides what text is embedded of a chunk
+        version = metadata.version("jackfield-documents")  # which decides how a chunk's text is embedded
         return OnShelf(f"{self.name}-{version}-{self.config.max_chars}", _read_points, _write_points)
 
 

@@ -1,4 +1,4 @@
-"""A collection of points in a Qdrant server: whatever goes wrong there is a `ToolServiceError` without the API key."""
+"""A collection of points in a Qdrant server; all its failures become a `ToolServiceError` without the API key."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Collection:
         self._secrets = SentSecrets(address.key) if address.key else SentSecrets()
         self._client: AsyncQdrantClient | None = None
 
-    # --- what is there ---
+    # --- reading ---
 
     def exists(self) -> bool:
         """Return True if the collection exists."""
@@ -130,7 +130,7 @@ class Collection:
     def announce(self, corpus: str, index: str) -> None:
         """Announce the points of a corpus, so that no clean-up deletes them."""
         self._put_manifest(corpus, index, whole=False)
-        if self._address.url:  # the local mode warns that it has none
+        if self._address.url:  # the local mode would warn that it has no payload index
             self._ask(
                 lambda client: client.create_payload_index(
                     self._name, corpus, field_schema=models.PayloadSchemaType.BOOL
@@ -146,7 +146,7 @@ class Collection:
         self._ask(lambda client: client.upsert(self._name, points))
 
     def mark(self, corpus: str, points: Sequence[UUID]) -> None:
-        """Have points that are there belong to a corpus, too."""
+        """Add existing points to a corpus."""
         ids: list[Any] = [str(point) for point in points]
         self._ask(lambda client: client.set_payload(self._name, payload={corpus: True}, points=ids))
 
@@ -190,13 +190,13 @@ class Collection:
 
     async def _answer(self, request: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         try:
-            with ForgetLocals():  # the key is among them
+            with ForgetLocals():  # they include the key
                 if self._client is None:
                     self._client = self._opened()
                 # The client's own limit is for each piece of an answer, so that one that drips never ends.
                 async with asyncio.timeout(self._address.timeout_s):
                     return await request(self._client)
-        # `from None`: what the server says, and what was sent, may have the key in it.
+        # `from None`, because the server's answer and the request may contain the key.
         except TimeoutError:
             raise self._error(
                 f"did not answer within {self._address.timeout_s:g} s: try again, or raise timeout_s"
@@ -232,7 +232,7 @@ class Collection:
             url=address.url,
             api_key=address.key or None,
             timeout=math.ceil(address.timeout_s),
-            check_compatibility=False,  # it would ask, and warn, before the first request
+            check_compatibility=False,  # otherwise it would check the version, and warn, before the first request
         )
 
 

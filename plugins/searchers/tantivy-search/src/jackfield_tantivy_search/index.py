@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HEAP_BYTES = 64_000_000
-_STATE = 0  # the key of the document that says what the index holds; no chunk has it
-_DIGITS = 5  # scores have 32 bits, and the last of them depend on the order in which terms are summed
+_STATE = 0  # the key of the document with the facts about the index; no chunk has it
+_DIGITS = 5  # scores have 32 bits, the last of which depend on the order of summation
 _KNOWN_TERMS = 10_000
 _MOST_IN_DICT = 50_000  # chunks; 5 MB
-_BEYOND = 6  # hits after the last one, which show whether it is as good as others
-_TIES = 10_000  # how many chunks are looked at so that equal ones come in document order
+_BEYOND = 6  # hits after the last one, to detect ties with it
+_TIES = 10_000  # chunks to examine so that equal ones come in document order
 _LONGEST_PHRASE = 16
 _SHORT = 3  # terms: a keyword, or a query that is hardly more than one
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')
@@ -55,7 +55,7 @@ class State:
 
 
 class Places:
-    """At which place of a corpus the chunk of a key is."""
+    """The position in a corpus of the chunk of each key."""
 
     def __init__(self, table: NDArray[np.int64]) -> None:
         self.table = table
@@ -109,7 +109,7 @@ class WordIndex:
         self._searcher = index.searcher()
         self._places = places
         self._analyzer = analyzer
-        # Of a snapshot, the answer is always the same.
+        # A snapshot always gives the same answer.
         self._has = lru_cache(_KNOWN_TERMS)(lambda term: self._searcher.doc_freq("words", term) > 0)
 
     def search(
@@ -155,7 +155,7 @@ class WordIndex:
             scores = [round(score * scale) for score, _ in hits]
             if len(hits) < wanted or scores[-1] < scores[limit - 1] or wanted > max(_TIES, limit):
                 return [address for _, address in hits], [score / scale for score in scores]
-            wanted = 8 * max(wanted, limit)  # the last one is as good as others, of which some may be before it
+            wanted = 8 * max(wanted, limit)  # the last one ties with others, some of which may come before it
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
         """Return a query for chunks with any term of the texts; a short text or a quotation in full scores more."""
@@ -170,7 +170,7 @@ class WordIndex:
     def _phrases(self, texts: Sequence[str], terms: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
         """Return the phrases to search for: quoted texts, and short texts with several terms, sorted."""
         phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in _quoted(texts)}
-        # Not whole questions: with a phrase, tantivy looks at every chunk that has one of the terms.
+        # Not whole questions, because with a phrase, tantivy scans every chunk that has one of the terms.
         phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
         return sorted(one for one in phrases if len(one) > 1)
 
@@ -201,7 +201,7 @@ class damage_noticed:  # noqa: N801 - it is used like a function
         """Translate an error."""
         if error is None or isinstance(error, JackfieldError):
             return
-        # A panic is of tantivy, which looks at sums of files only when asked.
+        # A panic comes from tantivy, which verifies checksums of files only on request.
         if isinstance(error, ValueError) or type(error).__name__ == "PanicException":
             raise DamagedIndexError(str(error)) from error
 
@@ -220,11 +220,11 @@ def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
 @contextmanager
 def writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
     """Open a writer of an index; changes without a commit are dropped."""
-    writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)  # with more, the order of equal chunks is by chance
+    writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)  # with more, the order of equal chunks would be random
     try:
         yield writer
     finally:
-        writer.wait_merging_threads()  # which lets go of the files, too
+        writer.wait_merging_threads()  # which also releases the files
 
 
 def add(writer: tantivy.IndexWriter, chunks: Iterable[Chunk], analyzer: Analyzer) -> None:
@@ -232,7 +232,7 @@ def add(writer: tantivy.IndexWriter, chunks: Iterable[Chunk], analyzer: Analyzer
     for chunk in chunks:
         document = tantivy.Document()
         document.add_integer("key", _key_of(chunk.id))
-        for text in searched_texts(chunk):  # apart, so that no phrase goes from one into the next
+        for text in searched_texts(chunk):  # separately, so that no phrase spans two of them
             if text:
                 document.add_text("words", " ".join(analyzer.terms(text)))
         writer.add_document(document)
@@ -245,7 +245,7 @@ def remove(writer: tantivy.IndexWriter, keys: Iterable[int]) -> None:
 
 
 def set_state(writer: tantivy.IndexWriter, state: State) -> None:
-    """Say what the index will hold with the next commit."""
+    """Set the facts about the index for the next commit."""
     remove(writer, [_STATE])
     document = tantivy.Document()
     document.add_integer("key", _STATE)
@@ -257,7 +257,7 @@ def state_of(index: tantivy.Index) -> State:
     """Return the facts about an index.
 
     Raises:
-        ValueError: It does not say.
+        ValueError: The index does not contain them.
     """
     searcher = index.searcher()
     hits = searcher.search(tantivy.Query.term_query(_SCHEMA, "key", _STATE), 1).hits
@@ -278,13 +278,13 @@ def opened_in(folder: str) -> tantivy.Index:
         ValueError: There is none, or it is damaged.
     """
     index = tantivy.Index.open(folder)
-    index.config_reader(reload_policy="manual")  # else a thread looks for changes twice a second
+    index.config_reader(reload_policy="manual")  # otherwise a thread checks for changes twice a second
     index.reload()
     return index
 
 
 def _key_of(chunk_id: str) -> int:
-    """Return a number from 1 to 2**63 - 1; among ten million ids, two are equal with a chance of 1 to 180,000."""
+    """Return a number from 1 to 2**63 - 1; among ten million ids, the chance that two are equal is 1 in 180,000."""
     digest = hashlib.blake2b(chunk_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1 or 1
 

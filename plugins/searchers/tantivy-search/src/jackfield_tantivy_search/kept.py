@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     import tantivy
 
 APPLICATION_ID = 0x4A465453
-"""Marks the file of the lock as ours, in its header; SQLite keeps it for that."""
+"""Marks the file of the lock as ours in its header; SQLite reserves this field for that."""
 _LOCK_VERSION = 1
 _PATIENCE_S = 24 * 3600.0  # another process that indexes millions of chunks takes long; the lock ends with it
 _NOTED_EVERY = 1000  # chunks
-_MOST_GONE = 0.5  # of all that was ever added; then the index is made anew
+_MOST_GONE = 0.5  # share removed of all chunks ever added; above it, the index is rebuilt
 
 _NOT_WHOLE = (
     ValueError,
@@ -51,7 +51,7 @@ _NOT_WHOLE = (
     TypeError,
     EOFError,
     LookupError,
-)  # what tantivy, JSON and numpy raise for a file cut short
+)  # the errors of tantivy, JSON and numpy for a truncated file
 
 
 class KeptIndex:
@@ -77,7 +77,7 @@ class KeptIndex:
         Args:
             shelf: The shelf of the corpus.
             chunks: The chunks of the corpus.
-            on_read: Is called with how many chunks are ready, if all of them are read.
+            on_read: Called with the number of ready chunks if all of them are read.
 
         Raises:
             OSError, DamagedIndexError: It cannot be written.
@@ -94,7 +94,7 @@ class KeptIndex:
         return found
 
     def remove(self) -> None:
-        """Remove it: it is made again when it is needed."""
+        """Remove the index, which is rebuilt when needed."""
         with self._alone():
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
@@ -120,7 +120,7 @@ class KeptIndex:
                     path.unlink()
 
     def _make(self, content: str, chunks: Iterable[Chunk]) -> None:
-        """Make an index anew; until it is whole, there is the old one."""
+        """Rebuild the index; the old one stays until the new one is complete."""
         new = self._folder / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -172,7 +172,7 @@ class KeptIndex:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the right to change the index, for one process at a time; it ends with the process."""
+        """Hold the lock for changing the index, which ends with the process."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         lock = OwnFile(
             self._folder / "lock.sqlite",

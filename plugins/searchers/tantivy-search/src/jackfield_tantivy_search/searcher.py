@@ -21,7 +21,7 @@ from jackfield_documents.analyzer import Analyzer, Chinese
 from jackfield_documents.queries import texts_of
 from jackfield_local_state.ownfile import BusyFileError, UnusableFileError
 
-if TYPE_CHECKING:  # it loads tantivy and numpy, which the first search does
+if TYPE_CHECKING:  # it loads tantivy and numpy, which only the first search should do
     from jackfield_tantivy_search.index import WordIndex
     from jackfield_tantivy_search.kept import KeptIndex
 
@@ -61,7 +61,7 @@ class TantivySearcher(Searcher):
         """
         index = self._indexes.peek(corpus)
         is_small = 0 < limit <= _QUICK_HITS and len(query) <= _QUICK_CHARS and len(corpus.chunks) <= _QUICK_CHUNKS
-        # A search in a small index takes a fraction of a millisecond, as much as a change of threads.
+        # Not in a thread: a search in a small index takes no longer than a switch of threads.
         if index is not None and where is None and is_small and getattr(corpus, "shelf", None) is None:
             return self._hits(corpus, index.search(texts_of(query), limit))
         return await in_worker(partial(self._search, query, corpus, limit, where))
@@ -71,7 +71,7 @@ class TantivySearcher(Searcher):
 
         Args:
             corpus: The corpus that will be searched.
-            on_progress: Is called with how many of the chunks are ready, and how many there are; from any thread.
+            on_progress: Called with the number of ready chunks and the number of all chunks, from any thread.
 
         Raises:
             ConfigError: As `search`.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Matrix = npt.NDArray[np.float32]
 NEIGHBOURS = 16
-_LOOKED_AT = 128  # while a vector is added, and at least for each query
+_LOOKED_AT = 128  # neighbours examined when adding a vector, and at least for each query
 _THREADS = 0  # all cores
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Graph:
 
     def __init__(self, index: Any) -> None:
         self._index = index
-        # How many threads may search at once is a limit of the index, and a search takes less than a millisecond.
+        # The index limits the number of threads that search at once, and a search takes less than a millisecond.
         self._one_at_a_time = threading.Lock()
 
     @classmethod
@@ -51,7 +51,7 @@ class Graph:
         """Return the graph that `to_bytes` wrote, which may be a mapped file and is not copied; None without usearch.
 
         Raises:
-            ValueError: It is not whole.
+            ValueError: The graph is incomplete.
         """
         if not can_be_made():
             return None

@@ -1,4 +1,4 @@
-"""Vectors of a corpus, and which of them are nearest to another."""
+"""Find the nearest vectors of a corpus."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from jackfield_vector_search.graph import Graph, Matrix
 
-# Vectors have 32 bits, and the last of them depend on the order in which products are summed.
+# Numbers have 32 bits, the last of which depend on the order of summation.
 _DIGITS = 6
 _CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
-_COPIED = 8  # of fewer than one row in so many, a copy is faster than a product with all
+_COPIED = 8  # for fewer than one row in this many, a copy is faster than a product with all
 _HEADER = np.dtype([("magic", "S24"), ("rows", "<i8"), ("columns", "<i8"), ("graph", "<i8"), ("rest", "V16")])
 _MAGIC = b"jackfield-vectors 1"
 
@@ -46,7 +46,7 @@ class Index:
             FileNotFoundError: There is no such file.
             ValueError: It is not such a file, of another version, or cut short.
         """
-        mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which refuses an empty file, too
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
         if len(mapped) < _HEADER.itemsize:
             raise ValueError(f"{path} is cut short")
         header = mapped[: _HEADER.itemsize].view(_HEADER)[0]
@@ -103,7 +103,7 @@ class Index:
         if is_selected is not None:
             scores, numbers = scores[is_selected], numbers[is_selected]
         if limit < len(scores):
-            # All that are as good as the last one: which of them stands first is decided below, and not by chance.
+            # All ties with the last one, because their order is decided below, not by chance.
             least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
             candidates = np.flatnonzero(scores >= least)
         else:
@@ -113,7 +113,7 @@ class Index:
 
 
 def normalized(vectors: Matrix) -> Matrix:
-    """Return vectors of length 1 in the same directions; one of length 0 stays, and is near to nothing."""
+    """Return vectors of length 1 in the same directions; one of length 0 stays unchanged, and is near to nothing."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     divided: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return divided

@@ -13,7 +13,7 @@ def searchers() -> list[SearcherSpec]:
             name="vector_search",
             target="jackfield_vector_search.searcher:VectorSearcher",
             config="jackfield_vector_search.searcher:VectorConfig",
-            summary="Finds chunks whose vectors are near that of the query; any embedder, exact, kept by content.",
+            summary="Finds chunks whose vectors are near the query's; any embedder, exact, cached by content.",
             effects=frozenset({"network", "files"}),
         )
     ]

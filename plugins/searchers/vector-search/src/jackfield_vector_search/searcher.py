@@ -22,7 +22,7 @@ from jackfield.retrieval import Chunk, Corpus, Hit, Purpose, Searcher, Where
 from jackfield_documents import IndexCache, OnShelf, Shelf
 from jackfield_documents.embedding import ChunkEmbedder
 
-if TYPE_CHECKING:  # they load numpy, which the first search does
+if TYPE_CHECKING:  # they load numpy, which only the first search should do
     from jackfield_vector_search.graph import Matrix
     from jackfield_vector_search.index import Index
     from jackfield_vector_search.store import VectorStore
@@ -32,7 +32,7 @@ OnProgress = Callable[[int, int], None] | None
 
 BESIDE = "vectors.sqlite"
 """The file that vectors are kept in beside a corpus on disk."""
-_AT_ONCE = 512  # texts, after which vectors are kept: what is made since is made again if the process is killed
+_AT_ONCE = 512  # texts after which vectors are saved; later ones are lost if the process is killed
 
 
 class VectorConfig(Config):
@@ -51,9 +51,9 @@ class VectorConfig(Config):
     approximate_from: int | None = Field(
         default=200_000,
         ge=1,
-        description="From how many chunks on a search compares with candidates, with usearch; null for never",
+        description="Number of chunks from which a search compares only candidates, with usearch; null for never",
     )
-    max_chars: int = Field(default=8000, ge=1, description="How much of a text is embedded, from its beginning")
+    max_chars: int = Field(default=8000, ge=1, description="Characters of a text to embed, from its beginning")
 
 
 class VectorSearcher(Searcher):
@@ -64,7 +64,7 @@ class VectorSearcher(Searcher):
 
     Args:
         cfg: The keys of `VectorConfig`.
-        host: The host that looks the embedder up.
+        host: The host that looks up the embedder.
 
     Raises:
         ConfigError: A setting does not fit, or no embedder is named.
@@ -108,7 +108,7 @@ class VectorSearcher(Searcher):
         return await _in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: embed what is not embedded yet. Vectors are stored after every 512 texts.
+        """See `Searcher`: embed the texts that are not embedded yet. Vectors are stored after every 512 texts.
 
         Raises:
             ModelServiceError, PluginError, ConfigError: As `search`.

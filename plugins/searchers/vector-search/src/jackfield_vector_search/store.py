@@ -1,4 +1,4 @@
-"""Vectors in a file, by the text they are of and the space they are in: no text is embedded twice.
+"""Vectors in a file, by their text and space, so that no text is embedded twice.
 
 Many threads and processes may use one file. Stored data stays intact whenever a process ends.
 """
@@ -21,7 +21,7 @@ from jackfield_vector_search.graph import Matrix
 T = TypeVar("T")
 
 APPLICATION_ID = 0x4A465645
-"""Marks the file as ours, in its header; SQLite keeps it for that."""
+"""Marks the file as ours in its header; SQLite reserves this field for that."""
 _VERSION = 1
 _SCHEMA = "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;"
 _PATIENCE_S = 10.0
@@ -34,7 +34,7 @@ class VectorStore:
     """Keeps vectors of 32-bit numbers.
 
     Args:
-        path: The file; it and its folder are made if they are missing, for the user's eyes only.
+        path: The file; it and its folder are made if they are missing, readable only by the user.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class VectorStore:
         self._file.close()
 
     def _used(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """Work with the file; if another process keeps it busy, continue without it: texts are then embedded again."""
+        """Use the file; if another process keeps it busy, continue without it and embed the texts again."""
         try:
             with self._file.use(patience_s=_PATIENCE_S) as connection:
                 return work(connection)

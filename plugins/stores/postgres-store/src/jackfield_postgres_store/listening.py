@@ -26,7 +26,7 @@ class Listener:
     Args:
         database: The database to listen to.
         channel: The name of the channel.
-        skip: The sender whose signals it does not get.
+        skip: The sender whose signals are skipped.
     """
 
     def __init__(self, database: Database, channel: str, *, skip: str) -> None:

@@ -1,8 +1,8 @@
-"""Show other processes that this one lives, and the runs that it has released, by locks of one connection.
+"""Show other processes by locks of one connection that this one is alive, and which runs it has released.
 
-The server takes the locks back when the connection ends. If it ends while the process lives (a restart of the server,
-a failover, an idle time-out), a thread connects again and locks the same name again. Until then others can take runs
-over; the number of the hold stops the process that lost them.
+The server releases the locks when the connection ends. If it ends while the process lives (a restart of the server, a
+failover, an idle time-out), a thread reconnects and locks the same name again. Until then others can take over runs;
+the number of the hold stops the process that lost them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from jackfield_postgres import Connection, Database, LostConnectionError, OwnCon
 LOOK_EVERY_S = 1.0
 """Interval at which the thread checks the connection, which also keeps it from being idle."""
 _RELEASED_IN_S = 1.0
-_KEPT_S = 60.0  # whoever has read the old row has looked at the lock by then
+_KEPT_S = 60.0  # by then, readers of the old row have checked the lock
 _OWNER = "hashtextextended(:owner, 0)"
 _RELEASED = "hashtextextended(CAST(:owner AS text) || ' ' || CAST(:run_id AS text) || ' ' || CAST(:hold AS text), 0)"
 
-# An owner that cannot be locked is there. Shared, so that those who ask at the same time do not disturb each other.
+# An owner whose name cannot be locked is alive. The lock is shared, so that concurrent checks do not disturb each
+# other.
 IS_ALONE = f"pg_try_advisory_xact_lock_shared({_OWNER})"
 """SQL: true if no session has locked the owner."""
 IS_FREE = f"({IS_ALONE} OR NOT pg_try_advisory_xact_lock_shared({_RELEASED}))"
-"""SQL: true if the owner is gone, or has let go of the run."""
-# Only a session of this process can have locked its name: one whose end the server has not noticed yet.
+"""SQL: true if the owner is gone, or has released the run."""
+# Only a session of this process can have locked its name, one whose end the server has not noticed yet.
 _END_OLD_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "  # noqa: S608
     f"AND pid <> pg_backend_pid() AND ((classid::bigint << 32) | objid::bigint) = {_OWNER}"
@@ -38,7 +39,7 @@ _WRITE_RELEASE = "UPDATE {table} SET owner = NULL WHERE run_id = :run_id AND hol
 
 @dataclass(eq=False)
 class _Release:
-    """A run that is let go of though the table says that it is held."""
+    """A released run that the table still lists as held."""
 
     run_id: str
     hold: int
@@ -89,7 +90,7 @@ class Presence:
         """Lock the name again, after others may have seen it unlocked.
 
         Raises:
-            ToolServiceError: That is not possible now.
+            ToolServiceError: The name cannot be locked now.
         """
         with self._turn:
             if self._connection is None:
@@ -102,7 +103,7 @@ class Presence:
                 self._connect()
 
     def release(self, run_id: str, hold: int) -> None:
-        """Tell others that a run is free, whatever the table says: at once, or when the server is there again."""
+        """Tell others that a run is free, even against the table: at once, or once the server is available again."""
         if self._process != os.getpid() or not self.current:
             return
         release = _Release(run_id, hold)
@@ -111,14 +112,14 @@ class Presence:
         release.done.wait(_RELEASED_IN_S)
 
     def close(self) -> None:
-        """Own nothing any more."""
+        """Give up all ownership."""
         if self._process == os.getpid():
             with self._turn:
                 self.stop()
                 self._disconnect()
 
     def stop(self) -> None:
-        """Make the thread end, and with it everything that is owned; this waits for nothing."""
+        """End the thread, and with it all ownership, without waiting."""
         self.current = ""
         self._releases.clear()
         self._is_closed.set()
@@ -139,7 +140,7 @@ class Presence:
                         self._publish(self._connection)
                 except LostConnectionError:
                     self._disconnect()
-                except ToolServiceError:  # such as too many connections: the next look may find room
+                except ToolServiceError:  # such as too many connections; the next check may succeed
                     pass
         with self._turn:
             if is_closed is self._is_closed:
@@ -174,7 +175,7 @@ class Presence:
     def _connect(self) -> None:
         connection = self._database.connect()
         try:
-            # What was let go of comes first: with the name locked, it would be held again.
+            # Released runs come first; with the name locked, they would be held again.
             for release in self._releases:
                 release.is_locked = False
                 self._lock_release(connection, release)
@@ -190,7 +191,7 @@ class Presence:
             [[is_locked]] = connection.run(f"SELECT pg_try_advisory_lock({_OWNER})", owner=self.current)
             if is_locked:
                 return
-            if attempt == 5:  # others who looked would be done by now
+            if attempt == 5:  # concurrent checks would have finished by now
                 connection.run(_END_OLD_SESSION, owner=self.current)
             time.sleep(0.005 * (attempt + 1))
         raise LostConnectionError(

@@ -35,7 +35,7 @@ T = TypeVar("T")
 _VERSION = 3
 _DAY_S = 86_400
 _RUNS_BETWEEN_CLEANINGS = 100
-_MOST_CLEANED = 1000  # at about this many deleted runs, the rest waits for the next cleaning
+_MOST_CLEANED = 1000  # after about this many deleted runs, the rest waits for the next clean-up
 _LOSSLESS = ("utf-8", "surrogatepass")
 _VARIABLE = "JACKFIELD_STORE_DSN"
 _TABLES = """
@@ -74,19 +74,19 @@ _MOST_RENEWALS = 3
 
 
 class _UnlockedError(Exception):
-    """The name of this process is not locked: others may take its runs over."""
+    """The name of this process is not locked, so others may take over its runs."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds, and how far its record goes.
+    """A run that this process holds, and the length of its record.
 
     Attributes:
         number: The number of the hold.
         owner: The name under which it is held.
         place: The number of entries in the record.
         state: The state that is recorded.
-        unsure: Entries and a state whose writing was interrupted: they may be there.
+        unsure: Entries and a state whose write was interrupted, so they may have been stored.
     """
 
     number: int
@@ -112,22 +112,22 @@ class PostgresStoreConfig(Config):
     db_schema: str = Field(
         default="jackfield", pattern=r"^[a-z_][a-z0-9_]{0,40}$", description="The schema of the tables; made if missing"
     )
-    content: bool = Field(default=True, description="Whether what is said in runs is kept; without it, none is resumed")
+    content: bool = Field(default=True, description="Keep the content of runs; without it, no run can be resumed")
     keep_days: float | None = Field(
         default=None,
         gt=0,
-        description="Runs that ended so many days ago are deleted, unless they wait for a person; unset: kept",
+        description="Delete runs this many days after their end, unless they wait for a person; unset: keep all",
     )
     connections: int = Field(default=8, ge=1, le=1000, description="Connections at the same time, and one more")
-    timeout_s: float = Field(default=30, gt=0, le=600, description="How long the server may be silent")
-    patience_s: float = Field(default=30, ge=0, description="How long a run waits while the database cannot be used")
-    recover: bool = Field(default=False, description="Agents resume interrupted runs of theirs at their first run")
+    timeout_s: float = Field(default=30, gt=0, le=600, description="The longest silence of the server")
+    patience_s: float = Field(default=30, ge=0, description="The longest wait of a run for an unavailable database")
+    recover: bool = Field(default=False, description="Agents resume their interrupted runs at their first run")
 
 
 class PostgresStore(RecordingStore):
     """Keeps runs in a database, which processes of any number of machines may use at once.
 
-    A hold is the owner's, and the owner is a lock of one connection that stays open: the server takes it back when the
+    A hold belongs to an owner, and the owner is a lock of one open connection, which the server releases when the
     process or its machine is gone. Each write checks the number of the hold, and that the lock is there.
     """
 
@@ -149,7 +149,7 @@ class PostgresStore(RecordingStore):
         if not dsn:
             raise MissingSecretError(_VARIABLE, needed_by="the store postgres")
         timeout_s = self.config.timeout_s
-        # The server says that something is locked before the connection is given up as silent.
+        # The server reports a lock before the connection is considered silent.
         for_each = f"SET lock_timeout = {max(1, int(timeout_s * 500))}"
         count = self.config.connections
         self._database = Database(dsn, timeout_s=timeout_s, connections=count, settings=for_each)
@@ -161,11 +161,11 @@ class PostgresStore(RecordingStore):
         self._channel = f"jackfield_{self.config.db_schema}"
         self._is_prepared = False
         self._held: dict[str, _Held] = {}
-        self._unsure: dict[str, str] = {}  # runs whose beginning was interrupted, by who would hold them
+        self._unsure: dict[str, str] = {}  # runs whose creation was interrupted, by their intended holder
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; now and then it also deletes what is over the limits."""
+        """See `Store`; from time to time it also deletes runs beyond the limits."""
         names = ("run_id", "agent", "model", "session", "parent", "title")
         texts = {name: _storable(getattr(run, name)) for name in names} | {"client": _storable(run.owner)}
 
@@ -207,7 +207,7 @@ class PostgresStore(RecordingStore):
                     run_id=_storable(run_id),
                 )
                 _check_locked(is_alone)
-                # While the row is locked: another task of this process must not take the run for one left by accident.
+                # While the row is locked, so that another task of this process does not consider the run abandoned.
                 mine.append(_Held(before + 1, owner, place, state))
                 self._held[run_id] = mine[-1]
             return mine[-1]
@@ -227,7 +227,7 @@ class PostgresStore(RecordingStore):
             raise _lost(run_id)
 
         def append(connection: Connection) -> None:
-            with held.turn:  # one that its caller has given up may still be at it
+            with held.turn:  # an abandoned write may still be in progress
                 if entries or (state, held.state) != (RUNNING, RUNNING):
                     self._append(connection, run_id, held, entries, state)
                 else:
@@ -269,7 +269,7 @@ class PostgresStore(RecordingStore):
         held.place, held.state, held.unsure = place + (0 if is_there else len(entries)), state, None
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`: others read it from a lock, and the table follows when it can be written."""
+        """See `Store`: others read the release from a lock, and the table follows when it can be written."""
         held = self._held.get(run_id)
         if held is not None and held.number == hold and held.process == os.getpid():
             del self._held[run_id]
@@ -279,7 +279,7 @@ class PostgresStore(RecordingStore):
         """See `Store`."""
 
         def read(connection: Connection) -> tuple[StoredRun, list[str]]:
-            connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # both as they were at one time
+            connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # both from one snapshot
             *row, number = self._row(connection, f"{_COLUMNS}, number", run_id)
             query = "SELECT entry FROM {schema}.jackfield_entries WHERE run = :run AND place > :after ORDER BY place"
             rows = self._run(connection, query, run=number, after=after)
@@ -336,14 +336,14 @@ class PostgresStore(RecordingStore):
 
     async def listen(self) -> AsyncIterator[Signal]:
         """See `Store`; a thread waits for the server's notifications at a connection of its own."""
-        await self._used(lambda _: None)  # the settings are right, and the server is there
+        await self._used(lambda _: None)  # the settings are right, and the server is available
         listener = Listener(self._database, self._channel, skip=self._sender)
         async with closing(listener.signals()) as signals:
             async for signal in signals:
                 yield signal
 
     async def aclose(self) -> None:
-        """Close the connections; runs that are still held are let go."""
+        """Close the connections; runs that are still held are released."""
         self._held.clear()
         await sync.in_worker(self._presence.close)
         await sync.in_worker(self._database.close)
@@ -352,10 +352,10 @@ class PostgresStore(RecordingStore):
     def _sender(self) -> str:
         return f"{os.getpid()}/{id(self)}/{self._mark}"
 
-    # --- who holds what -------------------------------------------------------------------------------------------
+    # --- holds -------------------------------------------------------------------------------------------
 
     async def _claimed(self, run_id: str, work: Callable[[Connection], _Held]) -> int:
-        """Begin a hold; gives its number. If its caller gives up meanwhile, it ends again."""
+        """Begin a hold and return its number. If the caller is cancelled meanwhile, the hold ends again."""
         is_given_up = threading.Event()
 
         def claim(connection: Connection) -> _Held:
@@ -388,7 +388,7 @@ class PostgresStore(RecordingStore):
         if held is not None and (held.owner, held.process) == (owner, os.getpid()):
             return True
         if owner == self._presence.current:
-            return False  # this process could not let go of it in the database, and has done so here
+            return False  # this process has released it here, but could not do so in the database
         [[is_free]] = connection.run(f"SELECT {IS_FREE}", owner=owner, run_id=_storable(run_id), hold=hold)
         return not is_free
 
@@ -450,7 +450,7 @@ class PostgresStore(RecordingStore):
             "WHERE number > :after AND changed < now() - make_interval(secs => :seconds) "
             "AND state NOT IN ('running', 'approval_needed', 'input_needed') ORDER BY number LIMIT :most"
         )
-        # A process may take hold of a run after the look at it.
+        # A process may acquire a run after it was read.
         delete = "DELETE FROM {schema}.jackfield_runs WHERE number = :number AND hold = :hold RETURNING number"
         seconds, after, deleted = self.config.keep_days * _DAY_S, 0, 0
         while deleted < _MOST_CLEANED:
@@ -467,7 +467,7 @@ class PostgresStore(RecordingStore):
         try:
             return await sync.in_worker(self._work, work, again)
         except ToolServiceError as error:
-            # What was never reached is more likely a mistake in the settings than an outage.
+            # A server that was never reached is more likely a wrong setting than an outage.
             kind = StoreUnavailableError if self._is_prepared and is_passing(error) else StoreError
             raise kind(f"the store cannot be used: {error}") from None
 
@@ -481,7 +481,7 @@ class PostgresStore(RecordingStore):
                 if not again:
                     raise
                 again = False
-                self._database.close()  # the others that are kept have been cut, too
+                self._database.close()  # the other pooled connections are broken as well
             except _UnlockedError:  # nothing was written
                 self._presence.renew()
         raise LostConnectionError("the lock that shows that this process is there is lost again and again")
@@ -510,7 +510,7 @@ class PostgresStore(RecordingStore):
         self._is_prepared = True
 
     def _are_there(self, connection: Connection) -> bool:
-        # Not by to_regclass: it may answer from a cache of its session.
+        # Not by to_regclass, which may answer from a cache of its session.
         query = (
             "SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
             "WHERE n.nspname = :schema AND c.relname = 'jackfield_store'"

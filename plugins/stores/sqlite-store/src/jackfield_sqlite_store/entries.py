@@ -1,4 +1,4 @@
-"""The entries of a run in the form of its file: the first and the last may be beside the run itself."""
+"""The entries of a run as stored in the file; the first and the last may be in the row of the run."""
 
 from __future__ import annotations
 

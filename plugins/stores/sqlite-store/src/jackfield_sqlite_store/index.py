@@ -1,4 +1,4 @@
-"""The full-text index of a file of runs. It is made by the first search, and updated by each."""
+"""The full-text index of a file of runs. It is created by the first search, and updated by each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield_records import searched_text
 from jackfield_sqlite_store.entries import LAST, join_entries
 from jackfield_sqlite_store.sharing import read_first
 
-_RUNS_AT_ONCE = 100  # between two of these transactions, others can write
+_RUNS_AT_ONCE = 100  # in one transaction; between two, others can write
 _SHORTEST_INDEXED = 3  # a trigram
 _TABLES = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'trigram case_sensitive 1')",
@@ -23,7 +23,7 @@ _STALE = (
 
 
 def can_index(connection: sqlite3.Connection) -> bool:
-    """Return True if this SQLite has what the index needs."""
+    """Return True if this SQLite supports the index."""
     has_fts5 = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
     return bool(has_fts5) and sqlite3.sqlite_version_info >= (3, 34)
 
