@@ -216,7 +216,7 @@ class ParserSpec(ComponentSpec):
         media_types: As in HTTP: `application/pdf`.
         magic: The first bytes of files of this type.
         in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for parsers
-            that need time and memory in proportion to the size of a file, for any content.
+            whose time and memory stay within a small multiple of the file's size, for any content.
         has_parts: True if its documents may have `parts`, which are files for other parsers. Documents with parts are
             read again if the installed parsers change.
         part_extensions: The extensions of the parts, if they are always the same. Documents with parts are then read

@@ -1,7 +1,7 @@
 """JSON Schema, draft 2020-12: check values and schemas in bounded time.
 
-Schemas come from outside: from servers of tools, from files, from callers. Their patterns never backtrack (see
-`patterns`), nothing they refer to is fetched, and a schema that would multiply the work ends in an error.
+Schemas come from outside: from tool servers, files and callers. Their patterns never backtrack (see `patterns`), their
+references are never fetched, and a schema that would multiply the work raises an error.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MAX_MISFITS = 5
 _MAX_DEPTH = 100
-_MAX_SCHEMA_VALUES = 10_000  # at any depth; checking so many takes about a second
+_MAX_SCHEMA_VALUES = 10_000  # at any depth; checking this many takes about a second
 _MAX_CHARS = 300
-_MAX_CACHED_BYTES = 16 << 10  # of a schema: checking one takes 1 ms, and every agent checks its tools
-_MAX_ERRORS = 100  # that are collected; each of a million entries may have one
-# A step is a few microseconds: a keyword at a value, 16 entries of a list in the schema, 1000 steps of a pattern.
+_MAX_CACHED_BYTES = 16 << 10  # of a schema; checking one takes 1 ms, and every agent checks its tools
+_MAX_ERRORS = 100  # to collect; each of a million entries may have one
+# A step takes a few microseconds: a keyword at a value, 16 entries of a list in the schema, or 1000 pattern steps.
 _FREE_STEPS = 50_000
 _STEPS_PER_VALUE = 20
 _CHARS_PER_VALUE = 100
@@ -40,11 +40,11 @@ _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions",
 
 
 class UncheckableError(ValueError):
-    """A value cannot be checked against a schema; the text says why."""
+    """A value cannot be checked against a schema. The text says why."""
 
 
 class UnresolvableReferenceError(UncheckableError):
-    """A schema refers to something outside of it; nothing is ever fetched."""
+    """A schema refers to something outside it, which is never fetched."""
 
 
 class TooCostlyError(UncheckableError):
@@ -55,7 +55,7 @@ class TooCostlyError(UncheckableError):
 
 
 class SchemaChecker:
-    """Checks values against one schema. Keep it: building its validator costs as much as forty checks."""
+    """Checks values against one schema. Keep it, because building its validator costs as much as forty checks."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -63,11 +63,11 @@ class SchemaChecker:
         self._fits = _compile_test(schema)
 
     def misfits(self, value: object) -> list[str]:
-        """Return a sentence for each violation, in the order of the value, at most five; [] if the value is valid.
+        """Return at most five violations as sentences, in the order of the value; [] if the value is valid.
 
         Raises:
-            UncheckableError: The schema refers to something outside of it, takes too many steps, or has a
-                reference or a pattern that cannot be used.
+            UncheckableError: The schema refers to something outside it, takes too many steps, or has an unusable
+                reference or pattern.
         """
         try:
             if self._fits is not None and _surely_fits(self._fits, value):
@@ -75,11 +75,11 @@ class SchemaChecker:
             errors = self._find_errors(value)
         except RecursionError:
             return ["the value or its schema is nested too deeply to be checked"]
-        except OverflowError:  # division of a number with thousands of digits
+        except OverflowError:  # from dividing a number with thousands of digits
             return ["a number is too large to be checked"]
         except UncheckableError:
             raise
-        except ValueError as error:  # of the library that reads URLs
+        except ValueError as error:  # from the library that reads URLs
             raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
@@ -99,7 +99,7 @@ class SchemaChecker:
 
 
 def _reference_of(error: Unresolvable) -> str:
-    """Return the reference as it is written, at least the part from `#` on."""
+    """Return the reference as written, at least the part from `#` on."""
     from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 
     match error.__cause__:  # jsonschema wraps it
@@ -116,8 +116,8 @@ def _make_validator(schema: Schema) -> Draft202012Validator:
     from referencing.jsonschema import DRAFT202012
 
     resource = DRAFT202012.create_resource(schema)
-    # Without a registry, a reference is fetched from wherever it points to. Without the crawl, each reference to an
-    # anchor reads the whole schema.
+    # Without a registry, references are fetched from anywhere. Without the crawl, each reference to an anchor reads the
+    # whole schema.
     registry = Registry().with_resource(resource.id() or "", resource).crawl()
     return _validator_class()(schema, registry=registry)
 
@@ -133,7 +133,7 @@ def _steps_for(value: object) -> Iterator[None]:
 
 
 class _Steps:
-    """The work that a check may still do, in proportion to the value, so that only a schema can exceed it."""
+    """The remaining work for a check, in proportion to the value, so that only a schema can exceed it."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -143,7 +143,7 @@ class _Steps:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            if not self._is_measured:  # not earlier, because nearly every check ends before this
+            if not self._is_measured:  # not earlier, because nearly all checks end before this
                 self._is_measured = True
                 self._left += _STEPS_PER_VALUE * _size(self._value)
             if self._left < 0:
@@ -158,7 +158,7 @@ _running = _Running()
 
 
 def _size(value: object) -> int:
-    """Count the values inside a value; a long text counts as several."""
+    """Return the number of values inside a value. Long texts count as several."""
     size, pending = 0, [value]
     while pending:
         entry = pending.pop()
@@ -215,7 +215,7 @@ def _surely_fits(fits: Test, value: object) -> bool:
 
 
 def _compile_test(schema: object) -> Test | None:
-    """Compile a schema into a function that is true only for values that fit; None if it has a rare keyword."""
+    """Compile a schema into a function that is true only for valid values; return None if it has a rare keyword."""
     try:
         return _test_of(schema)
     except (_UnknownKeywordError, RecursionError):
@@ -308,7 +308,7 @@ def _validator_class() -> type[Draft202012Validator]:
     evolve = bounded.evolve
 
     def evolve_within_bounds(self: Any, **changes: Any) -> Any:
-        # Below a "$schema", the library would continue with its own keywords, which are not bounded.
+        # Below a "$schema", the library would continue with its own unbounded keywords.
         schema = changes.get("schema")
         if isinstance(schema, Mapping) and "$schema" in schema:
             return bounded(**{"registry": self._registry, "_resolver": self._resolver, **changes})
@@ -408,7 +408,7 @@ def _descend(validator: Any, entry: object, schema: object, key: str | int, kind
 
 
 def _evaluated_names(validator: Any, schema: object, value: dict[str, Any]) -> set[str]:
-    """Find the properties that a schema looks at, itself or through the schemas that it applies to the same value."""
+    """Return the properties that a schema evaluates, directly or through schemas that it applies to the same value."""
     if not isinstance(schema, Mapping):
         return set()
     _spend(1 + len(value) // _ENTRIES_PER_STEP)
@@ -423,7 +423,7 @@ def _evaluated_names(validator: Any, schema: object, value: dict[str, Any]) -> s
 
 
 def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[int]:
-    """Find the items that a schema looks at, itself or through the schemas that it applies to the same value."""
+    """Return the items that a schema evaluates, directly or through schemas that it applies to the same value."""
     if not isinstance(schema, Mapping):
         return set()
     _spend(1 + len(value) // _ENTRIES_PER_STEP)
@@ -438,7 +438,7 @@ def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[
 
 
 def _applied(validator: Any, schema: Schema, value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, object]]:
-    """Yield the schemas that a schema applies to the same value and that the value fits, each with its validator."""
+    """Yield the schemas that a schema applies to the same value and that accept it, with their validators."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             target = validator._resolver.lookup(schema[keyword])
@@ -462,7 +462,7 @@ def _is_valid(validator: Any, schema: object, value: object) -> bool:
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
-    """Check `uniqueItems` in one pass; the library compares each object with all others."""
+    """Check `uniqueItems` in one pass. The library would compare each object with all others."""
     from jsonschema import ValidationError
 
     if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
@@ -478,7 +478,7 @@ def _identity(value: object) -> Hashable:
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, int | float) and abs(value) >= _SAME_AS_FLOAT and value not in _INFINITE:
-        return ("number", hex(int(value)))  # the hash of a large number is easily that of another one
+        return ("number", hex(int(value)))  # hashes of large numbers collide easily
     return value
 
 
@@ -486,16 +486,16 @@ _INFINITE = (float("inf"), float("-inf"))
 
 
 def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
-    """Say why a dict is not a valid JSON Schema; '' if it is.
+    """Return why a dict is not a valid JSON Schema; '' if it is valid.
 
     Args:
         schema: The dict.
-        ignore_patterns: Accept patterns that `patterns` cannot match, because other code matches them.
+        ignore_patterns: True to accept patterns that `patterns` cannot match, because other code matches them.
     """
     try:
         # Exact in types and values, so a cached result belongs to this content, even if the dict changes later.
         content = marshal.dumps(schema, 0)  # type: ignore[arg-type]
-    except ValueError:  # marshal does not know a value, or the schema is nested deeply
+    except ValueError:  # marshal does not support a value, or the schema is nested too deeply
         return _fault_of_schema(schema, ignore_patterns)
     if len(content) > _MAX_CACHED_BYTES:
         return _fault_of_schema(schema, ignore_patterns)
@@ -544,12 +544,12 @@ def _entries(value: object) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-# Most tools have a schema with the usual keywords only. A look at each of them saves the import of the library, which
-# takes an eighth of the start of a program. The library judges any other schema, and words the fault.
+# The schemas of most tools have only the usual keywords. Checking these here saves the import of the library, which
+# takes an eighth of a program's start. The library checks any other schema, and describes the fault.
 
 
 def _is_surely_valid(schema: object) -> bool:
-    """Return True if a schema has common keywords only, each with a value that JSON Schema allows."""
+    """Return True if a schema has only common keywords with values that JSON Schema allows."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool)
     return all(keyword in _VALID_VALUES and _VALID_VALUES[keyword](value) for keyword, value in schema.items())
@@ -593,7 +593,7 @@ _VALID_VALUES: Mapping[str, Test] = {
 
 
 def _fault_of_patterns(schema: Schema) -> str:
-    """Return the reason why a pattern of a schema, or of the schemas in it, cannot be used; '' if all can."""
+    """Return why a pattern in a schema or its inner schemas cannot be used; '' if all can."""
     from jackfield.patterns import PatternError, compile_pattern
 
     for inner in schemas_in(schema):
@@ -609,7 +609,7 @@ def _fault_of_patterns(schema: Schema) -> str:
 
 
 def schemas_in(schema: object) -> Iterator[Schema]:
-    """Yield a schema and all schemas in it, but no values that are data, such as defaults."""
+    """Yield a schema and all schemas in it, but not data, such as defaults."""
     if isinstance(schema, list | tuple):
         for entry in schema:
             yield from schemas_in(entry)

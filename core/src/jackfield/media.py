@@ -1,7 +1,7 @@
-"""Media that messages name: which address is a file, what the file is, and how it is prepared for a request.
+"""Media in messages: tell files from URLs, find the type of a file, and prepare files for requests.
 
-The first bytes of a file decide what it is; its name only counts if they do not tell. A file whose content is of
-another kind than the message says is refused, so a wrong path cannot carry a private text to a provider.
+The first bytes of a file determine its type; the name counts only if they do not. A file is refused if its content is
+of another kind than the message says, so a wrong path cannot send a private text to a provider.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from jackfield.defaults import AGENT_WITH_FILES
 from jackfield.errors import MissingFileError, UnsupportedInputError
 from jackfield.messages import SYSTEM, USER, ContentItem, Message, basename_of
 
-MAX_FILE_BYTES = 50_000_000  # no provider takes a larger request
+MAX_FILE_BYTES = 50_000_000  # no provider accepts larger requests
 PDF = "application/pdf"
 
-# These addresses never mean a file of this machine: the content itself, or a URL of any scheme but `file`.
+# These addresses never name a local file: `data:` URIs, and URLs of any scheme except `file`.
 _MAX_URI_HEAD = 10_000
 _MAX_NAME_CHARS = 255
 _ELSEWHERE = re.compile(r"data:|(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -70,42 +70,42 @@ class Media(NamedTuple):
 
 
 def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Path | None:
-    """Return the file that a path or a `file:` URL means; None for a `data:` URI and for the schemes in `remote`."""
+    """Return the file that a path or `file:` URL names; None for a `data:` URI and the schemes in `remote`."""
     if not isinstance(address, str) or address[:5].lower() == "data:":
         return None
     try:
         parts = urlsplit(address)
-    except ValueError:  # it begins like a URL and is none
+    except ValueError:  # it begins like a URL but is not valid
         return Path(address)
     if parts.scheme in remote:
         return None
     if parts.scheme != "file":
         return Path(address)
-    from urllib.request import url2pathname  # it loads an HTTP client, and few addresses are of this kind
+    from urllib.request import url2pathname  # this loads an HTTP client, and few addresses are `file:` URLs
 
-    # `file://name.png` is no correct URL, but common: the name is in the position of the host.
+    # `file://name.png` is not correct but common. The name is in the position of the host.
     return Path(url2pathname(unquote(parts.netloc + parts.path)))
 
 
 def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) -> bool:
-    """Return True if sending the item means reading a file."""
+    """Return True if sending the item requires reading a file."""
     if not item.is_media_content():
         return False
     return any(path_of(address, remote=remote) is not None for address in _addresses(item))
 
 
 def notes_of(items: Sequence[ContentItem]) -> list[str]:
-    """Return notes in place of items that a message cannot carry: their kind and name. Texts are left out."""
+    """Return notes with kind and name in place of items that a message cannot contain. Texts are left out."""
     return [f"[{item.type}: {_name_of(item.value)}]" for item in items if item.text is None]
 
 
 def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Replace each local file that a model's or a tool's message names with a note.
+    """Replace each local file in messages of models and tools with a note.
 
-    Only the user and the author of the system message may have a file read and sent. Any other path is a text that
-    proves nothing. A file that a tool of this run made is in its result as a `data:` URI.
+    Only the user and the author of the system message may have files read and sent. Any other path is just text. Files
+    that a tool of this run wrote are in its result as `data:` URIs.
     """
-    # A history is long, and most of it is plain text.
+    # Histories are long, and mostly plain text.
     with_items = [m for m in history if isinstance(m.content, list) or isinstance(m.reasoning_content, list)]
     if not any(_names_files(message) for message in with_items):
         return history
@@ -113,13 +113,13 @@ def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def write_data_uri(media_type: str, data: str, name: str = "") -> str:
-    """Return content in base64 as a `data:` URI that states the name of its file; see `stated_name`."""
+    """Return base64 content as a `data:` URI that states the name of its file; see `stated_name`."""
     stated = f";name={quote(name[-_MAX_NAME_CHARS:], safe='', errors='replace')}" if name else ""
     return f"data:{media_type}{stated};base64,{data}"
 
 
 def split_data_uri(address: str) -> tuple[str, str, str] | None:
-    """Return the media type, the content in base64 and the stated name of a `data:` URI; None for all else."""
+    """Return the media type, the base64 content and the stated name of a `data:` URI; None for anything else."""
     head, separator, data = address.partition(";base64,")
     if not separator or head[:5].lower() != "data:":
         return None
@@ -127,9 +127,9 @@ def split_data_uri(address: str) -> tuple[str, str, str] | None:
 
 
 def stated_name(uri: str) -> str:
-    """Return the file name that a `data:` URI states in its parameter `name`; '' if it states none.
+    """Return the file name in the parameter `name` of a `data:` URI; '' if there is none.
 
-    The name may come from anyone. It has no separators and can be printed.
+    The name is not trusted, but has no separators and is printable.
     """
     head = uri[5:_MAX_URI_HEAD].partition(",")[0]
     for parameter in head.split(";")[1:]:
@@ -148,14 +148,14 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
     Args:
         path: The file. Errors show only its name.
         kind: `image`, `audio` or `video`.
-        max_bytes: The largest file that the server takes.
+        max_bytes: The largest file that the server accepts.
 
     Raises:
         UnsupportedInputError: The file is missing, too large, or of another kind.
     """
     content = _read(path, kind, max_bytes)
     media_type = media_type_of(content[:16])
-    if not media_type and kind != "image":  # sound and film have more formats than their first bytes can tell
+    if not media_type and kind != "image":  # the first bytes do not show all audio and video formats
         media_type = _type_by_name(path, content)
     if not media_type.startswith(f"{kind}/"):
         raise UnsupportedInputError(
@@ -170,7 +170,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
     Raises:
         MissingFileError: The file does not exist, or cannot be opened.
-        UnsupportedInputError: It is too large.
+        UnsupportedInputError: The file is too large.
     """
     return _read(path, "file", max_bytes)
 
@@ -192,7 +192,7 @@ def pdf_of(address: str) -> Media | None:
 
 
 def media_type_of(head: bytes) -> str:
-    """Return the media type that the first 16 bytes of a file show; '' if they show none."""
+    """Return the media type from the first 16 bytes of a file; '' if they do not show it."""
     if head.startswith(b"RIFF"):
         return _RIFF_TYPES.get(head[8:12], "")
     if head[4:8] == b"ftyp":
@@ -209,7 +209,7 @@ def address_of(
     """Return the address to send to a server: a URL or `data:` URI unchanged, a file as a `data:` URI.
 
     Raises:
-        UnsupportedInputError: As `read_media`, or a `data:` URI is of another kind.
+        UnsupportedInputError: As for `read_media`, or a `data:` URI is of another kind.
     """
     path = path_of(value, remote=remote)
     if path is not None:
@@ -222,10 +222,10 @@ def address_of(
 
 
 def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
-    """Embed the local media of a tool's result as `data:` URIs; a file that cannot be read becomes a note.
+    """Embed the local media of a tool's result as `data:` URIs, and replace unreadable files with notes.
 
-    A path in a message proves nothing, because anyone who can write a history can write one. So the files of a tool are
-    read in the run that has produced them, and never later.
+    A path in a message proves nothing, because anyone who can write a history can write a path. So a tool's files are
+    read only in the run that produced them.
     """
     return [_embed(item) if is_local(item) else item for item in content]
 
@@ -234,7 +234,7 @@ def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
 
 
 def _addresses(item: ContentItem) -> list[object]:
-    """Return the addresses in an item; a video may consist of many frames."""
+    """Return the addresses in an item. A video may consist of many frames."""
     value = item.value
     return value if isinstance(value, list) else [value]
 
@@ -286,16 +286,16 @@ def _read(path: Path, kind: str, max_bytes: int) -> bytes:
 
 
 def _type_by_name(path: Path, content: bytes) -> str:
-    """Return the type that the name claims. A text or a document is no media, whatever its name."""
+    """Return the type that the name claims. Texts and documents are not media, whatever their names."""
     if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
         return ""
-    import mimetypes  # it reads the tables of the machine, and few files need them
+    import mimetypes  # this reads the machine's tables, which few files need
 
     return mimetypes.guess_type(path.name)[0] or ""
 
 
 def _is_text(head: bytes) -> bool:
-    # This includes markup (SVG): no provider takes it as an image.
+    # This includes SVG, which no provider accepts as an image.
     return all(byte >= 0x20 or byte in b"\t\n\r\f\x1b" for byte in head)
 
 

@@ -1,4 +1,4 @@
-"""Normal forms of Unicode, in time that grows with the text only."""
+"""Normalise Unicode in linear time."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Literal
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-_MOST_MARKS = 30  # in a row, as in the Stream-Safe Text Format: no script has more than a few
+_MOST_MARKS = 30  # in a row, as in the Stream-Safe Text Format; no script has more than a few
 _END_OF_LETTERS = 0x20000  # from here on, Unicode has Han characters and signs of private use
-_JOINER = "\u034f"  # which is invisible, and ends a row of marks
+_JOINER = "\u034f"  # invisible, and ends a row of marks
 
 
 def normalize(form: NormalForm, text: str) -> str:
     """Normalise a text like `unicodedata.normalize`, but cut endless rows of combining marks.
 
-    Python sorts the marks of a letter in quadratic time, in C code that holds the interpreter: 80,000 of them take five
-    seconds. After 30 marks in a row, a combining grapheme joiner is inserted, which begins a new row.
+    Python sorts the marks of a letter in quadratic time, in C code that blocks the interpreter: 80,000 marks take five
+    seconds. After 30 marks in a row, this function inserts a combining grapheme joiner, which begins a new row.
 
     Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.
     """
-    if unicodedata.is_normalized(form, text):  # linear: marks in disorder end it at once
+    if unicodedata.is_normalized(form, text):  # linear, because unordered marks end it at once
         return text
     return unicodedata.normalize(form, _rows_of_marks().sub(rf"\g<0>{_JOINER}", text))
 
 
 @cache
 def _rows_of_marks() -> re.Pattern[str]:
-    """The longest allowed row of marks, followed by more."""
+    """Return a pattern for the longest allowed row of marks, followed by more."""
     marks: list[list[int]] = []
     for code in range(0x300, _END_OF_LETTERS):
         if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):

@@ -1,8 +1,8 @@
-"""Match regular expressions from outside in time that grows with the text only.
+"""Match untrusted regular expressions in linear time.
 
-Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and nothing can stop it. The engine here is the one
-that ships with pydantic: Rust's `regex`, which never backtracks. It reads the syntax of ECMA-262, the one of JSON
-Schema, after a few translations.
+Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and cannot be stopped. This module uses the engine
+that ships with pydantic, Rust's `regex`, which never backtracks. It translates the syntax of ECMA-262, which JSON
+Schema uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 )
 _FLAGS = re.compile(r"\(\?[ims]*(?:-[ims]+)?[:)]")
 _NAMED = re.compile(r"\(\?P?<[A-Za-z_]\w*>", re.ASCII)
-# The classes of ECMA-262 are of ASCII. Those of Rust know every alphabet, and a hundred of them fill 10 MB.
+# The classes of ECMA-262 are ASCII. Those of Rust cover every alphabet, and a hundred of them take 10 MB.
 _CLASSES = {
     "d": "[0-9]",
     "D": "[^0-9]",
@@ -42,16 +42,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PatternError(ValueError):
-    """A regular expression cannot be used; the text says why and what to write."""
+    """A regular expression cannot be used. The text says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression that takes time in proportion to the text.
+    """A regular expression that matches in linear time.
 
     Attributes:
-        text: The expression as it was written.
-        size: The largest number of steps for one character of a text.
+        text: The expression as written.
+        size: The maximum number of steps per character of a text.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class _Lookahead:
-    """A condition on the beginning of a text: that it matches a pattern, or that it does not."""
+    """A condition that the beginning of a text matches a pattern, or does not."""
 
     pattern: Pattern
     is_wanted: bool
@@ -80,11 +80,10 @@ class _Lookahead:
 
 @lru_cache(maxsize=512)
 def compile_pattern(text: str) -> Pattern:
-    """Compile a regular expression of ECMA-262 that comes from outside.
+    """Compile an untrusted regular expression of ECMA-262.
 
-    `$` matches at the end only, and `\\d`, `\\w` and `\\b` know ASCII. Python's `(?P<name>…)` and `\\Z` are accepted
-    as well.
-    Lookaheads directly behind a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become patterns of their own.
+    `$` matches only at the end, and `\\d`, `\\w` and `\\b` are ASCII. Python's `(?P<name>…)` and `\\Z` are accepted as
+    well. Lookaheads directly after a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become separate patterns.
 
     Raises:
         PatternError: The expression is not valid, is too large, or has another lookaround or a backreference, which no
@@ -104,7 +103,7 @@ def compile_pattern(text: str) -> Pattern:
     translated = translation.run()
     try:
         validator = TypeAdapter(Annotated[str, StringConstraints(pattern=translated)]).validator
-    except Exception as error:  # noqa: BLE001 - pydantic has no public name for the one that the engine raises
+    except Exception as error:  # noqa: BLE001 - pydantic has no public name for the engine's error
         reason = str(error).rstrip().rpartition("\n")[2].strip().removeprefix("error: ").rstrip(".")
         reason = reason.removeprefix("SchemaError: ")
         raise PatternError(f"the pattern {_shown(text)} cannot be used: {reason}") from None
@@ -115,8 +114,8 @@ def compile_pattern(text: str) -> Pattern:
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
-    All parts are about the beginning of the text, so each can be matched alone. Nothing is split if `c` has
-    alternatives or if a lookahead is repeated, because this does not hold then.
+    All parts concern the beginning of the text, so each can be matched alone. This is not true if `c` has alternatives
+    or a lookahead is repeated; the pattern is then not split.
     """
     lookaheads, at = [], 1
     while text.startswith("^") and text.startswith(("(?=", "(?!"), at):
@@ -131,7 +130,7 @@ def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
 
 
 def _find_outside_groups(text: str, sign: str, start: int) -> int:
-    """Return the position of a sign outside of escapes, classes and inner groups; the length of the text if none."""
+    """Return the position of a sign outside escapes, classes and inner groups; the text's length if there is none."""
     at, depth, in_class = start, 0, False
     while at < len(text):
         if text[at] == "\\":
@@ -153,14 +152,14 @@ def _shown(text: str) -> str:
 
 
 class _Translation:
-    """Rewrite a pattern of ECMA-262 for Rust, and measure it."""
+    """Rewrites a pattern of ECMA-262 for Rust, and measures it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._out: list[str] = []
-        self._sizes = [0]  # of the groups that are open
+        self._sizes = [0]  # of the open groups
         self._last = 0  # the size of the piece that a repeat would repeat
-        self._repeats = 0  # behind the last piece: 1 for a repeat, 2 with the `?` that makes it lazy
+        self._repeats = 0  # after the last piece: 1 for a repeat, 2 with the `?` that makes it lazy
 
     @property
     def size(self) -> int:
@@ -239,7 +238,7 @@ class _Translation:
             self._sizes[-1] += self._last * max(times - 1, 0)
 
     def _character_class(self, start: int) -> int:
-        """Translate `[…]`; return the position behind it."""
+        """Translate `[…]`, and return the position after it."""
         out, at = ["["], start + 1
         if self._text.startswith("^", at):
             out.append("^")
@@ -249,7 +248,7 @@ class _Translation:
             if self._text[at] == "]":
                 if at == first:
                     self._repeats = 0
-                    self._piece(r"[\s\S]" if out[-1] == "^" else r"[^\s\S]")  # ECMA-262: anything, and nothing
+                    self._piece(r"[\s\S]" if out[-1] == "^" else r"[^\s\S]")  # ECMA-262: anything or nothing
                     return at + 1
                 self._repeats = 0
                 self._piece("".join([*out, "]"]))
@@ -266,7 +265,7 @@ class _Translation:
         raise self._refusal("a '[' is not closed")
 
     def _own_sign(self, at: int, first: int) -> str:
-        """Escape a sign that is special in a class in Rust only; a `-` beside a class such as `\\w` is literal."""
+        """Escape a sign that is special in a class only in Rust. A `-` next to a class such as `\\w` is literal."""
         sign = self._text[at]
         if sign == "-":
             beside_class = self._text[max(at - 2, first) : at] in _SETS or self._text[at + 1 : at + 3] in _SETS
@@ -291,7 +290,7 @@ _SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")
 
 
 def _unspecial(sign: str) -> str:
-    """Escape a `{` that begins no repeat; it is literal in ECMA-262 and Python."""
+    """Escape a `{` that does not begin a repeat, which is literal in ECMA-262 and Python."""
     return f"\\{sign}" if sign in "{}]" else sign
 
 

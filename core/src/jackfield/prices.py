@@ -1,4 +1,4 @@
-"""Prices of models: rows with a day and a source, and the cost of an answer at them. All amounts are decimals."""
+"""Prices of models, as rows with dates and sources, and the cost of answers. All amounts are decimals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MILLION = Decimal(1_000_000)
 
 
 class Rates(Config):
-    """Prices of a million tokens."""
+    """Prices per million tokens."""
 
     input: Decimal = Field(ge=0, description="The price of the prompt")
     cached_input: Decimal | None = Field(
@@ -37,7 +37,7 @@ class Rates(Config):
     )
 
     def cost(self, usage: Usage) -> Decimal:
-        """Return the cost of a usage. Tokens of the cache are parts of the prompt, and reasoning of the answer."""
+        """Return the cost of a usage. Cache tokens are part of the prompt, and reasoning is part of the answer."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
         long = min(usage.long_cache_write_tokens, written)
@@ -55,7 +55,7 @@ class Rates(Config):
 
     @property
     def least_input(self) -> Decimal:
-        """The least that a million tokens of a prompt can cost."""
+        """The lowest possible price of a million prompt tokens."""
         rates = (self.input, self.cached_input, self.cache_write, self.long_cache_write)
         return min(rate for rate in rates if rate is not None)
 
@@ -98,7 +98,7 @@ class PriceRow(Config):
         return self
 
     def rates(self, prompt_tokens: int) -> Rates | None:
-        """Return the prices of a call with a prompt of this length; None if it is longer than the last tier."""
+        """Return the prices of a call with a prompt of this length; None if it exceeds the last tier."""
         if not self.tiers:
             return Rates(**{name: value for name in Rates.model_fields if (value := getattr(self, name)) is not None})
         for tier in self.tiers:
@@ -107,16 +107,16 @@ class PriceRow(Config):
         return None
 
     def cost(self, usage: Usage) -> Decimal | None:
-        """Return the cost of the usage of one call; None if its prompt is longer than the last tier."""
+        """Return the cost of one call's usage; None if its prompt exceeds the last tier."""
         rates = self.rates(usage.prompt_tokens)
         return None if rates is None else rates.cost(usage)
 
     def is_valid_on(self, day: date) -> bool:
-        """Return True if the row applies to calls of this day."""
+        """Return True if the row applies to calls on this day."""
         return self.valid_from <= day and (self.valid_until is None or day <= self.valid_until)
 
     def closeness(self, model: str, server: str) -> int | None:
-        """Return how specific the row is to this model, larger is closer; None if it does not match."""
+        """Return how specifically the row matches a model, larger is closer; None if it does not match."""
         if not any(fnmatchcase(server, pattern) for pattern in self.servers):
             return None
         fits = [_closeness(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
@@ -124,17 +124,17 @@ class PriceRow(Config):
 
 
 def find_price(rows: Iterable[PriceRow], day: date) -> PriceRow | None:
-    """Return the row that is valid on a day, the one that begins latest if there are several; None if there is none."""
+    """Return the row that is valid on a day, or None. If several are, the one that begins last wins."""
     return max((row for row in rows if row.is_valid_on(day)), key=lambda row: row.valid_from, default=None)
 
 
 def today() -> date:
-    """Return the day in UTC, by which prices apply."""
+    """Return the current day in UTC, which determines the prices."""
     return datetime.now(UTC).date()
 
 
 def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
-    """Return the usage of one call with its cost; unchanged if the price is unknown, or a server stated the cost."""
+    """Return one call's usage with its cost; unchanged if the price is unknown or a server stated the cost."""
     if usage.cost is not None:
         return usage
     row = find_price(rows, day)
@@ -147,7 +147,7 @@ def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
 async def add_costs(
     events: AsyncIterator[ModelEvent], rows: Iterable[PriceRow], *, day: Callable[[], date] = today
 ) -> AsyncIterator[ModelEvent]:
-    """Yield the events of an answer, with the cost in each reported usage."""
+    """Yield the events of an answer, with costs in the reported usage."""
     async with closing(events):
         async for event in events:
             if isinstance(event, UsageReported):
@@ -157,6 +157,6 @@ async def add_costs(
 
 
 def _closeness(pattern: str) -> int:
-    """Rank a match: a name is closer than any pattern, and a longer pattern closer than a shorter one."""
+    """Rank a match. A name is closer than any pattern, and a longer pattern is closer than a shorter one."""
     wild = sum(letter in "*?[" for letter in pattern)
     return 10_000 if not wild else len(pattern) - wild

@@ -1,4 +1,4 @@
-"""Write files that only their owner can read, atomically."""
+"""Write files atomically, so that only their owner can read them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["open_private", "write_private"]
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Write or replace a file atomically, with mode 0600 whatever the umask.
+    """Write or replace a file atomically, with mode 0600 regardless of the umask.
 
-    A missing folder is created with mode 0700. A lone surrogate is written as a question mark.
+    A missing folder is created with mode 0700. Lone surrogates are written as question marks.
 
     Raises:
-        OSError: The file cannot be written; an old one stays.
+        OSError: The file cannot be written. An old file is kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # of mode 0600 from the start
@@ -31,7 +31,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> int:
-    """Open a file and return its descriptor. The mode becomes 0600, even of an existing file; a link is refused.
+    """Open a file, and return its descriptor. The mode becomes 0600, even for an existing file. Links are refused.
 
     Raises:
         OSError: The file cannot be opened.

@@ -1,9 +1,9 @@
-"""The project's file: where it is found, and which parts of it apply.
+"""Find the project's file, and the parts of it that apply.
 
-The authors of a project write `[tool.jackfield]` in its `pyproject.toml`, so by itself it may only restrict plugins.
-Settings that enable, configure, prefer or order plugins only apply after the user has agreed (`jackfield trust`). The
-agreement is bound to the path of the file, to the table and to the content of the files that it names as plugins. Any
-change of these withdraws it.
+A project's authors write `[tool.jackfield]` in its `pyproject.toml`, so by itself it may only restrict plugins.
+Settings that enable, configure, prefer or order plugins apply only after the user has agreed (`jackfield trust`). The
+agreement is bound to the path of the file, the table, and the content of the files that it names as plugins. Any change
+to these revokes it.
 
 This module imports the standard library only, as `settings` does.
 """
@@ -37,9 +37,9 @@ class Project:
     Attributes:
         path: The file.
         table: Its `[tool.jackfield]`.
-        content: The hash of the table and of its local files; consent is bound to it.
-        answer: The user's answer; `changed` means that the user agreed to an earlier version.
-        foreign: It belongs to another user, who is not the administrator.
+        content: The hash of the table and its local files, to which consent is bound.
+        answer: The user's answer. `changed` means that the user agreed to an earlier version.
+        foreign: True if the file belongs to another user who is not the administrator.
         local: The local files that it names.
     """
 
@@ -52,7 +52,7 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """The settings that apply without consent; none from a file of another user."""
+        """The settings that apply without consent; none if the file belongs to another user."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
@@ -84,7 +84,7 @@ class Project:
 
     @property
     def remark(self) -> str:
-        """One line, safe for a terminal, about the settings that do not apply: why, and the next step. '' if all do."""
+        """A line for terminals with the settings that do not apply, the reason and the next step; '' if all apply."""
         if not self.ignored:
             return ""
         reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]
@@ -92,7 +92,7 @@ class Project:
         return "".join(char if char.isprintable() else "?" for char in line)
 
     def log_ignored(self) -> None:
-        """Log the settings that do not apply, once in a process."""
+        """Log the settings that do not apply, once per process."""
         if self.ignored and (self.path, self.content) not in _logged:
             _logged.add((self.path, self.content))
             import logging
@@ -101,12 +101,12 @@ class Project:
 
 
 def find_file(start: Path) -> Path | None:
-    """Return the project's file for a folder: the nearest one, up to the root of the folder's repository.
+    """Return the nearest project file for a folder, up to the root of the folder's repository.
 
-    Outside of a repository, only the folder itself counts. A file in a shared parent folder, or in another user's home,
-    belongs to no project.
+    Outside a repository, only the folder itself counts, because a file in a shared parent folder or another user's home
+    does not belong to the project.
     """
-    # os.path, because it treats an unreadable folder like one without the file.
+    # os.path, because it treats unreadable folders like folders without the file.
     folder = os.path.realpath(start)
     candidates = [folder]
     while not os.path.lexists(f"{candidates[-1]}/.git"):
@@ -142,19 +142,19 @@ def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> 
     import json
 
     hashes = {"local": [[file.path, file.content, file.fault] for file in local]} if local else {}
-    # JSON has no dates; their repr differs from every text that looks like one.
+    # JSON has no dates, and their repr differs from any text that looks like a date.
     return hashlib.sha256(json.dumps({**table, **hashes}, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 def trust_file(folder: Path, path: Path) -> Path:
-    """Return the path of the record of an agreement. Each project has its own, so concurrent answers do not collide."""
+    """Return the path of an agreement's record. Each project has its own, so concurrent answers do not collide."""
     import hashlib
 
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
 
 
 def answer_for(folder: Path, path: Path, content: str) -> Answer:
-    """Return the user's recorded answer about a project's file; `folder` has the records."""
+    """Return the user's recorded answer about a project's file. `folder` contains the records."""
     try:
         raw = trust_file(folder, path).read_bytes()
     except OSError:

@@ -1,7 +1,7 @@
-"""Quote texts of servers and libraries in errors, without the secrets that were sent to them.
+"""Quote texts of servers and libraries in errors, without secrets that were sent to them.
 
-`jackfield.secrets` hides the secrets of a run in all that is written, and can put them back. Here, any eight characters
-of a key are enough to be hidden, because a server may repeat a key cut, encoded, or in another case.
+`jackfield.secrets` hides the secrets of a run in all output, and can restore them. This module hides any eight
+characters of a key, because a server may repeat a key truncated, encoded or in another case.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ HIDDEN = "[key]"
 
 _MAX_READ_CHARS = 20_000
 _PIECE_CHARS = 8
-_MAX_PLACEHOLDER_CHARS = 5  # a shorter key may be part of any word
+_MAX_PLACEHOLDER_CHARS = 5  # shorter keys may be part of any word
 _SECRET_NAMES = re.compile(r"auth|cookie|credential|key|passw|secret|session|signature|token", re.IGNORECASE)
 _HARMLESS_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 
 
 def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS) -> str:
-    """Return a foreign text as an error may show it: in one line, without the secrets, and cut if it is long.
+    """Return a foreign text in a form for errors: one line, without secrets, and cut if it is long.
 
     Args:
         text: The text as received.
-        secrets: The key that was sent, '' for none; or all secrets of the request.
-        max_chars: The longest quotation.
+        secrets: The key that was sent ('' for none), or all secrets of the request.
+        max_chars: The maximum length.
     """
     if isinstance(secrets, str):
         secrets = SentSecrets(secrets)
@@ -38,13 +38,13 @@ def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS
 
 
 class SentSecrets:
-    """The secrets of a request, which must never be shown, even if a server repeats them cut or encoded.
+    """The secrets of a request, which are never shown, even if a server repeats them truncated or encoded.
 
     Args:
-        keys: API keys and tokens. Eight characters of one are hidden wherever they occur; keys of five characters or
-            fewer are placeholders, and are not hidden.
-        headers: Headers as they are sent. Headers that are named like secrets or look like one count as keys; the
-            values of all others are hidden as a whole.
+        keys: API keys and tokens. Any eight characters of a key are hidden. Keys of at most five characters are
+            placeholders, and are not hidden.
+        headers: The headers of the request. Headers whose names or values look like secrets count as keys. The values
+            of all others are hidden only as a whole.
     """
 
     def __init__(self, *keys: str, headers: Mapping[str, str] | None = None) -> None:
@@ -61,7 +61,7 @@ class SentSecrets:
         return f"<{len(self._keys)} secrets>"
 
     def __reduce__(self) -> tuple[type[SentSecrets], tuple[()]]:
-        return SentSecrets, ()  # another process sends its own
+        return SentSecrets, ()  # other processes send their own
 
     def hide(self, text: str) -> str:
         """Return the text with `HIDDEN` in place of the secrets."""
@@ -89,7 +89,7 @@ def _unique(values: Iterable[str], min_chars: int) -> tuple[str, ...]:
 
 
 def _lower_each(text: str) -> str:
-    """Return a text in lower case, with each character at its place."""
+    """Return a text in lower case, with all characters at the same positions."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -112,9 +112,9 @@ def _mark_pieces(pieces: frozenset[str], text: str, hidden: bytearray) -> None:
 
 
 def _pieces(key: str) -> frozenset[str]:
-    """Return all pieces of a key in lower case, also as URLs, JSON and base64 write them."""
+    """Return all pieces of a key in lower case, also in the forms of URLs, JSON and base64."""
     raw = key.encode("utf-8", "surrogatepass")
-    # Base64 of a key behind other bytes begins at one of three places; its ends also depend on its neighbours.
+    # Base64 of a key after other bytes has one of three offsets, and its ends depend on neighbouring bytes.
     encoded = [b64encode(bytes(before) + raw).decode()[before + 1 if before else 0 : -4] for before in range(3)]
     forms = [key, quote(key, safe="", errors="replace"), json.dumps(key)[1:-1], *encoded]
     size = min(_PIECE_CHARS, len(key))

@@ -1,4 +1,4 @@
-"""Requests to a model, and a model's abilities: the values that every backend and processor shares."""
+"""Requests to models and the abilities of models, which all backends and processors share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jackfield.config import GenerateConfig, Lang
 from jackfield.errors import JackfieldError
 from jackfield.messages import FUNCTION, SYSTEM, USER, ContentItem, ItemKind, Message, Messages, ModelResponse
 
-if TYPE_CHECKING:  # only models with known prices need it
+if TYPE_CHECKING:  # only models with known prices need this
     from jackfield.prices import PriceRow
 
 GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
-"""Options for an answer; they override the model's configuration."""
+"""Options for an answer, which override the model's configuration."""
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
-"""A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema, draft 2020-12, of an object)."""
+"""A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema of an object, draft 2020-12)."""
 
 
 _CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
@@ -27,22 +27,23 @@ _CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The abilities of a model, as its backend states them. The core decides by these, never by names.
+    """The abilities of a model, as declared by its backend. The core decides by these, never by names.
 
     Attributes:
-        context_tokens: The longest prompt and answer together, in tokens; None if unknown.
-        max_output_tokens: The longest answer, in tokens, with its reasoning; None if unknown.
-        native_tools: The model takes function schemas and returns structured calls.
-        forced_calls: A request can force the model to call a function; false if the server refuses that.
-        images, audio, video: The model takes content of this kind.
-        files: The model takes PDFs as parts of messages. Any other file, and without this each PDF, is sent as text.
-        file_urls: The server itself fetches a PDF that a message names by its URL.
-        json_schema: The server can enforce a JSON Schema.
-        schema_with_tools: It can do so in a request with tools, and the model still calls them.
-        reasoning: The server returns reasoning separately from the answer.
-        thoughts_in_text: The text of an answer may begin with `<think>…</think>`, which then becomes reasoning.
-        tokenizer: The name of the tokenizer that counts for this model; '' if unknown.
-        prices: The prices of the model at its server, each for some days; none if they are unknown.
+        context_tokens: The maximum length of prompt and answer together, in tokens; None if unknown.
+        max_output_tokens: The maximum length of an answer including reasoning, in tokens; None if unknown.
+        native_tools: True if the model takes function schemas and returns structured calls.
+        forced_calls: True if a request can force the model to call a function; False if the server refuses that.
+        images, audio, video: True if the model takes content of this kind.
+        files: True if the model takes PDFs as parts of messages; False to send them as text. Other files are always
+            sent as text.
+        file_urls: True if the server itself fetches PDFs that messages name by URL.
+        json_schema: True if the server can enforce a JSON Schema.
+        schema_with_tools: True if it can do so in a request with tools, and the model still calls them.
+        reasoning: True if the server returns reasoning separately from the answer.
+        thoughts_in_text: True if an answer's text may begin with `<think>…</think>`, which then becomes reasoning.
+        tokenizer: The name of the model's tokenizer; '' if unknown.
+        prices: The prices of the model at its server, each for a period; empty if unknown.
     """
 
     context_tokens: int | None = None
@@ -62,7 +63,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model takes content of this kind, or if a processor replaces it by text, as with files."""
+        """Return True if the model takes content of this kind, or a processor replaces it with text, as with files."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 
@@ -75,9 +76,9 @@ FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "
 
 - `read`: each is sent, or the request is refused.
 - `read_if_possible`: the same, but only the name of an unreadable file is sent, with a warning.
-- `read_short`: the same, and of a long file only the name is sent as well, because a tool opens it.
+- `read_short`: the same, but also for a long file, only the name is sent, because a tool opens it.
 - `name`: only names are sent, because the agent uses the files.
-- `done`: they have been read. The files that are left are for the backend.
+- `done`: files have been read. The remaining files are for the backend.
 """
 
 
@@ -87,13 +88,13 @@ class ChatRequest:
 
     Attributes:
         model: The model's name, as its server knows it.
-        messages: The history, oldest first; at most one system message, at the front.
+        messages: The history, oldest first, with at most one system message, at the front.
         functions: The tools the model may call.
         config: Options for the answer.
         lang: The language of texts that Jackfield adds.
         metadata: Notes that processors exchange, by distribution name; no backend sends them.
         facts: The model's abilities, for processors.
-        server: The server's name: the backend, and after an `@` the host of its server if that is configured.
+        server: The server's name: the backend and, if the host of its server is configured, `@` and the host.
         files: The way in which attached files reach the model.
     """
 
@@ -109,7 +110,7 @@ class ChatRequest:
 
     @cached_property
     def itemized(self) -> tuple[Message, ...]:
-        """The messages whose content is a list of items. All others are plain text, and a history is long."""
+        """The messages whose content is a list of items, not plain text. Cached, because histories are long."""
         return tuple([message for message in self.messages if not isinstance(message.content, str)])
 
 
@@ -133,9 +134,9 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:
-    """Replace media that the model does not take by notes, in the result of a tool; return other messages unchanged.
+    """Replace media that the model does not take in a tool's result with notes; return other messages unchanged.
 
-    Users can leave out such media themselves, but they do not control the results of tools.
+    Users can leave such media out, but they do not control the results of tools.
     """
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message
@@ -147,6 +148,6 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
 
 
 def language_of(messages: Sequence[Message]) -> Lang:
-    """Return `zh` if the text of the system or the user has a Chinese character, else `en`."""
+    """Return `zh` if a system or user message has a Chinese character, else `en`."""
     texts = (message.get_text_content() for message in messages if message.role in (SYSTEM, USER))
     return "zh" if any(not text.isascii() and re.search(_CHINESE, text) for text in texts) else "en"

@@ -10,7 +10,7 @@ __all__ = ["MAX_DEPTH", "TooDeepError", "dumps", "is_json", "loads_lenient", "lo
 
 
 def loads_lenient(text: str) -> object:
-    """Parse JSON as models write it: with raw newlines, single quotes, trailing commas, a code fence around it.
+    """Parse JSON as models write it: with raw newlines, single quotes, trailing commas or a code fence around it.
 
     Strict JSON is tried first, so well-formed text costs nothing extra and is never reinterpreted. Anything else is
     repaired if its meaning is clear.
@@ -29,7 +29,7 @@ def loads_lenient(text: str) -> object:
 
 
 def is_json(text: str) -> bool:
-    """Return True if a text is JSON without any repair, except for raw control characters in strings."""
+    """Return True if a text is JSON without repairs. Raw control characters in strings are allowed."""
     try:
         loads_strict(text)
     except ValueError:
@@ -38,5 +38,5 @@ def is_json(text: str) -> bool:
 
 
 def dumps(value: object) -> str:
-    """Return JSON in one line, with other alphabets readable, as models see it."""
+    """Return JSON in one line for models, without escaping non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False)

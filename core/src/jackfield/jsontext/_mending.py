@@ -8,14 +8,14 @@ from typing import Any
 
 from jackfield.jsontext._strict import MAX_DEPTH, TooDeepError, loads_strict
 
-MAX_REPAIR_CHARS = 200_000  # a longer text is no model's slip
-_MAX_TOKENS = 50_000  # each takes a step: less than a tenth of a second in all
+MAX_REPAIR_CHARS = 200_000  # models do not write longer arguments by mistake
+_MAX_TOKENS = 50_000  # one step each, which takes less than a tenth of a second in all
 
 
 def mend(text: str, error: ValueError) -> object:
-    """Parse a text that is not JSON, if its meaning is clear.
+    """Parse a text that is not JSON if its meaning is clear.
 
-    Nothing is guessed, neither the end of a string with quotes in it, nor a part that was cut off. The text must hold
+    Nothing is guessed, neither the end of a string with quotes in it nor a part that was cut off. The text must contain
     one value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
 
     Args:
@@ -33,7 +33,7 @@ def mend(text: str, error: ValueError) -> object:
             raise
         except ValueError as inside:
             error = inside
-    if not unfenced.lstrip().startswith(("{", "[")):  # plain words are not mended into strings
+    if not unfenced.lstrip().startswith(("{", "[")):  # plain words are not repaired into strings
         raise ValueError(f"not JSON: {error}") from error
     if len(unfenced) > MAX_REPAIR_CHARS:
         raise ValueError(f"not JSON, and too long to be repaired: {error}") from error
@@ -57,7 +57,7 @@ def _without_fence(text: str) -> str:
     return rest if names_a_language or not head.strip() else body
 
 
-# No part can match in two ways, and no match is given back (`*+`), so each character is read once.
+# No part can match in two ways, and matches are possessive (`*+`), so each character is read once.
 _TOKEN = re.compile(
     r"""\s*+(?:
         (?P<mark>[{}\[\],:])
@@ -81,8 +81,8 @@ _Token = tuple[str, str]
 class _Mender:
     """Reads JSON with the mistakes that models make, from left to right.
 
-    They are: single or typographic quotes, names and Python's constants without quotes, a comma before a closing
-    bracket, missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, words after the value.
+    The mistakes are single or typographic quotes, names and Python's constants without quotes, a comma before a closing
+    bracket, missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, and words after the value.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,7 +90,7 @@ class _Mender:
         self._next = next(self._tokens)
 
     def only_value(self) -> object:
-        """Read one value; only words and closing brackets may follow it."""
+        """Read one value, which only words and closing brackets may follow."""
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
@@ -129,7 +129,7 @@ class _Mender:
             self._end_entry()
 
     def _has_entry(self, closing: str) -> bool:
-        """Return True if another entry comes before the closing bracket, which is skipped otherwise.
+        """Return True if another entry comes before the closing bracket; otherwise skip the bracket.
 
         If another bracket closes an outer value, this one is missing.
         """
@@ -187,7 +187,7 @@ def _read_escape(escape: re.Match[str]) -> str:
     name = escape[1]
     if len(name) > 1:
         return chr(int(name[1:], 16))
-    return _ESCAPED.get(name, escape[0])  # an unknown escape such as `\d` stays as it is
+    return _ESCAPED.get(name, escape[0])  # unknown escapes such as `\d` are kept
 
 
 def _join_surrogates(pair: re.Match[str]) -> str:

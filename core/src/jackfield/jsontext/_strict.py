@@ -6,7 +6,7 @@ import json
 import math
 from typing import NoReturn
 
-MAX_DEPTH = 100  # of brackets; readers of the values recurse once for each level, and Python stops at 1000
+MAX_DEPTH = 100  # of brackets; readers of the values recurse once per level, and Python stops at 1000
 
 
 class TooDeepError(ValueError):
@@ -17,7 +17,7 @@ class TooDeepError(ValueError):
 
 
 def loads_strict(text: str) -> object:
-    """Parse JSON without any repair; raw control characters in strings are accepted, NaN and Infinity are not.
+    """Parse JSON without repairs. Raw control characters in strings are accepted; NaN and Infinity are not.
 
     Raises:
         TooDeepError: The text has more than a hundred levels of brackets.
@@ -27,7 +27,7 @@ def loads_strict(text: str) -> object:
         value = _decode(text)
     except RecursionError:
         raise TooDeepError from None
-    # Most texts have few brackets, and then no value is visited.
+    # Most texts have few brackets, so no value needs a visit.
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         raise TooDeepError
     return value
@@ -44,7 +44,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-# strict=False allows raw control characters in strings: models write newlines into code arguments.
+# strict=False allows raw control characters in strings, because models write newlines into code arguments.
 _decode = json.JSONDecoder(strict=False, parse_constant=_no_constant, parse_float=_finite).decode
 
 
