@@ -28,7 +28,7 @@ class TransformersEmbedder(Embedder):
     """Loads the model at the first call and keeps it until `aclose`.
 
     Texts of similar length are computed together. One batch runs at a time, which uses all cores; a cancelled call ends
-    after the batch that runs.
+    after the current batch.
 
     Args:
         host: The source of a token for the hub.

@@ -17,7 +17,7 @@ BACKEND = "transformers"
 
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
-# In the order of the parts of a vector that is pooled in several ways.
+# In the order of the parts of a vector pooled in several ways.
 _POOLINGS: Mapping[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -108,7 +108,7 @@ def unusable(name: str, what: str) -> ModelRequestError:
 
 
 def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
-    """Return the content of a file; `otherwise` if it is missing and may be.
+    """Return the content of a file; `otherwise` if it is missing but optional.
 
     Raises:
         ModelRequestError: The file is damaged, or it is missing and must not be.

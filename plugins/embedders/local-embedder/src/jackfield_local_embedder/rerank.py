@@ -15,7 +15,7 @@ from jackfield_documents import IndexCache
 from jackfield_local_embedder.config import LocalRerankConfig
 from jackfield_local_embedder.embedder import KEY_VARIABLE, translate_errors
 
-if TYPE_CHECKING:  # it loads numpy, which the first search does
+if TYPE_CHECKING:  # it loads numpy, which only the first search should do
     from jackfield_local_embedder.cross_encoder import CrossEncoder
 
 NAME = "local_rerank"

@@ -41,7 +41,7 @@ class TorchEncoder:
         try:
             settings = auto.AutoConfig.from_pretrained(folder, **options)
             model_class = getattr(auto, _ENCODERS.get(settings.model_type, "AutoModel"))
-            # The same type on every processor, so that the vectors of an index fit those of another machine.
+            # The same type on every processor, so that the vectors of an index match those of another machine.
             self._model = model_class.from_pretrained(folder, dtype=torch.float32, **options)
             self._model.to(_device(config.device)).eval()
         except (Exception, MemoryError) as error:

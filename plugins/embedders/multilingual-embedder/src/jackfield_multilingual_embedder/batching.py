@@ -1,4 +1,4 @@
-"""Put texts together that are worked on at once."""
+"""Group texts that are processed together."""
 
 from __future__ import annotations
 

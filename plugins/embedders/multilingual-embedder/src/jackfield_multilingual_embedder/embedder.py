@@ -14,17 +14,17 @@ from jackfield_multilingual_embedder.batching import batches
 from jackfield_multilingual_embedder.config import MODEL, MultilingualConfig
 from jackfield_multilingual_embedder.weights import BACKEND
 
-if TYPE_CHECKING:  # it loads numpy, which the first call does
+if TYPE_CHECKING:  # it loads numpy, which only the first call should do
     from jackfield_multilingual_embedder.model import Model
 
-_CHARACTERS_AT_ONCE = 4000  # some 0.1 s, after which a cancelled call ends
+_CHARACTERS_AT_ONCE = 4000  # about 0.1 s, after which a cancelled call ends
 
 
 class MultilingualEmbedder(Embedder):
     """Computes vectors with the multilingual Universal Sentence Encoder.
 
     The model is loaded at the first call, once for all embedders of the process, and kept until all of them are closed.
-    A cancelled call ends after the batch that runs.
+    A cancelled call ends after the current batch.
     """
 
     backend: ClassVar[str] = BACKEND

@@ -20,10 +20,10 @@ _EPSILON = np.float32(1e-12)
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A part of the network that looks at each piece together with its neighbours.
+    """A part of the network that combines each piece with its neighbours.
 
     Attributes:
-        size: The number of pieces that it looks at, with the piece itself.
+        size: The number of pieces that it combines, the piece itself included.
         before: How many of them come before the piece.
     """
 
@@ -35,7 +35,7 @@ _BRANCHES = (_Branch(2, 0), _Branch(3, 1), _Branch(5, 2))
 _SIZES = tuple(branch.size for branch in _BRANCHES)
 _FEATURES = DIMENSION + len(_BRANCHES) * _WIDTH
 
-_NEIGHBOURS = ("proj", "proj_b", "ln_g", "ln_b")  # the arrays with which the input of the branches is computed
+_NEIGHBOURS = ("proj", "proj_b", "ln_g", "ln_b")  # the arrays that compute the input of the branches
 _LAYERS = (
     *(f"{name}{layer}_{size}" for name in ("w", "b") for layer in (1, 2) for size in _SIZES),
     *("lo", "scale", "ln_g", "ln_b", "cnn_W", "cnn_b", "d0", "d1", "d2", "d3", "p1", "p3"),
@@ -75,7 +75,7 @@ class Encoder:
         projected = features[:, :DIMENSION] @ layers["proj of branches"]
         projected += layers["proj_b of branches"]
         _normalize(projected, layers["ln_g of branches"], layers["ln_b of branches"])
-        # Positions of the text that each piece belongs to: a branch looks at no other text.
+        # Positions of each piece's text, because a branch must not read other texts.
         first, end = np.repeat(starts, lengths), np.repeat(starts + lengths, lengths)
         for number, branch in enumerate(_BRANCHES):
             columns = slice(number * _WIDTH, (number + 1) * _WIDTH)
@@ -115,7 +115,7 @@ class Encoder:
 
 
 def _neighbours(branch: _Branch, first: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the positions that a branch looks at for each piece; outside its text, the position after the last."""
+    """Return the positions that a branch reads for each piece; outside its text, the position after the last."""
     places = np.arange(len(first))[:, None] + np.arange(-branch.before, branch.size - branch.before)
     is_outside = (places < first[:, None]) | (places >= end[:, None])
     return np.where(is_outside, len(first), places)

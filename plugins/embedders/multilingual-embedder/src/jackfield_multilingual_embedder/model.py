@@ -15,7 +15,7 @@ from jackfield_multilingual_embedder.encoder import Encoder, Floats
 from jackfield_multilingual_embedder.sentencepiece import SentencePieces, parse_model
 from jackfield_multilingual_embedder.weights import PIECES, WEIGHTS, read_checked
 
-_AT_ONCE = 512  # pieces; what is computed for them stays in the cache of the processor
+_AT_ONCE = 512  # pieces; their intermediate results stay in the processor's cache
 _LONGEST = 4096  # pieces of a text, for which 80 MB are needed; a passage has about 500
 
 _loading = threading.Lock()

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 UNKNOWN, BEGIN, END = 0, 1, 2
 _BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # begins a word
-_PENALTY = 10.0  # how much worse an unknown character is than the rarest piece
+_PENALTY = 10.0  # penalty of an unknown character relative to the rarest piece
 _IMPOSSIBLE = float("-inf")
 _IS_PREFIX = -1
 _NORMAL = b"\x01"
 # No rule of a character map begins with two of these, so they stay as they are if another one follows.
 _PLAIN = re.compile(rb"[ -~]+(?![\x80-\xff])")
 
-# Of the messages in the file, which are Protocol Buffers: the field numbers that are read.
+# The field numbers that are read from the file's Protocol Buffers messages.
 _PIECE, _SPECIFICATION = 1, 3
 _TEXT, _SCORE, _TYPE = 1, 2, 3
 _CHARACTER_MAP = 2
@@ -124,7 +124,7 @@ class _CharacterMap:
         self._replacements = compiled[4 + size :]
 
     def normalise(self, text: str) -> str:
-        """Return the text with its characters replaced; half a character becomes a question mark."""
+        """Return the text with its characters replaced; a lone surrogate becomes a question mark."""
         old = text.encode("utf-8", "replace")
         new = bytearray()
         place = 0

@@ -40,7 +40,7 @@ LOGGER = "jackfield.runs"
 """The name of the logger that gets all lines."""
 
 _PARENT_LOGGERS = (LOGGER, "jackfield")
-_MARGIN_CHARS = 4096  # read behind a cut, so that a secret across it is known by its beginning
+_MARGIN_CHARS = 4096  # characters read beyond a cut, so that a secret across the cut is recognised
 _PLAIN = re.compile(r"[\w.:/@+\-\[\]]+")
 _LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 
@@ -55,7 +55,7 @@ class _RunNotes:
         started, turn_started: Points of the monotonic clock, in seconds.
         model: The model that gave the last answer.
         turns, tool_calls: The numbers so far.
-        preparation: The step of the preparation that was reported last.
+        preparation: The last reported step of the preparation.
         is_new_step: True if that step has just begun.
     """
 
@@ -170,7 +170,7 @@ class LogObserver(Observer):
             record.msg = json.dumps({"time": stamp, "level": level, **clean})
         else:
             record.msg = _text_line(clean)
-        # Not `log()`: the level of the root, `WARNING` by default, is no decision about this log.
+        # Not `log()`, because the root's level, `WARNING` by default, says nothing about this log.
         if _is_taken(self._logger, record.levelno):
             self._logger.handle(record)
         else:
@@ -204,7 +204,7 @@ def _line_of_run(event: RunEvent, notes: _RunNotes) -> _Line | None:
             facts = {"work": progress.step, **_named("item", progress.item)}
             if progress.total:
                 facts |= {"done": progress.done, "total": progress.total}
-            # A folder has many files: their names are details.
+            # A folder may have many files, so their names are details.
             return _Line(logging.INFO if notes.is_new_step else logging.DEBUG, "preparation", facts)
         case TurnFinished(turn=turn, messages=messages, usage=usage):
             facts = {"turn": turn, **_named("model", notes.model), **_usage_facts(usage)}

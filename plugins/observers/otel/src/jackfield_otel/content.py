@@ -1,4 +1,4 @@
-"""Texts of runs in the form of the conventions: only on request, and without secrets."""
+"""Write texts of runs in the form of the conventions, only on request and without secrets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Content:
     """Writes texts, if the mode allows it.
 
     Args:
-        mode: The place of the texts.
+        mode: The place for the texts.
 
     Attributes:
         on_spans, on_events: True if texts go there.
@@ -64,7 +64,7 @@ class Content:
             if self._secrets is None:
                 self._secrets = secrets_of()
             hidden = self._secrets.hide(text)
-        # A lone surrogate cannot be exported, and would cost the whole batch.
+        # A lone surrogate cannot be exported, and would make the whole batch fail.
         return hide_in_addresses(hidden).encode("utf-8", "backslashreplace").decode()
 
     def instructions(self, messages: Sequence[Message]) -> list[Json]:
@@ -109,7 +109,7 @@ class Content:
         if item.text is not None:
             return {"type": "text", "content": self.text(item.text)}
         value = item.value if isinstance(item.value, str) else ""
-        if not value or value.startswith("data:"):  # megabytes, which no trace needs
+        if not value or value.startswith("data:"):  # it may have megabytes, which no trace needs
             return {"type": "blob", "modality": item.type, "mime_type": value[5:].partition(";")[0], "content": ""}
         return {"type": "uri", "modality": item.type, "uri": self.text(value)}
 

@@ -57,7 +57,7 @@ DIMENSION = "gen_ai.embeddings.dimension.count"
 ERROR_TYPE = "error.type"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
 
-# --- attributes of ours ---
+# --- our own attributes ---
 RUN_ID = "jackfield.run.id"
 STOP_REASON = "jackfield.run.stop_reason"
 DEPTH = "jackfield.run.depth"
@@ -79,7 +79,7 @@ TOOL_DURATION = "gen_ai.execute_tool.duration"
 AGENT_DURATION = "gen_ai.invoke_agent.duration"
 
 UNKNOWN_TOOL = "unknown"
-"""Stands for a tool that the agent does not have: the model made its name up, so it is text of the conversation."""
+"""The name for a tool that the agent does not have, because a name made up by the model is conversation text."""
 
 _PROVIDERS: Mapping[str, str] = {
     "oai": "openai",

@@ -47,7 +47,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 @cache
 def _pauses() -> Pauses:
-    """Return what is remembered in this process: another agent may continue a run."""
+    """Return the spans remembered in this process, because another agent may continue a run."""
     return Pauses()
 
 
@@ -129,7 +129,7 @@ class OtelObserver(Observer):
                 return run.inside_search(work)
             case "embedding":
                 return run.inside_embedding(work)
-        return None  # of a later version
+        return None  # from a later version
 
     def headers(self) -> Mapping[str, str]:
         """Return `traceparent` and `tracestate` of the current span; baggage may be private, and stays here."""

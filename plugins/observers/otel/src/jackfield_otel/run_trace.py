@@ -61,7 +61,7 @@ class RunTrace:
     has taken the conversation over. All open spans end with the run.
 
     Attributes:
-        inside: Makes the span current that the run works on; observers of the run's work enter it.
+        inside: Makes the run's current span the active one; observers of the run's work enter it.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class RunTrace:
             self._root.set_attribute(names.CONVERSATION, session)
 
     def hand_over(self, to: str) -> None:
-        """Begin the span of an agent that takes the conversation over."""
+        """Begin the span of an agent that takes over the conversation."""
         self._end_speaker()
         root = set_span_in_context(self._root, self._outer)
         attributes = {names.OPERATION: names.INVOKE_AGENT, names.AGENT_NAME: to, names.RUN_ID: self._run_id}
@@ -133,7 +133,7 @@ class RunTrace:
         span.add_event(event, facts)
 
     def wait_for(self, keys: Sequence[str]) -> None:
-        """Note the calls that the run is going to wait for."""
+        """Record the calls that the run will wait for."""
         self._waiting += keys
 
     def end(self, stop_reason: str, error: str, text: str, usage: Usage | None) -> None:
@@ -183,7 +183,7 @@ class RunTrace:
 
     def begin_turn(self) -> None:
         """Begin the span of a request to the model."""
-        if self._chat is not None:  # the loop ends each turn; a kind of agent of its own may not
+        if self._chat is not None:  # the usual loop ends each turn, but other agent kinds may not
             self._end_chat(self._chat)
         attributes: dict[str, Any] = {
             names.OPERATION: names.CHAT,
@@ -209,7 +209,7 @@ class RunTrace:
         backend, _, host = request.server.partition("@")
         provider = names.provider_of(backend) if backend else chat.provider
         attributes = _option_attributes(request)
-        if (request.model, provider) != (chat.model, chat.provider):  # of an agent that has taken over
+        if (request.model, provider) != (chat.model, chat.provider):  # for an agent that has taken over
             chat.model, chat.provider = request.model, provider
             chat.span.update_name(f"{names.CHAT} {chat.model}".rstrip())
             attributes |= {names.REQUEST_MODEL: chat.model, names.PROVIDER: chat.provider}
@@ -302,7 +302,7 @@ class RunTrace:
     # --- tools ---
 
     def inside_call(self, call_id: str, name: str) -> Inside:
-        """Return what makes the span of a call current. The call may begin before its `ToolStarted` is seen."""
+        """Return a context in which a call's span is current. The call may begin before its `ToolStarted` is seen."""
         return Inside(set_span_in_context(self._call(call_id, name).span, self._context))
 
     def begin_call(self, call_id: str, call: FunctionCall) -> None:
@@ -548,5 +548,5 @@ def _fail(span: Span, error: str, text: str, content: Content) -> None:
 
 
 def _exportable(text: str) -> str:
-    """Return a text that can be sent; a lone surrogate would cost the whole batch."""
+    """Return a text that can be sent; a lone surrogate would make the whole batch fail."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

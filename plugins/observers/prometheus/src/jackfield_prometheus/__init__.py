@@ -39,10 +39,10 @@ def metrics_app(registry: CollectorRegistry | None = None) -> Callable[..., Awai
 
 
 def set_queue_length(runs: int, registry: CollectorRegistry | None = None) -> None:
-    """Set the number of runs that wait for a free place in this process; a server of runs calls it.
+    """Set the number of queued runs in this process; called by a server of runs.
 
     Args:
-        runs: The number of runs that wait.
+        runs: The number of queued runs.
         registry: As for `exposition`.
     """
     from jackfield_prometheus.metrics import metrics_of

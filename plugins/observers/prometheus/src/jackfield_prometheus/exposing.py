@@ -24,7 +24,7 @@ def metrics_app(registry: CollectorRegistry | None = None) -> Callable[..., Awai
 
 
 def _registry_to_show(registry: CollectorRegistry | None) -> CollectorRegistry:
-    metrics_of(registry)  # so that the metrics are there before the first run
+    metrics_of(registry)  # so that the metrics exist before the first run
     if registry is None and _FOLDER_OF_PROCESSES in os.environ:
         joined = CollectorRegistry()
         MultiProcessCollector(joined)  # type: ignore[no-untyped-call]

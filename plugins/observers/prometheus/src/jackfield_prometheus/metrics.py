@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 OTHER = "other"
-"""The value of a label that has too many values already."""
+"""The value for further names of a label that has too many values."""
 MAX_NAMES = {"agent": 100, "model": 100, "tool": 200, "error": 50}
 _MAX_NAME_CHARS = 100
 _SECONDS_OF_RUNS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1800)
@@ -39,7 +39,7 @@ class Labels:
             return value
         if not is_trusted or len(known) >= MAX_NAMES[label]:
             return OTHER
-        # A lone surrogate cannot be written, and would cost the whole page.
+        # A lone surrogate cannot be written, and would make the whole page fail.
         return known.setdefault(name, name.encode("utf-8", "backslashreplace").decode())
 
 

@@ -66,7 +66,7 @@ class PrometheusObserver(Observer):
         self._tools: frozenset[str] = frozenset()
 
     def prepare(self, agent: object) -> None:
-        """Note the names of the agent's tools: no model made them up."""
+        """Record the names of the agent's tools, which no model has made up."""
         tools = getattr(agent, "function_map", {}).keys()
         if not tools <= self._tools and len(self._tools) < _MAX_KNOWN_TOOLS:
             self._tools |= tools
@@ -91,7 +91,7 @@ class PrometheusObserver(Observer):
         return exposition(self._registry)
 
     def set_queue_length(self, runs: int) -> None:
-        """Set the number of runs that wait for a free place in this process; a server of runs calls it."""
+        """Set the number of queued runs in this process; called by a server of runs."""
         self._metrics.queued.set(runs)
 
     def _begin(self, event: RunEvent) -> None:

@@ -1,1 +1,1 @@
-"""Sandboxes for programs on Linux: bubblewrap, and Landlock where that is missing. No daemon, no root."""
+"""Sandboxes for programs on Linux: bubblewrap, or Landlock if that is missing. No daemon, no root."""

@@ -22,11 +22,11 @@ from jackfield_confine.guarding import Gift, guarded
 from jackfield_confine.probing import probe_protection
 
 LAYER = "bubblewrap"
-_JAIL = "/jail"  # in root's sandboxes; what is outside of it there has nothing to be found
+_JAIL = "/jail"  # in root's sandboxes, where nothing outside it is reachable
 _APART = ("pid", "ipc", "uts", "cgroup-try")
 _OWN_PROCESSES = 2  # bwrap outside, and the first process of the namespace
 _NOBODY = 65534
-_OWN_USERS = (1_879_048_192, 1_946_157_056)  # numbers that no user database gives to anybody
+_OWN_USERS = (1_879_048_192, 1_946_157_056)  # numbers that no user database assigns
 _MB = 1 << 20
 
 
@@ -37,7 +37,7 @@ class Bubblewrap(ProgramSandbox):
     config: BubblewrapConfig
 
     def protection(self) -> Protection:
-        """Depends on the machine: memory of all processes together is limited where there is a control group."""
+        """Depends on the machine: memory of all processes together is limited if there is a control group."""
         covers, problem = _probe()
         if problem:
             raise SandboxError(problem)
@@ -47,7 +47,7 @@ class Bubblewrap(ProgramSandbox):
         """Return the command: the guard, bubblewrap, limits, and the program.
 
         If root runs it, the writable folders and their contents are given to the user it runs as: the owner of
-        `work_dir` if that is not root, otherwise a user that nobody else uses.
+        `work_dir` if that is not root, otherwise a user that is not in use.
         """
         program = resolved(program)
         limited = _limited(program.limits)
@@ -74,14 +74,14 @@ class Bubblewrap(ProgramSandbox):
         yield from ("--proc", f"{prefix}/proc", "--dev", f"{prefix}/dev")
         for folder, size_mb in (("/dev/shm", self.config.shm_mb), ("/tmp", self.config.tmp_mb)):  # noqa: S108 - its own
             yield from ("--perms", "1777", "--size", str(size_mb * _MB), "--tmpfs", prefix + folder)
-        # In /proc a program could set what the system kills first if memory runs out.
+        # In /proc, a program could choose the first process to be killed when memory runs out.
         yield from ("--remount-ro", f"{prefix}/proc", "--remount-ro", f"{prefix}/dev")
         reads = [*files_of_etc(network=program.network), *folders_of_python(), *program.readable]
         writes = (program.work_dir, *program.writable)
         binds = dict.fromkeys(reads, "--ro-bind") | dict.fromkeys(writes, "--bind")
         for parent in parents(list(binds)):
             yield from ("--perms", "0755", "--dir", prefix + parent)
-        # The inner ones last, so that they are what is seen: Python stays read-only below a folder that is not.
+        # The inner ones last, so that they take effect: Python stays read-only even below a writable folder.
         for path in sorted(binds, key=lambda path: len(Path(path).parts)):
             yield from (binds[path], os.path.realpath(path), prefix + path)
         yield from ("--remount-ro", prefix or "/")
@@ -145,7 +145,7 @@ def _can_disable_namespaces() -> bool:
 
 @cache
 def _probe() -> tuple[frozenset[Risk], str]:
-    """Find out by trying what it protects from here, or the problem that keeps it from being used."""
+    """Determine by trial the risks it covers here, or the problem that makes it unusable."""
     if sys.platform != "linux":
         return frozenset(), "bubblewrap runs on Linux only"
     try:

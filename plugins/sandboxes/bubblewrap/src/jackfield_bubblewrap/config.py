@@ -11,4 +11,4 @@ class BubblewrapConfig(Config):
     """The files and settings in the sandbox."""
 
     tmp_mb: int = Field(default=64, ge=1, le=4096, description="The size of /tmp, which is in memory, for each program")
-    shm_mb: int = Field(default=64, ge=1, le=4096, description="The size of /dev/shm, which is in memory, too")
+    shm_mb: int = Field(default=64, ge=1, le=4096, description="The size of /dev/shm, which is also in memory")

@@ -15,7 +15,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"
 
 
 class LandlockSandbox(ProgramSandbox):
-    """Keeps programs from files by Landlock, and from the rest by namespaces where those can be had.
+    """Keeps programs from files by Landlock, and from the rest by namespaces if available.
 
     Without namespaces a filter of system calls takes their place: programs open no network sockets, connect to no
     socket at all, and change no permissions, owners, times and attributes of files, not even of their own. They see the
@@ -23,7 +23,7 @@ class LandlockSandbox(ProgramSandbox):
     """
 
     def protection(self) -> Protection:
-        """Depends on the kernel, and on whether it allows user namespaces."""
+        """Depends on the kernel, and on its support of user namespaces."""
         covers, problem = _probe()
         if problem:
             raise SandboxError(problem)
@@ -33,7 +33,7 @@ class LandlockSandbox(ProgramSandbox):
         """Return the command: the guard, which sets limits and rules, and the program.
 
         Raises:
-            SandboxError: The program wants the network, and there are no namespaces.
+            SandboxError: The program needs the network, and there are no namespaces.
         """
         if program.network and not _has_namespaces():
             raise SandboxError(
@@ -65,7 +65,7 @@ def _has_namespaces() -> bool:
 
 @cache
 def _probe() -> tuple[frozenset[Risk], str]:
-    """Find out by trying what it protects from here, or the problem that keeps it from being used."""
+    """Determine by trial the risks it covers here, or the problem that makes it unusable."""
     if not restricts_files():
         return frozenset(), "Landlock needs Linux 6.2 or later, with Landlock among the kernel's security modules"
     try:

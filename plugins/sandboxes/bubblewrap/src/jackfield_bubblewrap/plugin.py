@@ -9,7 +9,7 @@ EFFECTS = frozenset({"files", "processes"})
 
 @hook.sandboxes
 def sandboxes() -> list[SandboxSpec]:
-    """Bubblewrap, and what can be had without it."""
+    """Return bubblewrap and Landlock, its fallback."""
     return [
         SandboxSpec(
             name="bubblewrap",
@@ -22,7 +22,7 @@ def sandboxes() -> list[SandboxSpec]:
         SandboxSpec(
             name="landlock",
             target="jackfield_bubblewrap.landlock:LandlockSandbox",
-            summary="Programs kept from files by the kernel alone, and from the rest where it has user namespaces.",
+            summary="Programs kept from files by the kernel alone, and from the rest if it has user namespaces.",
             effects=EFFECTS,
         ),
     ]

@@ -59,7 +59,7 @@ def search_query(columns: str, words: Sequence[str], owner: str | None = None) -
     conditions = ["texts MATCH ?"] if long else []
     values = [" AND ".join(_quote(word) for word in long)] if long else []
     for word in words:
-        if word not in long:  # no trigram: the texts that are left are looked through
+        if word not in long:  # not a trigram, so the remaining texts are searched one by one
             conditions.append("instr(texts.text, ?) > 0")
             values.append(word)
     if owner is not None:

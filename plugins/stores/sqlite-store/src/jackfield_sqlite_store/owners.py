@@ -1,7 +1,7 @@
 """Keep the holds of this machine: each is a locked byte, which the system unlocks when its process ends.
 
 No clock is used: a process that was stopped for a day still has its holds, and one that was killed does not. Locking a
-byte needs no room on the disk, and no database.
+byte needs no space on the disk, and no database.
 
 Each owner has a file of its own. Its first byte is locked while the owner lives, and one more for each hold; no byte is
 used twice. The locks belong to the open file (`F_OFD_SETLK`), not to the process: POSIX would drop all of them when any
@@ -40,7 +40,7 @@ class Owner:
         self.name = uuid.uuid4().hex
         self._folder = folder
         self._numbers = itertools.count(1)
-        # By the number of the hold, where each has a file.
+        # By the number of the hold, if each has a file.
         self._handles = {"": _open_locked(folder / self.name)} if _HAS_RANGES else {}
         self._end = weakref.finalize(self, _end, self._handles, folder, self.name, os.getpid())
 
@@ -54,7 +54,7 @@ class Owner:
         return f"{self.name}:{number}"
 
     def drop(self, hold: str) -> None:
-        """End a hold. It needs no room on any disk, and cannot fail."""
+        """End a hold. This needs no space on any disk, and cannot fail."""
         number = int(hold.partition(":")[2])
         if not self._end.alive:
             return
@@ -98,7 +98,7 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(handle: int, byte: int) -> None:
-    """Lock one byte of a file, or raise OSError: another handle has."""
+    """Lock one byte of a file; raise OSError if another handle has locked it."""
     if sys.platform == "win32":
         os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)

@@ -36,7 +36,8 @@ class Sharing:
 def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) -> Sharing:
     """Find a base for the first entry of a new run: the last run of its conversation.
 
-    Each 32nd run takes a long step instead, to the run 32 runs before it. So a long conversation is read in few steps.
+    Each 32nd run takes a long step instead, to the run 32 runs before it, so that a long conversation is read in few
+    steps.
     """
     query = "SELECT number, base, depth FROM runs WHERE session = ? ORDER BY number DESC LIMIT 1"
     row = connection.execute(query, (session,)).fetchone()
@@ -52,7 +53,7 @@ def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) 
 
 
 def _common_length(one: bytes, other: bytes) -> int:
-    """Return the length of the common beginning; in halves, because comparing slices is fast."""
+    """Return the length of the common beginning, by bisection, because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -78,7 +79,7 @@ def read_first(connection: sqlite3.Connection, number: int) -> bytes:
 
 
 def release_base(connection: sqlite3.Connection, number: int) -> None:
-    """Give the runs that share their beginning with a run another base, before it is deleted."""
+    """Before a run is deleted, move the runs that share its beginning to another base."""
     base, shared, own = connection.execute(_CHAIN, (number,)).fetchone()
     query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - of FIRST
     for run, common, is_beside, rest in connection.execute(query, (number,)).fetchall():

@@ -56,8 +56,8 @@ CREATE TABLE entries (run INTEGER NOT NULL, place INTEGER NOT NULL, entry BLOB N
 CREATE TABLE origin (mark TEXT NOT NULL);
 INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 """
-# The first entry and the last ones stand with the run itself if they are small: a run of one short answer is two
-# statements that change three pages, instead of eight that change five.
+# The first entry and the last ones are stored in the row of the run if they are small: a run of one short answer then
+# takes two statements that change three pages, instead of eight that change five.
 _SMALL = 1500
 _COLUMNS = f"run_id, agent, model, session, parent, client, title, state, owner, began, changed, {LAST}"
 _ONE_RUN = f"SELECT {_COLUMNS}, number, first, last, base FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
@@ -77,7 +77,7 @@ _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds: its number, how far its record goes, and the state that is recorded."""
+    """A run that this process holds: its number, the length of its record, and its recorded state."""
 
     number: int
     hold: int
@@ -85,11 +85,11 @@ class _Held:
     place: int
     size: int
     state: str = RUNNING
-    process: int = field(default_factory=os.getpid)  # what a parent holds, its child does not
+    process: int = field(default_factory=os.getpid)  # a child does not have its parent's holds
 
 
 class _Claim:
-    """A hold that is about to begin, in a thread perhaps, while its caller may give up.
+    """A hold that is about to begin, perhaps in a thread, while its caller may be cancelled.
 
     Attributes:
         held: The hold, once it is written.
@@ -103,9 +103,9 @@ class _Claim:
         self._name = ""
 
     def take(self, owner: Owner) -> str:
-        """Take the lock that shows others that the run is held; return its name."""
+        """Acquire the lock that shows others that the run is held; return its name."""
         with self._lock:
-            self._drop()  # of an attempt that found the file locked
+            self._drop()  # from an attempt that found the file locked
             self._owner, self._name = owner, owner.take()
             if self._is_given_up:
                 self._drop()
@@ -131,21 +131,21 @@ class SQLiteStoreConfig(Config):
         min_length=1,
         description="The file; jackfield/runs.sqlite below $XDG_DATA_HOME, or ~/.local/share, if unset",
     )
-    content: bool = Field(default=True, description="Whether what is said in runs is kept; without it, none is resumed")
+    content: bool = Field(default=True, description="Keep the content of runs; without it, no run can be resumed")
     keep_days: float | None = Field(
         default=None,
         gt=0,
-        description="Runs that ended so many days ago are deleted, unless they wait for a person; unset: kept",
+        description="Delete runs this many days after their end, unless they wait for a person; unset: keep all",
     )
     max_mb: float | None = Field(
         default=None, gt=0, description="The most megabytes of records; the oldest runs that have ended are deleted"
     )
     max_run_mb: float = Field(default=256, gt=0, description="The most megabytes of the record of one run")
-    timeout_s: float = Field(default=10, gt=0, le=600, description="How long one step waits for other processes")
+    timeout_s: float = Field(default=10, gt=0, le=600, description="The longest wait of one step for other processes")
     patience_s: float = Field(
-        default=30, ge=0, description="How long a run waits while the file is locked or the disk is full"
+        default=30, ge=0, description="The longest wait of a run while the file is locked or the disk is full"
     )
-    recover: bool = Field(default=False, description="Agents resume interrupted runs of theirs at their first run")
+    recover: bool = Field(default=False, description="Agents resume their interrupted runs at their first run")
     power_safe: bool = Field(
         default=False, description="Each step also survives a power failure: some milliseconds for each"
     )
@@ -176,12 +176,12 @@ class SQLiteStore(RecordingStore):
             on_creation=self._note_creation,
         )
         self._folder = path.with_name(path.name + "-owners")
-        self._owners: dict[int, Owner] = {}  # by process: what a parent holds, its child does not
+        self._owners: dict[int, Owner] = {}  # by process, because a child does not have its parent's holds
         self._held: dict[str, _Held] = {}
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; now and then it also deletes what is over the limits."""
+        """See `Store`; from time to time it also deletes runs beyond the limits."""
         if self.config.keep_days or self.config.max_mb:
             self._until_cleaning -= 1
             if self._until_cleaning < 0:
@@ -204,7 +204,7 @@ class SQLiteStore(RecordingStore):
 
     def _note_creation(self, connection: sqlite3.Connection) -> None:
         if self.config.path:
-            # Without a folder for it, runs are recorded all the same; the command line asks before it resumes them.
+            # Without a folder for the mark, runs are still recorded; the command line asks before it resumes them.
             with suppress(ConfigError):
                 record_consent(self._origin(connection))
 
@@ -230,7 +230,7 @@ class SQLiteStore(RecordingStore):
             raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`: the lock is dropped, and the file of the runs is left alone."""
+        """See `Store`: the lock is dropped, and the file of runs is not changed."""
         held = self._held.get(run_id)
         if held is not None and held.hold == hold and held.process == os.getpid():
             self._held.pop(run_id, None)
@@ -246,7 +246,7 @@ class SQLiteStore(RecordingStore):
         """See `Store`."""
 
         def read(connection: sqlite3.Connection) -> tuple[StoredRun, list[str]]:
-            connection.execute("BEGIN")  # both as they were at one time
+            connection.execute("BEGIN")  # both from one snapshot
             try:
                 row = _row(connection, _ONE_RUN, run_id)
                 *columns, number, first, last, base = row
@@ -325,7 +325,7 @@ class SQLiteStore(RecordingStore):
         await self._used(send)
 
     async def listen(self) -> AsyncIterator[Signal]:
-        """See `Store`; the file is looked at several times a second."""
+        """See `Store`; the file is checked several times a second."""
         number, version = 0, -1
         is_first = True
         while True:
@@ -343,7 +343,7 @@ class SQLiteStore(RecordingStore):
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def aclose(self) -> None:
-        """Close the file; runs that are still held are let go."""
+        """Close the file; runs that are still held are released."""
         self._held.clear()
         owner = self._owners.pop(os.getpid(), None)
         if owner:
@@ -396,13 +396,13 @@ class SQLiteStore(RecordingStore):
         """Return True if the run was still held."""
         if state == held.state == RUNNING:  # one statement, and so a transaction by itself
             is_held = _insert(connection, held, written)
-        elif state == RUNNING:  # the first step after it was taken hold of
+        elif state == RUNNING:  # the first step after it was held
             with writing(connection):
                 is_held = _insert(connection, held, written)
                 connection.execute(_GO_ON, (state, time.time(), held.number, held.hold, held.owner))
         else:
             is_held = _write_end(connection, held, written, state)
-        if is_held:  # here, because whoever waits for it may have given up
+        if is_held:  # here, because the waiting caller may have been cancelled
             held.place += len(written)
             held.size += sum(map(len, written))
             held.state = state
@@ -417,7 +417,7 @@ class SQLiteStore(RecordingStore):
                 rows = connection.execute(query, (before, RUNNING, *_PAUSES)).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
-                # Later runs of a conversation take over what they share with deleted ones.
+                # Later runs of a conversation take over the parts that they share with deleted ones.
                 while numbers := list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)):
                     _forget(connection, numbers)
 
@@ -432,7 +432,7 @@ class SQLiteStore(RecordingStore):
                 yield number
                 size -= of_run
 
-    # --- who holds what -------------------------------------------------------------------------------------------
+    # --- holds -------------------------------------------------------------------------------------------
 
     def _owner(self) -> Owner:
         process = os.getpid()
@@ -441,7 +441,7 @@ class SQLiteStore(RecordingStore):
         return self._owners[process]
 
     async def _claimed(self, run_id: str, work: Callable[[sqlite3.Connection, _Claim], int]) -> int:
-        """Begin a hold; gives its number. If that fails, or its caller gives up, it ends again."""
+        """Begin a hold and return its number. If that fails, or its caller is cancelled, the hold ends again."""
         claim = _Claim()
         try:
             number = await self._used(lambda connection: work(connection, claim))
@@ -483,7 +483,7 @@ class SQLiteStore(RecordingStore):
     async def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return the result of work with the file.
 
-        It takes microseconds, less than a hop to a thread. Only if the file is in use, a thread waits for it.
+        That takes microseconds, less than a hop to a thread. A thread waits only if the file is in use.
         """
         try:
             return self._work(work, 0.0)
@@ -596,12 +596,12 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
 
 
 def _storable(text: str) -> str:
-    """SQLite's texts are UTF-8, which half of a surrogate pair is not."""
+    """Return a text that SQLite can store as UTF-8; a lone surrogate becomes a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _packed(entries: Sequence[bytes]) -> bytes | None:
-    """Entries as one; None if that could not be undone."""
+    """Join entries into one; None if that could not be undone."""
     return None if any(b"\n" in entry for entry in entries) else b"\n".join(entries)
 
 

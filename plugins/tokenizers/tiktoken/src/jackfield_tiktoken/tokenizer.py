@@ -15,7 +15,8 @@ from jackfield.errors import ConfigError
 from jackfield_bpe import BPETokenizer, SafeEncoding, Vocabulary, read_vocabulary, vocabulary_of
 from jackfield_tiktoken.config import TiktokenConfig
 
-# What texts are cut into before their bytes are merged: facts of each vocabulary, without which it counts otherwise.
+# The pieces into which texts are split before their bytes are merged; they belong to each vocabulary and affect its
+# counts.
 _SIGN = r"[^\r\n\p{L}\p{N}]?"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -81,7 +82,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
 
         try:
             return read_file_cached(self.url, self.hash)
-        except (ValueError, OSError) as error:  # those of `requests` are OSErrors
+        except (ValueError, OSError) as error:  # errors of `requests` are OSErrors
             raise ConfigError(
                 f"tokenizer {self.name!r}: its vocabulary cannot be downloaded ({type(error).__name__}: {error}): "
                 f"download {self.url} another way, and set `path` to it"
@@ -96,7 +97,7 @@ def _shared(made: type[TiktokenTokenizer], path: Path, sha256: str) -> SafeEncod
 def _encoding(made: type[TiktokenTokenizer], vocabulary: Vocabulary) -> SafeEncoding:
     import tiktoken
 
-    # A vocabulary of one's own may use the ids of OpenAI's control tokens.
+    # A custom vocabulary may use the ids of OpenAI's control tokens.
     control_tokens = dict(made.control_tokens) if vocabulary.sha256 == made.hash else {}
     return SafeEncoding(
         tiktoken.Encoding(
@@ -114,7 +115,7 @@ class O200kBase(TiktokenTokenizer):
     name = "o200k_base"
     url = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
     hash = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-    # Words begin with their capitals: camelCase is two.
+    # Words begin at capitals, so camelCase is two.
     pattern = "|".join(
         (
             rf"{_SIGN}{_UPPER}*{_LOWER}+{_SHORT}?",
