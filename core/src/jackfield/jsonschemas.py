@@ -229,7 +229,7 @@ def _test_of(schema: object) -> Test:
         raise _UnknownKeywordError
     tests = list(_tests_of_objects(schema))
     for keyword, wanted in schema.items():
-        if keyword not in _ANNOTATIONS and keyword not in _OF_OBJECTS:
+        if keyword not in _ANNOTATIONS and keyword not in _OBJECT_KEYWORDS:
             tests.append(_test_of_keyword(keyword, wanted))
     if len(tests) == 1:
         return tests[0]
@@ -264,14 +264,14 @@ def _test_of_limit(keyword: str, limit: float) -> Test:
     return lambda value: not is_number(value) or is_within(value, limit)
 
 
-_OF_OBJECTS = frozenset({"properties", "required", "additionalProperties"})
+_OBJECT_KEYWORDS = frozenset({"properties", "required", "additionalProperties"})
 
 
 def _tests_of_objects(schema: Schema) -> Iterator[Test]:
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, Mapping) or not all(isinstance(name, str) for name in required):
         raise _UnknownKeywordError
-    if not _OF_OBJECTS & schema.keys():
+    if not _OBJECT_KEYWORDS & schema.keys():
         return
     tests = {name: _test_of(inner) for name, inner in properties.items()}
     others = _test_of(schema.get("additionalProperties", True))

@@ -18,7 +18,7 @@ from jackfield.tools._base import BaseTool, StandIn, ToolContext, ToolOutput
 from jackfield.tools._function_tool import FunctionTool
 from jackfield.tools._safety import Safety, claims_of
 
-_OF_SPEC = ("description", "parameters", "raw_argument", *Safety.__dataclass_fields__)
+_SPEC_FIELDS = ("description", "parameters", "raw_argument", *Safety.__dataclass_fields__)
 
 
 class PluginTool(StandIn):
@@ -27,7 +27,7 @@ class PluginTool(StandIn):
     def __init__(self, row: Row, spec: ToolSpec, cfg: Mapping[str, object], host: Plugins) -> None:
         self.name = spec.name
         super().__init__({key: value for key, value in cfg.items() if key != "name"})
-        vars(self).update({name: getattr(spec, name) for name in _OF_SPEC})
+        vars(self).update({name: getattr(spec, name) for name in _SPEC_FIELDS})
         self.row = row
         self._host = host
         self._lock = threading.Lock()

@@ -24,8 +24,8 @@ from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 from jackfield_multi_agent.transcript import STOP, Transcript, caller_of_open_calls, mentioned
 from jackfield_multi_agent.user import INPUT_NEEDED, UserAgent, is_cancelled
 
-_OF_AGENT = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
-_OF_GROUP = ("background", "agents")
+_AGENT_KEYS = ("name", "description", "instructions", "knowledge_files", "selected_tools", "is_human")
+_GROUP_KEYS = ("background", "agents")
 
 
 class GroupChatRunOptions(RunOptions, total=False):
@@ -276,7 +276,7 @@ def _rounds(count: object) -> int:
 
 def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
     """Return the agents that a dict describes."""
-    _check_keys(config, _OF_GROUP, "a group chat")
+    _check_keys(config, _GROUP_KEYS, "a group chat")
     entries = checked_list(config.get("agents") or (), "agents", "dicts")
     return [_member(entry, group) for entry in entries]
 
@@ -284,7 +284,7 @@ def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
 def _member(entry: object, group: GroupChat) -> Agent:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"an agent of a group chat must be a dict with 'name', not {type(entry).__name__}")
-    _check_keys(entry, _OF_AGENT, "an agent of a group chat")
+    _check_keys(entry, _AGENT_KEYS, "an agent of a group chat")
     name, description = entry.get("name"), entry.get("description")
     if entry.get("is_human"):
         return UserAgent(name=name, description=description, host=group.host)

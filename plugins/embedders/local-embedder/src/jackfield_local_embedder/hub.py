@@ -15,7 +15,7 @@ USUAL_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
 # Exclude copies of the weights for other engines, and pickled weights, which can run code.
 _SETTINGS = ("*.json", "*.txt", "*.model")
 _WANTED = (*_SETTINGS, "*.safetensors")
-_OF_OTHERS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
+_OTHER_ENGINES = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
 
@@ -40,7 +40,7 @@ def folder_of(config: HubConfig, *, key: str = "", onnx: bool = False) -> Path:
     return fetched
 
 
-def _fetch(config: HubConfig, key: str, patterns: tuple[str, ...], ignored: tuple[str, ...] = _OF_OTHERS) -> Path:
+def _fetch(config: HubConfig, key: str, patterns: tuple[str, ...], ignored: tuple[str, ...] = _OTHER_ENGINES) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(

@@ -27,7 +27,7 @@ from jackfield_http import Access, Post, Server, json_bytes
 from jackfield_openai.backend import OpenAIChat
 
 PATH = "/embeddings"
-_OF_THE_SERVER = ("model", "server", "model_server", "api_base", "base_url", "api_key", "organization", "project")
+_SERVER_SETTINGS = ("model", "server", "model_server", "api_base", "base_url", "api_key", "organization", "project")
 
 
 class OpenAIEmbedderConfig(Config):
@@ -173,7 +173,7 @@ class OpenAIEmbedder(Embedder):
     def _server(self) -> _Server:
         """Return the server and the key that the backend `openai` would use."""
         config = self.config
-        same = {name: value for name in _OF_THE_SERVER if (value := getattr(config, name)) is not None}
+        same = {name: value for name in _SERVER_SETTINGS if (value := getattr(config, name)) is not None}
         chat = OpenAIChat(same, processors=(), host=self._host or default_host()).server()
         return _Server(
             chat.url.removesuffix(CHAT_PATH) + PATH,

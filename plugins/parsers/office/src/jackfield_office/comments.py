@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from jackfield_markup import Element
 from jackfield_office.package import Package, Relation
 
-_OF_SHEETS = ("threadedComment", "comments")
+_COMMENT_KINDS = ("threadedComment", "comments")
 _BODIES = ("{*}text", "{*}txBody")
 
 
 def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[str]:
     """Yield the comments on the cells of a sheet, as `B2 (Ann): text`; a thread has a line for each answer."""
-    relations = [relation for relation in package.relations(sheet).values() if relation.kind in _OF_SHEETS]
+    relations = [relation for relation in package.relations(sheet).values() if relation.kind in _COMMENT_KINDS]
     persons = _persons(package) if any(relation.kind == "threadedComment" for relation in relations) else {}
     threaded: set[str] = set()
     # Beside a thread, its cell has an older comment for older programs.
-    for relation in sorted(relations, key=lambda relation: _OF_SHEETS.index(relation.kind)):
+    for relation in sorted(relations, key=lambda relation: _COMMENT_KINDS.index(relation.kind)):
         root = package.part_or_none(relation.target, f"the comments of sheet {number}")
         if root is None:
             continue

@@ -22,7 +22,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _PARAGRAPH, _PROPERTIES, _TEXT, _LINE_BREAK = (_A + name for name in ("p", "pPr", "t", "br"))
 _TITLES = ("title", "ctrTitle")
 _NO_TITLES = ("", "PowerPoint Presentation")
-_OF_THE_MASTER = ("dt", "ftr", "hdr", "sldNum", "sldImg")  # date, footer, header, number, picture of the slide
+_MASTER_KINDS = ("dt", "ftr", "hdr", "sldNum", "sldImg")  # date, footer, header, number, picture of the slide
 _BULLETS = (_A + "buChar", _A + "buAutoNum", _A + "buBlip")
 _TRUE = ("1", "true", "on")
 
@@ -89,7 +89,7 @@ def _texts(root: Element, links: Mapping[str, str], number: int) -> tuple[str, l
             title = " ".join(_paragraphs(shape, {}).split())
         elif shape.tag == _A + "tbl":
             blocks += _table(shape, links, number)
-        elif kind not in _OF_THE_MASTER:
+        elif kind not in _MASTER_KINDS:
             blocks += _body(shape, links, number, is_outline=kind in ("body", "obj"))
     return title, blocks
 

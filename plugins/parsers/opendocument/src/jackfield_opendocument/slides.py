@@ -13,7 +13,7 @@ from jackfield_opendocument.reader import Reader
 from jackfield_opendocument.tables import Spare
 
 _CLASS = PRESENTATION + "class"
-_OF_THE_MASTER = ("page-number", "date-time", "footer", "header", "page")
+_MASTER_KINDS = ("page-number", "date-time", "footer", "header", "page")
 
 
 class OdpParser(Parser):
@@ -58,7 +58,7 @@ def _read_slide(slide: Element, package: Package, spare: Spare, number: int) -> 
         elif kind == "title" and not title:
             title = " ".join(reader.text_of(shape).split())
             slide.remove(shape)
-        elif kind in _OF_THE_MASTER:
+        elif kind in _MASTER_KINDS:
             slide.remove(shape)
     reader.read(slide)
     blocks = reader.finish()

@@ -12,7 +12,7 @@ from jackfield.plugins import Plugins
 from jackfield.secrets import StatesSecrets
 
 # Settings for one server's protocol, or for one model's time-outs and lengths; another model has its own.
-_OF_ONE_MODEL = frozenset(
+_MODEL_OPTIONS = frozenset(
     {
         "extra_body",
         "extra_headers",
@@ -25,7 +25,7 @@ _OF_ONE_MODEL = frozenset(
     }
 )
 # Options that are part of the question, and so apply to every model.
-_OF_THE_QUESTION = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
+_QUESTION_OPTIONS = frozenset({"function_choice", "parallel_function_calls", "response_format", "seed", "stop"})
 
 
 class Candidate(StatesSecrets):
@@ -80,7 +80,7 @@ def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: flo
             may contain its API key.
         deadline_s: The time left for the whole call.
     """
-    left_out = (model.model_fields_set - _OF_THE_QUESTION) | _OF_ONE_MODEL | {"deadline"}
+    left_out = (model.model_fields_set - _QUESTION_OPTIONS) | _MODEL_OPTIONS | {"deadline"}
     options: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set - left_out}
     if deadline_s is not None:
         options["deadline"] = deadline_s if model.deadline is None else min(deadline_s, model.deadline)

@@ -18,7 +18,7 @@ from jackfield_openai_server.errors import ParameterError, error_object, refuse_
 from jackfield_openai_server.responses import Responses
 
 _log = logging.getLogger(__name__)
-_OF_HTTP = ("stream", "stream_options", "background")
+_HTTP_FIELDS = ("stream", "stream_options", "background")
 
 
 class ResponseSocket:
@@ -86,7 +86,7 @@ def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
     table = read_object(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else message.get("bytes") or b"")
     if table.pop("type", None) != "response.create":
         raise ParameterError("The type of an event must be 'response.create'.", param="type")
-    for name in _OF_HTTP:
+    for name in _HTTP_FIELDS:
         if name in table:
             refuse_parameter(name, "leave it out over a WebSocket, where all events are sent")
     return table

@@ -41,12 +41,12 @@ _TYPES = {
 }
 _RENAMED = {"serverUrl": "url", "includeTools": "include", "excludeTools": "exclude"}
 # Settings that other programs write for themselves. None of them may make a server more trusted here.
-_OF_OTHERS = frozenset(
+_FOREIGN_KEYS = frozenset(
     ["alwaysAllow", "autoApprove", "description", "dev", "gallery", "sandbox", "sandboxEnabled", "timeout", "trust"]
 )
 _SHAPES = ("mcpServers", "servers")
 _SAFETY = ("approval", "needs_approval", "effects", "read_only", "concurrent", "timeout_s")
-_READ_APART = _OF_OTHERS | {*_SAFETY, "disabled", "envFile"}
+_READ_APART = _FOREIGN_KEYS | {*_SAFETY, "disabled", "envFile"}
 
 
 def _texts(values: object) -> object:
@@ -281,7 +281,7 @@ def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
             return {"transport": _transport(value, where)}
         case "oauth":
             return {"oauth": {} if value is True else value or None}
-    if key in _OF_OTHERS:
+    if key in _FOREIGN_KEYS:
         _log.info("%s: %r is a setting of other programs and has no effect here", where, key)
     return {} if key in _READ_APART else {_RENAMED.get(key, str(key)): value}
 

@@ -37,12 +37,12 @@ _GET_PROMPT: Texts = {
     "en": "Get a prompt of the server by its name, with its arguments filled in.",
     "zh": "按名称获取服务器的提示词，并填入参数。",
 }
-_OF_RESOURCE: Mapping[str, object] = {
+_RESOURCE_PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {"uri": {"type": "string", "description": "The URI of the resource, as list_resources gives it"}},
     "required": ["uri"],
 }
-_OF_PROMPT: Mapping[str, object] = {
+_PROMPT_PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The name of the prompt, as list_prompts gives it"},
@@ -267,7 +267,7 @@ class ReadResource(_ServerTool):
 
     own_name = "read_resource"
     description = _READ_RESOURCE
-    parameters = _OF_RESOURCE
+    parameters = _RESOURCE_PARAMETERS
     read_only = True
 
     async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -307,7 +307,7 @@ class GetPrompt(_ServerTool):
 
     own_name = "get_prompt"
     description = _GET_PROMPT
-    parameters = _OF_PROMPT
+    parameters = _PROMPT_PARAMETERS
     read_only = True
 
     async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

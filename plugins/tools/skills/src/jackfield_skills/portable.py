@@ -22,8 +22,8 @@ MANIFEST, SERVERS, SKILLS = "plugin.json", "mcp.json", "skills"
 _SCHEMA = re.compile(r"https://agent-plugins\.org/schemas/(1\.\d+\.\d+)/(plugin|mcp)\.schema\.json")
 _NAME = re.compile(r"(?!.*(--|\.\.))[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _PLACEHOLDER = re.compile(r"\$\{(PLUGIN_ROOT|PLUGIN_DATA)\}")
-_OF_STDIO = {"type", "command", "args", "env", "cwd"}
-_OF_HTTP = {"type", "url", "headers"}
+_STDIO_KEYS = {"type", "command", "args", "env", "cwd"}
+_HTTP_KEYS = {"type", "url", "headers"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _log = logging.getLogger(__name__)
@@ -82,9 +82,9 @@ def _server(entry: object, root: Path, data: Path) -> dict[str, object]:
         raise ValueError("it must be an object")
     kind = entry.get("type")
     if kind == "stdio":
-        return _of_stdio(_only(entry, _OF_STDIO), root, data)
+        return _of_stdio(_only(entry, _STDIO_KEYS), root, data)
     if kind in ("streamable-http", "sse"):
-        return _of_http(_only(entry, _OF_HTTP))
+        return _of_http(_only(entry, _HTTP_KEYS))
     raise ValueError(f"its type {kind!r:.40} is not stdio, streamable-http or sse")
 
 
