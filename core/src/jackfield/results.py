@@ -1,4 +1,4 @@
-"""The result of a run, and the stream of events that ends with it."""
+"""The result of a run, and the stream of its events."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ Output = type[T] | Mapping[str, object] | None
 """The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
 
 Way = Literal["native", "tool", "prompt"]
-"""How a model is made to follow a schema: by its server, by a tool that it must call, or by the prompt."""
+"""The way to make a model follow a schema: by its server, by a tool that it must call, or by the prompt."""
 
 WAY_EVENT = "jackfield.answer_way"
-"""The name of the `PluginEvent` at the start of a run that ends in data; its data has the `way`."""
+"""The name of the `PluginEvent` at the start of a run that ends in data. Its data has the `way`."""
 
 SOURCES = "sources"
 """The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
@@ -62,12 +62,12 @@ WARNINGS = "warnings"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of something that the model was shown.
+    """The source of content that the model was shown.
 
     Attributes:
-        location: A path, a URL or a name, as the plugin that showed it states it.
+        location: A path, a URL or a name, as stated by the plugin that showed the content.
         page: The page number, from 1; None for several pages, or a source without pages.
-        part: The file inside it to which `page` refers: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
+        part: The file inside the source to which `page` refers: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
     """
 
     location: str
@@ -98,7 +98,7 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
 
 
 def warnings_in(data: Mapping[str, object]) -> list[str]:
-    """Return the warnings that a plugin lists under `warnings`; anything but a list of texts is ignored."""
+    """Return the warnings that a plugin lists under `warnings`. Anything except a list of texts is ignored."""
     listed = data.get(WARNINGS)
     return [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list | tuple) else []
 
@@ -134,7 +134,7 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
     """Return the messages of a history.
 
     Raises:
-        ConfigError: It is neither messages nor a result.
+        ConfigError: `history` is neither messages nor a result.
         InvalidMessageError: One of its messages is not valid.
     """
     if isinstance(history, RunResult):
@@ -151,25 +151,26 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Generic[T]):
-    """The result of asking a model or an agent. `print` shows its text, a notebook all of it.
+    """The result of asking a model or an agent. `print` shows its text, and a notebook shows all of it.
 
     Attributes:
         messages: The new messages: the model's answers, its calls, and their results.
         history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
-        usage: The tokens used and, if the price is known, their cost; sub-agents included.
+        usage: The tokens used and, if the price is known, their cost, including subagents.
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
         finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
-        citations: The passages that the answer uses, in the order of their marks in the text: `[1]`, `[2]`. Each one is
+        citations: The passages that the answer uses, in the order of their marks in the text: `[1]`, `[2]`. They are
             checked against the passages that the model was shown.
-        warnings: A line for each file that was handed over and not read, with the reason; one if the model got less
-            than the whole conversation, the texts of files included; and one if marks in the answer are wrong.
-        waiting: The calls that wait for approval, by their ids: `ask([], history=result.history, resume={id: True})`.
+        warnings: A line for each attached file that was not read, with the reason; a line if the model got less than
+            the whole conversation, including texts of files; and a line if marks in the answer are wrong.
+        waiting: The calls that need approval, by call id. To approve: `ask([], history=result.history, resume={id:
+            True})`.
         run_id: The run's id, as in its events; '' for a model without an agent.
         seconds: The duration in seconds.
-        path: The names of the agents that led the conversation, in order; more than one after hand-offs.
-        usage_by_agent: The usage of each agent of a tree, by its name; with the cost, if it is known.
-        way: The way in which the model was made to give `output`: `native`, `tool` or `prompt`; None for text.
+        path: The names of the agents that led the conversation, in order; several after hand-offs.
+        usage_by_agent: The usage of each agent of a tree by name, with the cost if known.
+        way: The way in which the model was made to give `output`: `native`, `tool` or `prompt`. None for text.
     """
 
     messages: tuple[Message, ...]
@@ -195,7 +196,7 @@ class RunResult(Generic[T]):
 
     @property
     def output(self) -> T:
-        """The data that was asked for; without `output=`, the text.
+        """The requested data; without `output=`, the text.
 
         Raises:
             InvalidAnswerError: The run ended before its answer was complete.
@@ -209,11 +210,11 @@ class RunResult(Generic[T]):
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost in money, in `usage.currency`; None, and never 0, if the price of one answer is unknown."""
+        """The cost in `usage.currency`; None, never 0, if the price of any answer is unknown."""
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but `output` as plain JSON values; unknown ones are left out."""
+        """Return everything except `output` as plain JSON values, without unknown values."""
         values = {name: value for name in _IN_DICT if (value := getattr(self, name)) is not None}
         values["sources"] = [
             {
@@ -288,14 +289,14 @@ def text_of_answer(messages: Sequence[Message]) -> str:
 
 
 class ResultFold:
-    """Gathers the events of a run into its result.
+    """Collects the events of a run into its result.
 
     Args:
-        asked: The conversation as the caller passed it; None for the messages that the run began with.
-        system_text: The agent's, which is then taken out of it.
+        asked: The conversation as the caller passed it; None for the messages with which the run began.
+        system_text: The agent's system text, which is removed from those messages.
 
     Attributes:
-        run_id: The run's; '' until its first event that has a place.
+        run_id: The run's id; '' until its first event with a place.
     """
 
     def __init__(self, asked: Sequence[Message] | None, *, system_text: str = "") -> None:
@@ -313,7 +314,7 @@ class ResultFold:
         self._turns: list[tuple[str, Usage]] = []
 
     def feed(self, event: ModelEvent | AgentEvent | RunEvent) -> None:
-        """Take one event; with its place, it may also be one of an agent below."""
+        """Add one event. An event with a place may also belong to a subagent."""
         if not isinstance(event, RunEvent):
             self._feed(event)
         elif not (event.event.is_delta and self.run_id):  # most events are deltas
@@ -327,7 +328,7 @@ class ResultFold:
             self._turns.append((placed.agent, event.usage))
         if placed.run_id == self.run_id:
             self._feed(event)
-        elif isinstance(event, PluginEvent | ToolFinished):  # what a nested agent was shown counts as well
+        elif isinstance(event, PluginEvent | ToolFinished):  # sources of subagents count as well
             self._add_reports(event)
 
     def _feed(self, event: ModelEvent | AgentEvent) -> None:
@@ -355,10 +356,10 @@ class ResultFold:
         """Return the result of a run that has ended.
 
         Args:
-            read: Makes the output of the answer's text; `str` for the text itself.
+            read: Makes the output from the answer's text; `str` for the text itself.
 
         Raises:
-            RuntimeError: It has not ended.
+            RuntimeError: The run has not ended.
         """
         end, waiting = self._state.end, self._state.waiting
         if not isinstance(end, RunFinished):
@@ -372,7 +373,7 @@ class ResultFold:
             stop_reason=end.stop_reason,
             finish_reason=self._finish_reason,
             sources=tuple(self._sources),
-            # Those of an earlier answer, or of a nested agent whose text is not the answer, have other ranges.
+            # Citations of earlier answers, or of subagents whose text is not the answer, have other ranges.
             citations=tuple(citation for citation in self._citations if citation.is_in(text)),
             warnings=(*self._warnings, *_warn_of_trimming(self._trimmed)),
             waiting={} if waiting is None else dict(zip(waiting.call_ids, waiting.calls, strict=False)),
@@ -401,12 +402,12 @@ def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
 
 
 class RunStream(Generic[T]):
-    """The events of one run, as they happen, and its `result` at their end.
+    """The events of one run as they happen, then its `result`.
 
-    An event of a nested agent is a `RunEvent`, with its agent and depth; all others are plain events.
+    Events of subagents are `RunEvent`s, with agent and depth; all others are plain events.
 
-    A stream is read once: by `async for`, or by `for` where no event loop runs. To leave it early, use `async with` or
-    call `aclose`; a plain `for` closes it by itself.
+    Read a stream once, with `async for`, or with `for` outside an event loop. To leave it early, use `async with` or
+    call `aclose`; a plain `for` closes it automatically.
     """
 
     def __init__(
@@ -444,7 +445,7 @@ class RunStream(Generic[T]):
         return sync.iterate(aiter(self))
 
     async def aclose(self) -> None:
-        """End the run, if it still runs."""
+        """End the run if it is in progress."""
         if self._reading is not None:
             await self._reading.aclose()
 
@@ -459,7 +460,7 @@ class RunStream(Generic[T]):
         async with closing(self._events) as events:
             async for event in events:
                 fold.feed(event)
-                if event.run_id != fold.run_id:  # of an agent below
+                if event.run_id != fold.run_id:  # of a subagent
                     yield event
                     continue
                 inner = event.event

@@ -1,13 +1,13 @@
 """Settings from the environment and from configuration files, which only `load_settings` reads.
 
 There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (`projects` finds it and decides which parts
-apply); the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`); and `choices.toml` beside it, which
-commands such as `jackfield plugins enable` write. The environment wins over the project, the project over the choices,
-and these over the user's file. A name that any of them blocks stays blocked. A project only narrows, unless the user
-has agreed to more. Secrets come from the environment, the user's file or the keys that `jackfield keys` has stored,
-never from the project's file, which others can read.
+apply); the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`); and `choices.toml` next to it, which
+commands such as `jackfield plugins enable` write. The environment overrides the project, the project overrides the
+choices, and the choices override the user's file. A name that any of them blocks stays blocked. A project only
+restricts, unless the user has agreed to more. Secrets come from the environment, the user's file or the keys stored by
+`jackfield keys`, never from the project's file, which others can read.
 
-This module imports the standard library only: listing plugins must cost nothing.
+This module imports the standard library only, because listing plugins must be cheap.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Value = TypeVar("_Value")
 
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
-"""The kinds of which the best component is picked. Components of foreign packages must be enabled for that."""
+"""Kinds of which the best component may be picked. Components of foreign packages must be enabled for this."""
 _CONFIGURED_KINDS = (*ENABLED_KINDS, "server", "store", "embedder", "parser")
 """Kinds whose settings may be in a file, since their components act without being named in code or in an agent file."""
 _ENVIRONMENT = "the environment"
@@ -51,33 +51,33 @@ KEYS_FILE = "keys.json"
 MODELS_FILE = "models.txt"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
-# All spellings of the table's name in TOML; an escape may hide any of them.
+# All spellings of the table's name in TOML. Escapes may hide any of them.
 _MAY_HAVE_OUR_TABLE = re.compile(rb"""tool["']?[ \t]*(?:\.[ \t]*["']?jackfield|[\]=])|\\[uU]""")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one process.
+    """The settings of one process.
 
     Attributes:
-        allow: The only distributions whose plugins may load, names normalised; None for all.
+        allow: The only distributions whose plugins may load, with normalised names; None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
         enabled: Processors and observers that act without being named in code: `processor.name` or
             `processor.distribution/name`. With an entry `tool.distribution/*`, names without a
             distribution also match the components that this distribution lists at run time.
-        order: Names of processors, outermost first; used where nothing else determines the order.
-        prefer: The preferred distribution for a name that several offer: `kind.name` → distribution.
-        safe: Load no plugin at all.
-        strict: Any problem with a plugin is an error.
-        trace: Print every plugin that is loaded, with its time, to stderr.
-        record: Record runs and chats of the command line, if a store is installed; a table also has the settings of
-            the store, and its name if it is not the default one.
+        order: Names of processors, outermost first, used if nothing else determines the order.
+        prefer: The preferred distributions for names that several distributions offer: `kind.name` → distribution.
+        safe: True to load no plugins at all.
+        strict: True to treat any problem with a plugin as an error.
+        trace: True to print every loaded plugin, with its time, to stderr.
+        record: True to record runs and chats of the command line if a store is installed. A table also has the settings
+            of the store, and its name if it is not the default store.
         options: The settings of processors, observers, servers, stores, embedders and parsers, by `kind.name` or
             `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
-        project: The project's file, whether or not it applies; None if there is none.
-        unnarrowed: The rules without the project's restrictions; None if there are none. Because
-            of them, a project cannot choose between plugins by blocking one, or disable what the user has enabled.
+        project: The project's file, even if it does not apply; None if there is none.
+        unnarrowed: The rules without the project's restrictions; None if there are none. With these rules, a project
+            can neither choose between plugins by blocking one nor disable what the user has enabled.
         local: Files that are plugins without being installed.
     """
 
@@ -102,7 +102,8 @@ class Settings:
     def secret(self, variable: str) -> str | None:
         """Return a key or token, or None.
 
-        The environment, read now, wins over the user's file, and this over the keys of `jackfield keys`.
+        The environment, which is read at each call, overrides the user's file, which overrides the keys of `jackfield
+        keys`.
 
         Raises:
             ConfigError: The stored keys cannot be read.
@@ -111,13 +112,13 @@ class Settings:
             return None
         value = os.environ.get(variable) or self._secrets.get(variable) or self._stored_key(variable)
         if value is not None:
-            from jackfield.secrets import learn_secret  # listing plugins needs no secrets
+            from jackfield.secrets import learn_secret  # listing plugins does not need secrets
 
             learn_secret(variable, value)
         return value
 
     def named_secrets(self) -> dict[str, str]:
-        """Return the keys and tokens in files of the user by their names, for hiding them in texts."""
+        """Return the keys and tokens in the user's files by name, to hide them in texts."""
         named = dict(self._secrets)
         if stored := self._stored_keys():
             allowed = stored.in_file().items()
@@ -129,7 +130,7 @@ class Settings:
         return stored.get(variable) if stored else None
 
     def _stored_keys(self) -> StoredKeys | None:
-        """Return the stored keys; None if the user has never stored one, which costs one look at the disk."""
+        """Return the stored keys; None if the user has never stored a key, which costs one disk access."""
         if self._keys_file is None or not self._keys_file.exists():
             return None
         from jackfield.storedkeys import StoredKeys
@@ -137,18 +138,18 @@ class Settings:
         return StoredKeys(self._keys_file)
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
-        """Return the same settings with access to these keys and tokens only."""
+        """Return the same settings with access only to these keys and tokens."""
         only = frozenset(variables)
         kept = {name: value for name, value in self._secrets.items() if name in only}
         return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, object]:
-        """Return the settings of a component, by its `distribution/name`."""
+        """Return the settings of a component by its `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A pickle would carry the secrets in clear; another process reads its own.
+        # A pickle would contain the secrets in plain text. Other processes read their own.
         shown = tuple(getattr(self, name.name) for name in fields(self) if name.name != "_secrets")
         return (_with_own_secrets, shown)
 
@@ -177,10 +178,10 @@ def load_settings(
         environ: Replaces `os.environ`.
         project_dir: The folder where the search for `pyproject.toml` starts, instead of the working directory.
         user_file: Replaces the user's file.
-        with_project: Read the project's file as well.
+        with_project: True to read the project's file as well.
 
     Raises:
-        ConfigError: A file is not TOML, or has an unknown key; the message names the file and the key.
+        ConfigError: A file is not TOML, or has an unknown key. The message names the file and the key.
     """
     env = os.environ if environ is None else environ
     user_path = user_file or config_path(env)
@@ -202,7 +203,7 @@ def load_settings(
 
 
 def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
-    """Read the project's file, if it has settings of Jackfield.
+    """Read the project's file if it has settings of Jackfield.
 
     Args:
         project_dir: The folder where the search starts, instead of the working directory.
@@ -216,7 +217,7 @@ def load_project(project_dir: Path | None = None, *, trusted: Path | None = None
         if path is None:
             return None
         raw, foreign = read_file(path)
-    except OSError:  # the working directory has gone, or the file may not be read
+    except OSError:  # the working directory is gone, or the file is not readable
         return None
     table = _project_table(path, raw)
     if not table:
@@ -232,27 +233,27 @@ def trust_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the user's file of settings, which also has the secrets."""
+    """Return the path of the user's settings, which include the secrets."""
     return user_folder(environ) / CONFIG_FILE
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the file that commands write choices to."""
+    """Return the path of the file to which commands write choices."""
     return user_folder(environ) / CHOICES_FILE
 
 
 def keys_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the file that lists the keys of `jackfield keys`."""
+    """Return the path of the file that lists the keys of `jackfield keys`."""
     return user_folder(environ) / KEYS_FILE
 
 
 def models_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the file with the names of models, one a line, from which shells complete `--model`."""
+    """Return the path of the file with model names, one per line, from which shells complete `--model`."""
     return user_folder(environ) / MODELS_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:
-    """Return the table in the file of choices, empty if there is no file.
+    """Return the table in the file of choices; an empty table if there is no file.
 
     Raises:
         ConfigError: As `load_settings`.
@@ -261,14 +262,14 @@ def read_choices(path: Path) -> dict[str, Any]:
 
 
 def _normalise_names(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with every name in its one spelling."""
+    """Return a table with all names normalised."""
     return {key: _SPELLINGS[key](value) if key in _SPELLINGS else value for key, value in table.items()}
 
 
 def _merge(
     layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
 ) -> Settings:
-    """Merge the layers of settings, the strongest first."""
+    """Merge layers of settings, the strongest first."""
     tables = list(layers.values())
     first: Mapping[str, Any] = _join(tables)
     origins = _join([_origins(layer, origin) for origin, layer in layers.items()])
@@ -290,7 +291,7 @@ def _merge(
 
 
 def _merge_record(values: Sequence[bool | Mapping[str, object]]) -> bool | Mapping[str, object]:
-    """Return the first value; if it is true, the settings of a weaker layer still apply."""
+    """Return the first value. If it is true, the settings of a weaker layer still apply."""
     if values and values[0] is True:
         return next((value for value in values if isinstance(value, Mapping)), True)
     return values[0] if values else True
@@ -301,7 +302,7 @@ def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[st
 
 
 def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
-    """Join tables; the first one that has a key decides."""
+    """Join tables. The first table with a key decides."""
     joined: dict[str, _Value] = {}
     for table in reversed(tables):
         joined.update(table)
@@ -326,7 +327,7 @@ def _narrow(settings: Settings, project: Project) -> Settings:
     origin = str(project.path)
     origins = {**_origins(rules, origin), **settings.origins}
     allow = settings.allow
-    # The project cannot take back a rule for this one process.
+    # The project cannot revoke a rule for this process.
     if "allow" in rules and origins["allow"] != _ALLOW_VARIABLE:
         allow = rules["allow"] if allow is None else allow & rules["allow"]
         origins["allow"] = " and ".join(dict.fromkeys((origins["allow"], origin)))
@@ -343,14 +344,14 @@ def _narrow(settings: Settings, project: Project) -> Settings:
 
 
 def normalise(distribution: str) -> str:
-    """Normalise the name of a distribution: lower case, runs of `-_.` as one `-`. Source: PEP 503."""
+    """Normalise the name of a distribution: lower case, with runs of `-_.` as one `-`. Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
 def enabled_form(name: str) -> str:
     """Normalise an entry of `enabled`.
 
-    Its forms are `processor.name`, `processor.distribution/name`, `parser.distribution/name` and `tool.distribution/*`.
+    The forms are `processor.name`, `processor.distribution/name`, `parser.distribution/name` and `tool.distribution/*`.
 
     Raises:
         ConfigError: The kind cannot be enabled.
@@ -387,7 +388,7 @@ def settings_form(name: str) -> str:
 
 
 def block_forms(names: Iterable[str]) -> list[str]:
-    """Return all readings of names in `block`. `tool.search` is a component, or the distribution tool-search."""
+    """Return all readings of names in `block`. `tool.search` may be a component or the distribution tool-search."""
     forms = []
     for name in names:
         distribution, slash, component = name.strip().partition("/")
@@ -406,7 +407,7 @@ _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
 def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
     lists = {key: _names(env[variable]) for key, variable in _LISTS.items() if variable in env}
     switches = {key: _flag(env[variable], variable) for key, variable in _SWITCHES.items() if variable in env}
-    if env.get(RECORD_VARIABLE):  # an empty variable is none: it must not switch off what the user relies on
+    if env.get(RECORD_VARIABLE):  # an empty variable does not count, because it must not disable recording
         switches["record"] = _flag(env[RECORD_VARIABLE], RECORD_VARIABLE)
     table: dict[str, object] = {**lists, **switches}
     if env.get(LOG_VARIABLE) and (log := _log_settings(env[LOG_VARIABLE])):
@@ -416,7 +417,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _log_settings(text: str) -> dict[str, str]:
-    """Return the settings of the log for a value of `JACKFIELD_LOG`: a level, and perhaps `,json`; empty for none."""
+    """Return the settings of the log for a value of `JACKFIELD_LOG`: a level, optionally with `,json`; {} for ''."""
     level, _, form = text.lower().replace(" ", "").partition(",")
     if level in _FALSE and not form:
         return {}
@@ -438,7 +439,7 @@ def _flag(text: str, variable: str) -> bool:
 
 def _project_table(path: Path, raw: bytes) -> dict[str, Any]:
     if b"jackfield" not in raw or not _MAY_HAVE_OUR_TABLE.search(raw):
-        return {}  # most projects only depend on Jackfield, and need no parser
+        return {}  # most projects only depend on Jackfield, and need not be parsed
     tool = _parse_toml(raw, path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: 'tool' must be a table")
@@ -452,8 +453,8 @@ def _read_toml(path: Path) -> dict[str, object]:
         return {}
     except OSError as error:
         if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
-            return {}  # the home of another user: no file of this user can be in it
-        # Its rules may forbid what would now load.
+            return {}  # another user's home, which contains no file of this user
+        # Its rules may forbid plugins that would otherwise load.
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     return _parse_toml(raw, path)
 
@@ -477,7 +478,7 @@ _KEYS: Mapping[str, tuple[str, object]] = {
     "prefer": ("a table of texts", dict[str, str]),
     "settings": ("a table with a table for each component", dict[str, dict[str, Any]]),
 }
-"""The type of each setting in a file, in words and as an annotation."""
+"""The types of the settings in a file, in words and as annotations."""
 _USERS_KEYS = {**_KEYS, "secrets": _KEYS["prefer"], "record": ("true, false or a table", bool | dict[str, Any])}
 
 

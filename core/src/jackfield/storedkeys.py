@@ -1,7 +1,7 @@
-"""API keys that `jackfield keys` stores: in the system keyring if one works, else in a file for the user only.
+"""API keys that `jackfield keys` stores, in the system keyring if it works, else in a file that only the user can read.
 
-The file `keys.json` is in the user's configuration folder. It lists every stored key; a key in the keyring has no value
-there. A process that has no such file never loads `keyring`.
+The file `keys.json` in the user's configuration folder lists all stored keys. Keys in the keyring have no value in the
+file. Without this file, a process never imports `keyring`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KeyPlace = Literal["keyring", "file"]
 
 
 class KeyStorage(NamedTuple):
-    """The place of a key that was stored.
+    """The place of a stored key.
 
     Attributes:
         place: The keyring or the file.
-        problem: The reason why the key is in the file; '' for one in the keyring.
+        problem: The reason why the key is in the file; '' for a key in the keyring.
     """
 
     place: KeyPlace
@@ -41,14 +41,14 @@ class StoredKeys:
     """The stored keys of one user.
 
     Args:
-        path: The file that lists them.
+        path: The file that lists the keys.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def places(self) -> dict[str, KeyPlace]:
-        """Return where each key is, by its name.
+        """Return the places of the keys by name.
 
         Raises:
             ConfigError: The file is damaged, or other users can read it.
@@ -56,7 +56,7 @@ class StoredKeys:
         return {name: "keyring" if value is None else "file" for name, value in self._read().items()}
 
     def in_file(self) -> dict[str, str]:
-        """Return the keys of the file by their names. The keyring is not asked.
+        """Return the keys in the file by name, without those in the keyring.
 
         Raises:
             ConfigError: As `places`.
@@ -64,10 +64,10 @@ class StoredKeys:
         return {name: value for name, value in self._read().items() if value is not None}
 
     def get(self, name: str) -> str | None:
-        """Return a key, or None if it was never stored.
+        """Return a key, or None if it is not stored.
 
         Raises:
-            ConfigError: As `places`; or the key is in the keyring, which cannot be read.
+            ConfigError: As for `places`, or the key is in the keyring, which cannot be read.
         """
         keys = self._read()
         if name not in keys:
@@ -76,7 +76,7 @@ class StoredKeys:
         return value if value is not None else self._from_keyring(name)
 
     def set(self, name: str, key: str) -> KeyStorage:
-        """Store a key, or replace it: in the keyring if one works, else in the file.
+        """Store or replace a key, in the keyring if it works, else in the file.
 
         Raises:
             ConfigError: As `places`.
@@ -90,10 +90,10 @@ class StoredKeys:
         return KeyStorage("file", problem) if problem else KeyStorage("keyring")
 
     def remove(self, name: str) -> bool:
-        """Remove a key; False if there is none of this name.
+        """Remove a key. Return False if there is no key of this name.
 
         Raises:
-            ConfigError: As `places`; or the key is in the keyring, which cannot be changed.
+            ConfigError: As for `places`, or the key is in the keyring, which cannot be changed.
             OSError: The file cannot be written.
         """
         keys = self._read()
@@ -155,13 +155,13 @@ def _keyring_failure(name: str, error: Exception) -> str:
 
 
 def _write_to_keyring(name: str, key: str) -> str:
-    """Write a key to the keyring, and return ''; or return the reason why the key is not there."""
+    """Write a key to the keyring. Return '' on success, else the reason for the failure."""
     try:
         import keyring
     except ImportError:
         return "the package keyring is not installed"
     try:
-        # Backends below 1 are the one that always fails and those that write plain text.
+        # Backends with a priority below 1 always fail or write plain text.
         if keyring.get_keyring().priority < 1:
             return "this system has no keyring that encrypts"
         keyring.set_password(_SERVICE, name, key)

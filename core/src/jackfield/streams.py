@@ -1,7 +1,7 @@
-"""Close async generators that are left early, and stop them in time.
+"""Close async generators that are left early, and stop them at a time limit.
 
-An `async for` does not close the generator that it leaves, and the generator may hold a connection, a kernel or a
-thread. So every layer that passes events on closes the layer below.
+`async for` does not close the generator that it leaves, although the generator may hold a connection, a kernel or a
+thread. So each layer that passes events on closes the layer below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class closing(Generic[T]):  # noqa: N801 - used like the standard library's `aclosing`
-    """Close events at the end of `async with`, like `contextlib.aclosing`, but also iterators without `aclose`."""
+    """Close events at the end of `async with`, like `contextlib.aclosing`. Iterators without `aclose` are allowed."""
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
@@ -30,7 +30,7 @@ class closing(Generic[T]):  # noqa: N801 - used like the standard library's `acl
 
 
 class CancelToken:
-    """Cancels a run from another task or thread. The run ends by itself, with a valid history."""
+    """Cancels a run from another task or thread. The run ends in order, with a valid history."""
 
     def __init__(self) -> None:
         self._cancelled = False
@@ -43,7 +43,7 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Cancel the run, from any thread; more than once is fine."""
+        """Cancel the run, from any thread. Repeated calls are allowed."""
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())
@@ -51,26 +51,26 @@ class CancelToken:
             loop.call_soon_threadsafe(wait.interrupt)
 
     def enter(self, wait: InterruptibleWait) -> None:
-        """Register a wait, which a cancellation ends."""
+        """Register a wait that a cancellation ends."""
         with self._lock:
             self._waits[wait] = asyncio.get_running_loop()
             if self._cancelled:
                 wait.interrupt()
 
     def leave(self, wait: InterruptibleWait) -> None:
-        """Forget a wait that is over."""
+        """Forget a finished wait."""
         with self._lock:
             self._waits.pop(wait, None)
 
 
-class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an error of users
+class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an error for users
     """The time limit has passed, or the run is cancelled."""
 
 
 class InterruptibleWait:
-    """A context manager in which a task waits, again and again, until `interrupt` is called.
+    """A reusable context manager in which a task waits until `interrupt` is called.
 
-    `asyncio.timeout` does the same once: a timer and a scope for each event would cost more than the event.
+    `asyncio.timeout` works only once, and a timer and a scope for each event would cost more than the event.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class InterruptibleWait:
         self._is_over = self._has_cancelled = False
 
     def interrupt(self) -> None:
-        """End the present wait and all later ones. Call it in the task's event loop, between its steps."""
+        """End the current wait and all later waits. Call this in the task's event loop, between its steps."""
         self._is_over = True
         if self._task is not None and not self._has_cancelled:
             self._has_cancelled = True
@@ -90,11 +90,11 @@ class InterruptibleWait:
         if task is None:
             raise RuntimeError("events of a run can only be read inside a task of asyncio")
         self._task, self._earlier_cancels = task, task.cancelling()
-        if self._is_over:  # what does not have to be waited for still arrives
+        if self._is_over:  # events that need no wait still arrive
             asyncio.get_running_loop().call_soon(self.interrupt)
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Raise `Interrupted` in place of the cancellation that `interrupt` has caused."""
+        """Raise `Interrupted` in place of the cancellation that `interrupt` caused."""
         task, self._task = self._task, None
         if self._has_cancelled and task is not None:
             self._has_cancelled = False
@@ -105,12 +105,12 @@ class InterruptibleWait:
 async def interruptible(
     events: AsyncIterator[T], *, ends_at: float | None, cancel: CancelToken | None = None
 ) -> AsyncIterator[T]:
-    """Yield events until a point of the loop's time, or until a cancellation.
+    """Yield events until a point of the loop's time or a cancellation.
 
-    The time limit applies to each wait alone; around a `yield`, it would interrupt the consumer.
+    The time limit applies only to waits, because around a `yield`, it would interrupt the consumer.
 
     Raises:
-        Interrupted: The time is over, or `cancel` was used.
+        Interrupted: The time limit has passed, or `cancel` was used.
     """
     wait = InterruptibleWait()
     timer = None if ends_at is None else asyncio.get_running_loop().call_at(ends_at, wait.interrupt)

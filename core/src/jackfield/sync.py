@@ -1,12 +1,12 @@
 """The bridge from async to sync, and the worker threads for plain functions.
 
 Code that waits is written once, as `async`. Callers without an event loop use this bridge: a background thread, started
-at first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator and fills
-a bounded queue. The caller's thread drains the queue in batches, so that many events cost one switch of threads.
+at first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator, and
+fills a bounded queue. The caller's thread drains the queue in batches, so that many events cost one thread switch.
 
-The bridge also works under a running event loop (in a notebook, in a web handler), because its own loop is in another
-thread. After a fork, the child starts its own. Tasks cannot end the loop. If it breaks anyway, waiting callers get an
-error, and the next call starts a new loop.
+The bridge also works under a running event loop (in a notebook or a web handler), because its own loop is in another
+thread. After a fork, the child starts its own loop. Tasks cannot end the loop. If it breaks anyway, waiting callers get
+an error, and the next call starts a new loop.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ U = TypeVar("U")
 P = ParamSpec("P")
 
 MAX_WORKERS = 256
-"""The limit of worker threads at work, not counting those that only wait for the bridge."""
+"""The maximum number of working threads, not counting those that only wait for the bridge."""
 MAX_ABANDONED = 256
-"""The number of additional threads for abandoned functions that still run, so that these do not block others."""
+"""The number of additional threads for abandoned functions that still run, so that they do not block others."""
 IDLE_S = 10.0
 """The seconds after which an idle worker thread ends."""
 
-_QUEUE_LIMIT = 1024  # events that a slow consumer may lag behind before the producer waits
+_QUEUE_LIMIT = 1024  # how many events a slow consumer may lag behind before the producer waits
 _CLOSING_S = 5.0  # how long a caller that leaves waits for slow work to end
-_EXIT_S = 1.0  # the same at the end of the process, for all work together
+_EXIT_S = 1.0  # the same for all work together at the end of the process
 
 _LEFT_RUNNING = "_jackfield_left_running"
 _RESULT = "_jackfield_result"
@@ -51,16 +51,16 @@ _log = logging.getLogger(__name__)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop and return its result.
+    """Run a coroutine on the background loop, and return its result.
 
     Ctrl-C cancels the coroutine. Its errors are raised unchanged.
 
     Raises:
-        JackfieldError: The caller is on the background loop, which would wait for itself; or the loop broke.
+        JackfieldError: The caller is on the background loop, which would wait for itself, or the loop broke.
     """
     call = _Call(work, _background_for(work))
     try:
-        call.start()  # inside, because Ctrl-C may come before it returns
+        call.start()  # inside `try`, because Ctrl-C may arrive before it returns
         _wait_lending(call.done.wait)
     except BaseException:
         call.stop()
@@ -72,9 +72,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 class Stream(Iterator[U]):
     """The items of an async generator, for synchronous code.
 
-    The generator starts with the first `next`. `close` and the end of a `with` cancel it and wait up to 5 seconds until
-    it is closed. If a stream is only dropped, as when a `for` loop is left early, it is cancelled without waiting,
-    because the last reference may disappear on the very thread that has to close it.
+    The generator starts with the first `next`. `close` and the end of a `with` cancel it, and wait up to 5 seconds
+    until it is closed. A stream that is only dropped, as when a `for` loop is left early, is cancelled without waiting,
+    because the last reference may disappear on the thread that has to close it.
     """
 
     def __init__(self, events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> None:
@@ -91,7 +91,7 @@ class Stream(Iterator[U]):
             raise
 
     def close(self) -> None:
-        """Cancel the generator and wait for its end. Any thread may call this, more than once."""
+        """Cancel the generator, and wait for its end. Any thread may call this repeatedly."""
         self._items = iter(())
         self._pump.close()
 
@@ -116,17 +116,17 @@ def batches(events: AsyncIterator[T]) -> Stream[list[T]]:
 
 
 def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> Stream[U]:
-    """Pass the items of an async generator through a plain one.
+    """Pass the items of an async generator through a plain generator.
 
     Args:
         events: The items.
-        through: A plain generator function; it takes batches of items, like those of `batches`.
+        through: A plain generator function that takes batches of items, as from `batches`.
     """
     return Stream(events, through)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, and a thread that waits for it; `on_end` is called at its end."""
+    """A coroutine on the loop, and a thread that waits for it. `on_end` is called at its end."""
 
     def __init__(
         self, work: Coroutine[Any, Any, T], background: _Background, on_end: Callable[[], None] = lambda: None
@@ -149,7 +149,7 @@ class _Call(Generic[T]):
         self._task.add_done_callback(lambda task: self.end(task.result))
 
     def end(self, outcome: Callable[[], T]) -> None:
-        """Record the end of the coroutine or its loop; `outcome` returns the result, or raises the error."""
+        """Record the end of the coroutine or its loop. `outcome` returns the result or raises the error."""
         if not self.done.is_set():
             self.background.waiting.discard(self)
             self._outcome = outcome
@@ -157,7 +157,7 @@ class _Call(Generic[T]):
             self._on_end()
 
     def stop(self) -> None:
-        """Request the end without waiting, because finalisers call this, on any thread."""
+        """Request the end without waiting, because finalisers call this on any thread."""
         if not self.done.is_set():
             try:
                 self.background.call(self._cancel)
@@ -186,14 +186,14 @@ class _Pump(Generic[T]):
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
         self._items: deque[T] = deque()
-        self._ready = threading.Event()  # set for new items, and for the end
+        self._ready = threading.Event()  # set for new items and at the end
         self._room = asyncio.Event()  # clear while the producer may be waiting
         self._room.set()
         self._call: _Call[None] | None = None  # from the first item on
         self._stopped = False
 
     def batches(self) -> Iterator[list[T]]:
-        """Yield the items that have arrived, until the end."""
+        """Yield batches of items as they arrive, until the end."""
         if self._stopped:
             return
         background = _background_for(self._events)
@@ -209,7 +209,7 @@ class _Pump(Generic[T]):
             self._call.stop()
 
     def close(self) -> None:
-        """Request the end and wait for it; on the loop itself, which has to do the work, do not wait."""
+        """Request the end, and wait for it, except on the loop itself, which has to do the work."""
         self.stop()
         if self._call is not None and not self._call.background.is_here():
             _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))
@@ -224,7 +224,7 @@ class _Pump(Generic[T]):
                 self._signal()
                 if len(self._items) >= _QUEUE_LIMIT:
                     self._room.clear()
-                    # In this order: a drain before the check leaves room, and a drain after it sees the wait.
+                    # In this order, a drain before the check leaves room, and a drain after it sees the wait.
                     if len(self._items) >= _QUEUE_LIMIT:
                         await self._room.wait()
 
@@ -233,10 +233,10 @@ class _Pump(Generic[T]):
             self._ready.set()
 
     def _next_batch(self, call: _Call[None]) -> list[T]:
-        """Wait for items in the consumer's thread and return them; [] at the end."""
+        """Wait for items in the consumer's thread, and return them; [] at the end."""
         while True:
             _wait_lending(self._ready.wait)
-            # In this order: an item that arrives after the clearing is either seen below or signalled again.
+            # In this order, an item that arrives after the clearing is either seen below or signalled again.
             self._ready.clear()
             done = call.done.is_set()
             batch = [self._items.popleft() for _ in range(len(self._items))]
@@ -260,13 +260,13 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     """Run a plain function in a worker thread, with a copy of the caller's context variables.
 
     Up to 256 functions run at once, not counting those that wait for the bridge themselves. The others queue. A
-    cancellation stops the wait. A function that has not started never runs then. A running function cannot be stopped:
+    cancellation stops the wait. A function that has not started then never runs. A running function cannot be stopped:
     it keeps its thread until it returns, but does not keep the process alive. `abandoned` lists such functions, and
-    `is_abandoned` tells from a cancellation if it left one. Up to 256 of them have additional threads.
+    `is_abandoned` shows if a cancellation left one. Up to 256 of them have additional threads.
 
     Raises:
-        JackfieldError: No thread is free or will be: the machine cannot start more, or abandoned functions hold all of
-            them. The function does not run.
+        JackfieldError: No thread is free or will be, because the machine cannot start more or abandoned functions hold
+            all threads. The function does not run.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -310,11 +310,11 @@ def abandoned() -> list[str]:
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function as `in_worker` does, once for all callers that make the same call at the same time.
+    """Run a function as `in_worker` does, once for all concurrent callers with the same arguments.
 
-    Use it for anything that the function opens or loads at first use and keeps. Callers may be in different event
-    loops. The arguments must be hashable. Cancelling one caller does not stop the others. All callers get the same
-    error, and the next call tries again.
+    Use it for functions that open or load something at first use and keep it. Callers may be in different event loops.
+    The arguments must be hashable. Cancelling one caller does not stop the others. All callers get the same error, and
+    the next call tries again.
     """
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
@@ -331,8 +331,8 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
     """Run a plain function in a worker thread without waiting. Its errors are logged.
 
     Returns:
-        A future that is done after the function, with an error only if there is no thread for it. Cancelling the
-        future, or the wait for it, has no effect.
+        A future that is done after the function, with an error only if no thread is available. Cancelling the future or
+        the wait for it has no effect.
     """
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_running_or_notify_cancel()
@@ -340,7 +340,7 @@ def in_background(function: Callable[[], object]) -> concurrent.futures.Future[N
     def work() -> None:
         try:
             function()
-        except BaseException:  # noqa: BLE001 - no caller waits for it
+        except BaseException:  # noqa: BLE001 - no caller waits for the error
             _log.warning("background work failed", exc_info=True)
 
     def arrive(result: None, refusal: BaseException | None) -> None:
@@ -369,11 +369,11 @@ def _settle(
 
 @dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """A function for a worker thread. `arrive` gets its result, its error, or the error that no thread will be free.
+    """A function for a worker thread. `arrive` gets its result or error, or the error that no thread will be free.
 
     Attributes:
-        is_abandoned: Its caller has stopped waiting.
-        is_lent: It waits for the bridge, and so perhaps for another job.
+        is_abandoned: True if its caller has stopped waiting.
+        is_lent: True if it waits for the bridge, and so perhaps for another job.
         result: The result of the function in a tuple, once it has returned.
     """
 
@@ -395,7 +395,7 @@ class _Job(Generic[T]):
 
 
 def _as_raised_in_a_task(error: BaseException) -> BaseException:
-    """Wrap the two errors that have another meaning when they leave a task."""
+    """Wrap the two errors that have a special meaning when they leave a task."""
     if isinstance(error, StopIteration | asyncio.CancelledError):
         arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
         arriving.__cause__ = error
@@ -404,7 +404,7 @@ def _as_raised_in_a_task(error: BaseException) -> BaseException:
 
 
 class _Workers:
-    """Daemon threads: reused when idle, added up to a bound, ended after some idle seconds.
+    """Daemon threads, which are reused when idle, added up to a limit, and ended after some idle seconds.
 
     The standard library's pool has three faults: the interpreter cannot end before the slowest abandoned call, its
     threads never end, and a pool whose workers wait for other workers can hang forever.
@@ -460,7 +460,7 @@ class _Workers:
 
     @contextlib.contextmanager
     def _handing_out(self) -> Iterator[None]:
-        """Make a change, after which every waiting job has a thread, will have one, or is refused."""
+        """Make a change, and then ensure that every waiting job has a thread, will get a thread, or is refused."""
         refused: list[_Job[Any]] = []
         with self._changed:
             yield
@@ -515,7 +515,7 @@ class _Workers:
             job = _here.job = None  # so that an idle thread keeps no objects alive
 
     def _next(self) -> _Job[Any] | None:
-        """Return a job for an idle thread; None after some seconds without one, and the thread ends."""
+        """Return a job for an idle thread; None after some seconds without a job, so that the thread ends."""
         with self._changed:
             has_job = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
             self._idle -= 1
@@ -530,7 +530,7 @@ _here = threading.local()  # has `job` in the threads of the pool
 
 
 def _wait_lending(wait: Callable[[], object]) -> None:
-    """Wait for the bridge. A worker thread lends its slot meanwhile, because it may wait for another worker."""
+    """Wait for the bridge. A worker thread lends its slot, because it may be waiting for another worker."""
     job: _Job[Any] | None = getattr(_here, "job", None)
     workers = _this_process().workers
     if job is None or not workers.lend(job):
@@ -546,7 +546,7 @@ def _wait_lending(wait: Callable[[], object]) -> None:
 
 
 class _Background:
-    """An event loop in its own thread. No error of a task ends it."""
+    """An event loop in its own thread. Errors of tasks do not end it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -596,7 +596,7 @@ class _Background:
             atexit.unregister(self._at_exit)
 
     def _at_exit(self) -> None:
-        """Give unfinished work the chance to close its processes, files and connections."""
+        """Let unfinished work close its processes, files and connections."""
         if self._process != os.getpid() or self.has_ended:
             return
         done = threading.Event()
@@ -631,12 +631,12 @@ class _Process:
             return self._background
 
 
-_processes: dict[int, _Process] = {}  # by process id: a forked child must not use its parent's threads
+_processes: dict[int, _Process] = {}  # by process id, because a forked child must not use its parent's threads
 
 
 def _this_process() -> _Process:
     pid = os.getpid()
-    # `setdefault` is atomic. A lock could be held by a thread that does not exist in the child of a fork.
+    # `setdefault` is atomic. A lock could be held by a thread that does not exist in a forked child.
     return _processes.get(pid) or _processes.setdefault(pid, _Process())
 
 

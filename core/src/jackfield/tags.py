@@ -1,8 +1,7 @@
 """Find fixed texts (tags, stop words) in a text that arrives in pieces.
 
-A reader of a stream passes on text that is certain, holds back text that may be the beginning of a tag, and searches
-again when more text arrives. It holds back less than the longest tag, so the work grows linearly with the text, however
-it is cut.
+A stream reader passes on text that is certain, holds back text that may begin a tag, and searches again when more text
+arrives. It holds back less than the longest tag, so the work is linear in the text, whatever the size of the pieces.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ class Tags:
     """A set of fixed texts.
 
     Args:
-        tags: At least one, and none of them empty.
+        tags: At least one tag, and no empty tags.
     """
 
     __slots__ = ("_first", "_longest", "_pattern", "_tags", "may_be_in", "search")
@@ -23,17 +22,17 @@ class Tags:
     def __init__(self, *tags: str) -> None:
         self._tags = tags
         self._longest = max(map(len, tags))
-        # Longer ones first: one may begin like another.
+        # Longer tags first, because one may begin with another.
         self._pattern = re.compile("|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True)))
         self._first = re.compile(f"[{re.escape(''.join(sorted({tag[0] for tag in tags})))}]")
-        # Not methods: they run for each piece of a stream, where one more call would double the cost.
+        # Not methods, because they run for each piece of a stream, where one more call would double the cost.
         self.search = self._pattern.search
-        """Match the first tag in a text, from a position on; the longest of those that begin there."""
+        """Match the first tag in a text from a position on; if several begin there, the longest."""
         self.may_be_in = self._first.search
-        """Match if a tag may be in a text, or begin in it."""
+        """Match if a text may contain a tag or the beginning of a tag."""
 
     def half(self, text: str, start: int = 0) -> int:
-        """Return the start of a tag that may continue in the next piece; the end of the text without one.
+        """Return the start of a tag that may continue in the next piece; the text's length if there is none.
 
         Args:
             text: A text in which `search` finds no tag.
@@ -42,7 +41,7 @@ class Tags:
         first = self.may_be_in(text, max(start, len(text) - self._longest + 1))
         while first:
             begun = text[first.start() :]
-            for tag in self._tags:  # no generator: this runs for each piece that ends in the first character of a tag
+            for tag in self._tags:  # not a generator, because this runs often
                 if tag.startswith(begun):
                     return first.start()
             first = self.may_be_in(text, first.end())
@@ -52,11 +51,11 @@ class Tags:
 class StopSearch:
     """Searches a text for stop words, piece by piece. Characters are compared exactly.
 
-    The first stop word is the one that is complete first, as on a server that checks after each character; if several
-    end at the same position, the longest one. The result does not depend on how the text is cut.
+    The stop word that is complete first counts, as on a server that checks after each character; if several end at the
+    same position, the longest. The result does not depend on the pieces.
 
     Args:
-        words: The stop words; at least one, and none of them empty.
+        words: The stop words: at least one, and no empty words.
 
     Attributes:
         found: The stop word that ended the text; '' until then.
@@ -68,7 +67,7 @@ class StopSearch:
         self.found = ""
 
     def feed(self, text: str) -> str:
-        """Take a piece; return the text that may be shown: up to the stop word, or to a possible beginning of one."""
+        """Add a piece, and return the text that may be shown: up to the stop word or its possible beginning."""
         if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text
@@ -81,16 +80,16 @@ class StopSearch:
         return whole[:end]
 
     def rest(self) -> str:
-        """Return the text that was held back, when the text ends without a stop word."""
+        """Return the text that was held back. Call this when the text ends without a stop word."""
         rest, self._held = self._held, ""
         return rest
 
 
 def _words_that_can_be_first(words: Iterable[str]) -> list[str]:
-    """Drop words that contain another one before their last character.
+    """Drop words that contain another word before their last character.
 
-    Of the words that remain, the one that begins first also ends first, or is the longest of those that end there. A
-    regular expression finds exactly this one.
+    The remaining word that begins first in a text also ends first, or is the longest of those that end there. A regular
+    expression finds exactly this word.
     """
     unique = list(dict.fromkeys(words))
     return [word for word in unique if not any(other in word[:-1] for other in unique)]

@@ -15,14 +15,14 @@ class TokenCounter(Protocol):
 
 
 class Tokenizer(ABC):
-    """Counts and cuts texts by one vocabulary. It serves many threads at once.
+    """Counts and cuts texts with one vocabulary. It serves many threads at once.
 
     The first call reads the vocabulary. Text never becomes control tokens: `<|im_end|>` in a user's message is ten
     characters.
 
     Attributes:
         name: Its name in models' facts.
-        exact: Counts are those of the vocabulary, not estimates.
+        exact: True if counts are exact for the vocabulary, not estimates.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Tokenizer(ABC):
         """Return the ids of a text's tokens.
 
         Raises:
-            ConfigError: The vocabulary cannot be loaded; the text has the next step.
+            ConfigError: The vocabulary cannot be loaded. The text has the next step.
         """
 
     @abstractmethod
@@ -41,7 +41,7 @@ class Tokenizer(ABC):
         """Return the text of tokens. Invalid UTF-8, such as a cut character, becomes U+FFFD.
 
         Raises:
-            ValueError: The vocabulary has no such id.
+            ValueError: An id is not in the vocabulary.
         """
 
     def count(self, text: str) -> int:
@@ -51,14 +51,14 @@ class Tokenizer(ABC):
     def cut(self, text: str, most: int) -> str:
         """Return the beginning of a text with at most `most` tokens, in whole characters; the whole text if it fits.
 
-        One more character would exceed the limit. A longer beginning may fit nevertheless, because a text can have
-        fewer tokens than its beginning.
+        One more character would exceed the limit. An even longer beginning may still fit, because a text can have fewer
+        tokens than its beginning.
         """
         if most <= 0:
             return ""
         if self.count(text) <= most:
             return text
-        # Find a range for the end first: counting a long text at every step is slow.
+        # Find a range for the end first, because counting a long text at every step is slow.
         low, high = 0, min(len(text), 4 * most)
         while high < len(text) and self.count(text[:high]) <= most:
             low, high = high, min(len(text), 2 * high)

@@ -1,4 +1,4 @@
-"""The work that is in progress: observers surround it with a context, and add headers to the requests that it sends."""
+"""The work in progress: observers surround it with contexts, and add headers to its requests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval", "embedding"]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Work:
-    """A piece of the work of a run.
+    """A piece of a run's work.
 
     Attributes:
-        kind: `run` for all that a run does between two of its events, `tool_call` for one call of a tool, `retrieval`
-            for one search in documents, `embedding` for one request to an embedder. Later versions may add kinds.
+        kind: `run` for everything that a run does between two events, `tool_call` for a call of a tool, `retrieval` for
+            a search in documents, `embedding` for a request to an embedder. Later versions may add kinds.
         run_id: The run.
         call_id: The call; '' for other kinds.
         name: The tool, the component that searches, or the embedder; '' for a run.
-        facts: Further facts. The code that does the work may add some until it ends. A `run` has its `session`. A
-            `retrieval` has its `query`, and at its end the number of `passages` and of `documents`. An `embedding` has
-            its `model` and the number of `texts`, and at its end the `dimension` of the vectors and the
-            `prompt_tokens`, if they are known.
+        facts: Further facts, to which the code that does the work may add until it ends. A `run` has its `session`. A
+            `retrieval` has its `query` and, at its end, the number of `passages` and `documents`. An `embedding` has
+            its `model`, the number of `texts` and, at its end, the `dimension` of the vectors and the `prompt_tokens`,
+            if known.
     """
 
     kind: WorkKind
@@ -35,13 +35,13 @@ class Work:
 
 
 class Surroundings(Protocol):
-    """The observers of a run, as its work sees them."""
+    """The interface of a run's work to the observers of the run."""
 
     def enter(self, work: Work) -> Callable[[BaseException | None], None]:
-        """Enter the contexts of all observers for a piece of work; the result leaves them, after an error or None."""
+        """Enter the contexts of all observers for a piece of work. The result leaves them, given an error or None."""
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that the observers add to a request of the work in progress."""
+        """Return the headers that observers add to requests of the work in progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ _in_progress: ContextVar[_InProgress | None] = ContextVar("work_in_progress", de
 def outgoing_headers() -> Mapping[str, str]:
     """Return the headers that observers of the current run add to its HTTP requests, such as `traceparent`.
 
-    Clients of services add them to their own; names are in lower case. There are none outside of a run.
+    Clients of services add them to their own headers. Names are in lower case. Outside a run, there are none.
     """
     current = _in_progress.get()
     return {} if current is None else current.surroundings.headers()
@@ -64,7 +64,7 @@ def outgoing_headers() -> Mapping[str, str]:
 
 @contextmanager
 def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
-    """Do a piece of work inside of the contexts of observers. An error passes through unchanged.
+    """Do a piece of work inside the contexts of observers. Errors pass through unchanged.
 
     Args:
         work: The work.
@@ -80,13 +80,13 @@ def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
     else:
         leave(None)
     finally:
-        with suppress(ValueError):  # work that was never finished is closed by the garbage collector, elsewhere
+        with suppress(ValueError):  # the garbage collector closes unfinished work in another context
             _in_progress.reset(token)
 
 
 @contextmanager
 def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
-    """Do a piece of work of the current run inside of the contexts of its observers; outside of a run, just do it.
+    """Do a piece of the current run's work inside the contexts of its observers; outside a run, without contexts.
 
     ```python
     with part_of_run("retrieval", "hybrid_search", query=query) as work:
@@ -97,7 +97,7 @@ def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
     Args:
         kind: The kind of work.
         name: The component that does it.
-        facts: The facts that are already known about it.
+        facts: The facts that are already known.
     """
     current = _in_progress.get()
     work = Work(kind=kind, run_id="" if current is None else current.run_id, name=name, facts=facts)

@@ -1,10 +1,10 @@
-"""Hide secrets in everything that is written or printed. Every writer uses this component.
+"""Hide secrets in everything that is written or printed. All writers use this package.
 
 It works on values before they become text: strings in messages, arguments and results. Names of fields, roles, ids and
-other structure are never touched. A secret becomes `[secret:NAME]`, so that a run that is resumed where the secret is
-known can put it back (`seal` and `unseal`).
+other structure are never changed. A secret becomes `[secret:NAME]`, so that a resumed run that knows the secret can
+restore it (`seal` and `unseal`).
 
-Components state their secrets through `secret_sources`. Secrets that appear later, such as OAuth tokens, are announced
+Components declare their secrets with `secret_sources`. Secrets that appear later, such as OAuth tokens, are announced
 with `learn_secret`.
 """
 

@@ -20,9 +20,9 @@ class Form:
     """One way in which a secret may be written.
 
     Attributes:
-        text: The whole of it.
-        least: The shortest beginning that is hidden as well.
-        placeholder: Replaces the whole. For a beginning, its length is added before the last character.
+        text: The secret in this form.
+        least: The minimum length of a beginning that is hidden as well.
+        placeholder: Replaces `text`. For a beginning, its length is added before the last character.
     """
 
     text: str = field(repr=False)
@@ -31,7 +31,7 @@ class Form:
 
 
 def forms_of(value: str, name: str) -> Iterator[Form]:
-    """Yield a secret unchanged, as JSON, `repr` and URLs write it, and in base64 at each of its three offsets."""
+    """Yield a secret unchanged, in the forms of JSON, `repr` and URLs, and in base64 at each of the three offsets."""
     written = {
         "": value,
         "json": json.dumps(value, ensure_ascii=False)[1:-1],
@@ -48,7 +48,7 @@ def forms_of(value: str, name: str) -> Iterator[Form]:
         if text in known or len(text) < SHORTEST:
             continue
         known.add(text)
-        # Searching for a longer beginning is faster, and base64 is seldom cut.
+        # Searching for a longer beginning is faster, and base64 is rarely cut.
         least = text[:_LEAST_OF_BASE64] if form.startswith("base64") else _least_of(text)
         yield Form(text, least, f"[secret:{name}:{form}]" if form else f"[secret:{name}]")
 
@@ -57,14 +57,14 @@ def _in_base64(value: str) -> Iterator[tuple[str, str]]:
     raw = value.encode("utf-8", "surrogatepass")
     for encode, name in ((b64encode, "base64"), (urlsafe_b64encode, "base64url")):
         for before in range(3):
-            # Characters at the ends depend on the bytes beside the secret.
+            # Characters at the ends depend on the neighbouring bytes.
             text = encode(bytes(before) + raw).decode()
             cut = (before + 1) if before else 0
             yield f"{name}-{before}", text[cut : len(text) if (before + len(raw)) % 3 == 0 else -4]
 
 
 def _least_of(text: str) -> str:
-    """Return the shortest beginning that is no common text, unlike `sk-proj-`, which many texts contain."""
+    """Return the shortest beginning that is not common text. Many texts contain `sk-proj-`, for example."""
     for size in range(SHORTEST, min(len(text), 64)):
         if len(set(text[:size])) >= FEWEST_CHARACTERS and not is_common(text[:size]):
             return text[:size]

@@ -1,4 +1,4 @@
-"""Put placeholders in the place of secrets, and secrets in the place of placeholders."""
+"""Replace secrets with placeholders, and placeholders with secrets."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FORMATTER = logging.Formatter()
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 _NAME_CHARACTERS = re.compile(r"[^\w.-]+", re.ASCII)
 _PLACEHOLDER = re.compile(r"\[secret(?::[\w.#-]+(?::[\w-]+)?(?::\d+)?)?\]", re.ASCII)
-# Keys for local servers that demand one and ignore it.
+# Keys for local servers that require a key but ignore it.
 _NO_KEYS = frozenset({"", "-", "empty", "none", "null", "dummy", "local", "ollama", "test", "no-key", "not-needed"})
 HIDDEN_PARTS = "[secret]"
-"""The placeholder for several secrets that overlap; it cannot be filled in again."""
+"""The placeholder for several overlapping secrets, which cannot be restored."""
 SEAL = "sealed"
-"""The key of the digest that an object had before its secrets were hidden."""
+"""The key for an object's digest from before its secrets were hidden."""
 
 # Never changed in a message, an event or an entry of a record.
 STRUCTURE = frozenset({
@@ -35,21 +35,21 @@ STRUCTURE = frozenset({
     "by", "to", "kind", "stop_reason", "asked", "below", "place", "key", "id", "response_id", "format", "version",
     "session", "parent", "state", "model", "backend", "type", "case", "scorer", "digest", "digests", "since", "mode",
 })  # fmt: skip
-_FREE = frozenset({"metadata", "data", "extra", "extra_content"})  # the caller's own, with secrets under any key
+_FREE = frozenset({"metadata", "data", "extra", "extra_content"})  # may have secrets under any key
 _warned: set[str] = set()
 
 
 class KnowsSecrets(Protocol):
-    """Settings with keys and tokens by their names."""
+    """Settings with keys and tokens by name."""
 
     def named_secrets(self) -> Mapping[str, str]: ...
 
 
 class Secrets:
-    """Hides known secrets in values, and puts them back.
+    """Hides known secrets in values, and restores them.
 
     Args:
-        known: Secrets to hide. Secrets that are too weak are not hidden, with one warning for each name.
+        known: Secrets to hide. Weak secrets are not hidden; a warning is logged once for each name.
     """
 
     def __init__(self, known: Iterable[Secret] = ()) -> None:
@@ -66,13 +66,13 @@ class Secrets:
         return f"<{len(self._by_value)} secrets>"
 
     def __reduce__(self) -> tuple[type[Secrets], tuple[()]]:
-        return Secrets, ()  # another process has its own
+        return Secrets, ()  # other processes have their own
 
     def __bool__(self) -> bool:
         return bool(self._by_value)
 
     def add(self, known: Iterable[Secret]) -> bool:
-        """Hide more secrets; return True if one of them is new."""
+        """Hide more secrets, and return True if any of them is new."""
         before = len(self._by_value)
         for secret in known:
             for value in dict.fromkeys((secret.value, secret.value.strip())):
@@ -90,13 +90,13 @@ class Secrets:
         return True
 
     def include(self, component: object) -> None:
-        """Hide the secrets of a component too, such as an agent that joins a run. A second call does nothing."""
-        with suppress(TypeError):  # a dict or None has no hash or weak reference
+        """Hide the secrets of a component as well, such as an agent that joins a run. A second call does nothing."""
+        with suppress(TypeError):  # dicts and None have no hash or weak reference
             if component in self._included:
                 return
         search = SecretSearch()
         self.add(list(search.search(component)))
-        # The helpers of an agent are included again when they are asked, and a tree of them is deep.
+        # Subagents are included again when they are asked, and a tree of them may be deep.
         for included in (component, *search.components):
             with suppress(TypeError):
                 self._included.add(included)
@@ -128,21 +128,21 @@ class Secrets:
     # --- texts and values ---
 
     def are_in(self, text: str) -> bool:
-        """Return True if a text contains a secret, or a beginning of one, in any form."""
+        """Return True if a text contains a secret or the beginning of a secret, in any form."""
         return self.hide(text) != text
 
     def may_be_in(self, json_text: str) -> bool:
-        """Return False if no value in a JSON text contains a secret. Fast; True means that one may."""
+        """Return False if no value in a JSON text contains a secret, and True if one may. This is fast."""
         for probe in self._current_probes():
             if probe in json_text:
                 return True
-        # Arguments are JSON inside of JSON, where any character may be written as an escape.
+        # Arguments are JSON inside JSON, where any character may be escaped.
         return bool(self._probes) and ("\\\\u" in json_text or "\\\\/" in json_text)
 
     def hide(self, text: str) -> str:
         """Return a text with placeholders for secrets.
 
-        A text that is JSON itself, such as the arguments of a call, stays JSON.
+        Text that is JSON, such as the arguments of a call, stays JSON.
         """
         for probe in self._current_probes():
             if probe in text:
@@ -155,7 +155,7 @@ class Secrets:
         return self._replace(text)
 
     def hide_pieces(self, pieces: Sequence[str]) -> list[str]:
-        """Return the pieces of one text with placeholders for secrets, even those cut in two."""
+        """Return the pieces of one text with placeholders for secrets, even secrets that span pieces."""
         whole = "".join(pieces)
         spans = self._spans(whole) if any(probe in whole for probe in self._current_probes()) else []
         if not spans:
@@ -167,7 +167,7 @@ class Secrets:
         return hidden
 
     def hide_value(self, value: Any) -> Any:
-        """Return a value with placeholders for the secrets in its strings; keys stay."""
+        """Return a value with placeholders for the secrets in its strings. Keys are unchanged."""
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
@@ -175,7 +175,7 @@ class Secrets:
         return [self.hide_value(entry) for entry in value] if isinstance(value, list | tuple) else value
 
     def hide_fields(self, value: _T) -> _T:
-        """Return messages, events or entries as plain values with placeholders; names, roles and ids stay."""
+        """Return messages, events or entries as plain values with placeholders. Names, roles and ids are unchanged."""
         hidden: Any = self._hide_fields(value)
         result: _T = hidden
         return result
@@ -203,7 +203,7 @@ class Secrets:
         return most
 
     def _hide_in_json(self, text: str) -> str:
-        """Hide secrets in the strings of a JSON text, however these are escaped; its layout stays if it can."""
+        """Hide secrets in the strings of a JSON text, in any escaped form, and keep its layout if possible."""
         replaced = self._replace(text)
         try:
             value = json.loads(text)
@@ -217,18 +217,18 @@ class Secrets:
             pass
         if hidden != value:
             text = json.dumps(hidden, ensure_ascii=False)
-        return self._replace(text)  # such a secret is hidden even so
+        return self._replace(text)  # hide such a secret nevertheless
 
     def _replace(self, text: str) -> str:
         spans = self._spans(text)
         return _part_of(text, 0, len(text), spans) if spans else text
 
     def find(self, text: str, *, any_case: bool = False) -> list[tuple[int, int, str]]:
-        """Return where secrets begin and end in a text, with their placeholders, in order; none overlaps another.
+        """Return the positions of secrets in a text with their placeholders, in order and without overlaps.
 
         Args:
             text: Any text.
-            any_case: Find them in capitals and in lower case as well, as servers repeat them.
+            any_case: True to ignore case, because servers may change it.
         """
         self._current_probes()
         lowered = lower_each(text) if any_case else ""
@@ -266,9 +266,10 @@ class Secrets:
     # --- putting back ---
 
     def fill(self, value: Any) -> Any:
-        """Return a value with the known secrets in place of their placeholders.
+        """Return a value with known secrets in place of their placeholders.
 
-        Use this only for values proven to have contained them, see `unseal`: a model can write a placeholder, too.
+        Use this only for values proven to have contained the secrets (see `unseal`), because models can write
+        placeholders too.
         """
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._fill_one, value) if "[secret:" in value else value
@@ -285,9 +286,9 @@ class Secrets:
         return known[: int(size)] if known and size.isdigit() else match[0]
 
     def seal(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object as `hide_fields` does; if that changes it, add a digest of the original.
+        """Return an object as `hide_fields` does, with a digest of the original if this changes it.
 
-        The digest takes tens of milliseconds to compute, so that guessing a weak secret from it takes long. On an event
+        The digest takes tens of milliseconds to compute, so that guessing a weak secret from it is slow. In an event
         loop, compute it in a worker thread.
         """
         hidden = self.hide_fields(dict(value))
@@ -296,9 +297,9 @@ class Secrets:
         return {**hidden, SEAL: digest_of(value, is_secret=True)}
 
     def unseal(self, value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the original of a `seal` and True, or the hidden form and False if a secret is missing or has changed.
+        """Return the original of a `seal` and True; the hidden form and False if a secret is missing or has changed.
 
-        An object without a digest is returned as it is, even if it contains what looks like a placeholder.
+        Objects without a digest are returned unchanged, even if they contain text that looks like a placeholder.
         """
         rest = dict(value)
         seal = rest.pop(SEAL, None)
@@ -308,14 +309,14 @@ class Secrets:
         return (filled, True) if has_digest(filled, str(seal)) else (rest, False)
 
     def as_restored(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `unseal` would return for a `seal` of this object, without computing a digest."""
+        """Return the result of `unseal` for a `seal` of this object, without computing a digest."""
         hidden = self.hide_fields(dict(value))
         filled: dict[str, Any] = self.fill(hidden)
         return filled if filled == value else hidden
 
 
 def lower_each(text: str) -> str:
-    """Return a text in lower case, as long as before: a few characters have a longer lower case."""
+    """Return a text in lower case without changing its length, although some characters have a longer lower case."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -323,14 +324,14 @@ def lower_each(text: str) -> str:
 
 
 class HideInLogs(logging.Filter):
-    """Hides secrets in what is logged, tracebacks included: `handler.addFilter(HideInLogs(secrets))`."""
+    """Hides secrets in log records, including tracebacks: `handler.addFilter(HideInLogs(secrets))`."""
 
     def __init__(self, secrets: Secrets) -> None:
         super().__init__()
         self._secrets = secrets
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Hide secrets in the record, for all handlers that come after; it is always shown."""
+        """Hide secrets in the record, also for all later handlers. The record is always kept."""
         text = record.getMessage()
         trace = record.exc_text or (_FORMATTER.formatException(record.exc_info) if record.exc_info else "")
         hidden, hidden_trace = self._secrets.hide(text), self._secrets.hide(trace)
@@ -341,11 +342,11 @@ class HideInLogs(logging.Filter):
 
 
 def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Secrets:
-    """Return the secrets of the environment, of the user's settings, and of components with all that they use.
+    """Return the secrets of the environment, the user's settings, and components with everything that they use.
 
     Args:
-        components: Such as an agent: its model, tools, helpers and store are included.
-        settings: The user's.
+        components: Components such as an agent, whose model, tools, subagents and store are included.
+        settings: The user's settings.
     """
     named = settings.named_secrets() if settings else {}
     secrets = Secrets([*environment_secrets(), *(Secret(name, value) for name, value in named.items())])
@@ -355,7 +356,7 @@ def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Sec
 
 
 def _any_placeholder(value: Any) -> Any:
-    """Return a value in which all placeholders are alike, whatever the form of their secret."""
+    """Return a value in which all placeholders are equal, regardless of the form of their secret."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(HIDDEN_PARTS, value)
     if isinstance(value, dict):
@@ -364,22 +365,23 @@ def _any_placeholder(value: Any) -> Any:
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return the placeholders in a text, each once."""
+    """Return the placeholders in a text, without duplicates."""
     return [*dict.fromkeys(match[0] for match in _PLACEHOLDER.finditer(text))]
 
 
 def digest_of(value: object, *, is_secret: bool) -> str:
-    """Return a digest by which a plain value can be recognised.
+    """Return a digest that identifies a plain value.
 
     Args:
         value: A value of plain JSON.
-        is_secret: The value contains a secret. Its digest takes 13 ms or more to compute, so that guessing takes long.
+        is_secret: True if the value contains a secret. Its digest takes at least 13 ms to compute, so that guessing is
+            slow.
     """
     return _digest(value, os.urandom(16).hex() if is_secret else "")
 
 
 def has_digest(value: object, digest: str) -> bool:
-    """Return True if a value has a digest that `digest_of` gave."""
+    """Return True if `digest` is the digest of a value from `digest_of`."""
     return _digest(value, digest.rpartition(":")[0]) == digest
 
 
@@ -414,7 +416,7 @@ def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, s
 
 
 def hide_in_addresses(text: str) -> str:
-    """Hide what `hide_in_address` hides in all addresses of a text."""
+    """Apply `hide_in_address` to all addresses in a text."""
     return _URL.sub(lambda match: hide_in_address(match[0]), text) if "://" in text else text
 
 

@@ -1,4 +1,4 @@
-"""Find secrets: in settings, components and addresses, in the environment, and those announced later."""
+"""Find secrets in settings, components, addresses and the environment, and secrets that are announced later."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _IN_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDEN
 _MAY_ALL_BE_SECRET = re.compile(r"(^|_)(headers|cookies|env|environment)$", re.IGNORECASE)
 _NOT_SECRET_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 _NO_SOURCES = (type(None), bool, int, float, bytes, type)
-_SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # no secrets, and much to look at
+_SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # large, and without secrets
 
 
 @runtime_checkable
 class HasSecrets(Protocol):
-    """A component that states its secrets."""
+    """A component that declares its secrets."""
 
     def secret_sources(self) -> Iterable[object]:
         """Yield everything that may hold secrets: settings, `Secret`s, and other components."""
 
 
 class StatesSecrets:
-    """States every attribute as a source of secrets: settings, keys, and the components that it uses."""
+    """Declares all attributes as sources of secrets: settings, keys, and the components that it uses."""
 
     def secret_sources(self) -> Iterable[object]:
         """Yield everything that may hold secrets: settings, `Secret`s, and other components.
 
-        Override it to add sources that no attribute holds: `yield from super().secret_sources()`.
+        Override this to add sources that are not attributes, after `yield from super().secret_sources()`.
         """
         yield getattr(self, "__dict__", {})
 
 
 def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
-    """Yield the secrets in a value, and in everything that it uses.
+    """Yield the secrets in a value and in everything that it uses.
 
     Secrets are `SecretStr`s, settings named like secrets (`is_secret`), the values of headers, and passwords, keys and
-    random parts in addresses. Components are entered through `secret_sources`; other objects are not looked into.
+    random parts in addresses. Components are searched through `secret_sources`; other objects are not searched.
 
     Args:
         value: Settings, a component, or any collection of these.
@@ -52,10 +52,10 @@ def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
 
 
 class SecretSearch:
-    """One search, which enters each value once.
+    """One search, which visits each value once.
 
     Attributes:
-        components: The components that were entered, in the order of the search.
+        components: The visited components, in the order of the search.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class SecretSearch:
 
 
 def _joined_name(name: str, key: str) -> str:
-    """Name a setting by its component and its key: the names in between mean nothing to a reader."""
+    """Name a setting by its component and its key, because the names in between mean nothing to a reader."""
     if key.strip("_") in ("config", "cfg", "generate_cfg", "given", "settings"):
         return name
     component = name.rpartition(".")[2]
@@ -145,7 +145,7 @@ def secrets_in_address(address: str, name: str) -> Iterator[Secret]:
 
 
 def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Iterator[Secret]:
-    """Yield the values of headers or of an environment, and their words: `Bearer KEY` hides the key."""
+    """Yield the values of headers or an environment, and their words, so that `Bearer KEY` hides the key."""
     for key, value in headers.items():
         shown = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
@@ -165,12 +165,12 @@ def environment_secrets() -> Iterator[Secret]:
     """Yield the environment variables named like secrets, and the passwords and keys in addresses."""
     for name, value in os.environ.items():
         if _IN_ENVIRONMENT.search(name) or is_secret(name, value):
-            yield Secret(name, value, warns=False)  # it may belong to another program
+            yield Secret(name, value, warns=False)  # the variable may belong to another program
         yield from secrets_in_address(value, name)
 
 
 class _LearnedSecrets:
-    """Secrets that were announced in this process. A token is secret to every writer, whichever agent got it."""
+    """Secrets that were announced in this process. All writers hide a token, whichever agent received it."""
 
     most = 1000
 
@@ -198,10 +198,10 @@ learned = _LearnedSecrets()
 def learn_secret(name: str, value: str | None) -> None:
     """Announce a secret that appears while the program runs, such as an access token.
 
-    Every writer of the process hides it from now on. The last thousand are known.
+    All writers of the process hide it from now on. The last thousand secrets are kept.
 
     Args:
-        name: The setting or server that it belongs to.
+        name: The setting or server to which it belongs.
         value: The secret; None and "" are ignored.
     """
     if value:

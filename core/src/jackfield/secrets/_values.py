@@ -1,4 +1,4 @@
-"""One secret: which settings hold one, and which values are too weak to be hidden."""
+"""Decide which settings are secrets, and which values are too weak to be hidden."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from dataclasses import dataclass, field
 
 SHORTEST = 8
-"""The least characters of a secret. NIST SP 800-63B asks for as many of a password that a person chooses."""
+"""The minimum length of a secret. NIST SP 800-63B requires the same of a password that a person chooses."""
 LEAST_BITS = 42.0
-"""The least information of words and numbers that count as a secret, such as a passphrase: a letter of English words
+"""The minimum information in words and numbers that count as a secret, such as a passphrase. A letter of English words
 has 2.62 bits (Shannon, Bell System Technical Journal, 1951), a digit 3.32. The longest word of our own format,
 `reasoning_content`, has 41.9."""
 _BITS_OF_LETTER, _BITS_OF_DIGIT = 2.62, 3.32
 FEWEST_CHARACTERS = 5
-"""The least different characters of a secret: `xxxxxxxx` is a placeholder."""
+"""The minimum number of different characters in a secret, because `xxxxxxxx` is a placeholder."""
 
 NAMED_LIKE_SECRETS = re.compile(
     r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|cookie|headers|dsn)$", re.IGNORECASE
 )
-# Prefixes of the large providers' keys. The rest of such a key is predictable only in examples and tests.
+# Prefixes of large providers' keys. The rest of such a key is predictable only in examples and tests.
 _PREFIX_OF_KEYS = re.compile(r"(?:sk|pk|rk|gsk|hf|tvly|xai|pplx|r8|gh[pousr]|github_pat|glpat|xox[abprs])[-_]\S{9,}$")
 _SEPARATORS = re.compile(r"[\s\-_./:,@!?']+")
 _WORD_OR_NUMBER = re.compile(r"\d+|[^\W\d_]+")
@@ -30,13 +30,13 @@ _PATH_OR_ADDRESS = re.compile(r"~?/|\.{1,2}/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that must not be written.
+    """A value that must never be written.
 
     Attributes:
-        name: The setting or variable that it comes from, for placeholders and warnings.
+        name: The setting or variable of the secret, for placeholders and warnings.
         value: The secret itself.
-        is_named: A setting declares it to be a secret; see `weakness_of`.
-        warns: Its owner is warned if it is too weak to be hidden.
+        is_named: True if a setting declares it to be a secret; see `weakness_of`.
+        warns: True to warn its owner if it is too weak to be hidden.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Secret:
 
 
 def is_secret(name: object, value: object) -> bool:
-    """Return True if a setting is named like a secret, or if its value is an address with a user in it."""
+    """Return True if a setting is named like a secret, or if its value is an address with a user."""
     if isinstance(value, str) and "://" in value:
         return not shows_no_user(value)
     return value is not None and bool(NAMED_LIKE_SECRETS.search(str(name)))
@@ -56,19 +56,19 @@ def shows_no_user(address: str) -> bool:
     """Return True if an address has neither a user name nor a password."""
     authority, _, path = address.partition("://")[2].partition("/")
     _, colon, port = authority.rpartition(":")
-    # A password may contain a slash: the part before it is then no port.
+    # A password may contain a slash. The part before it is then not a port.
     return "@" not in authority and not ("@" in path and colon and not port.isdigit())
 
 
 def weakness_of(value: str, *, is_named: bool = True) -> str:
     """Return why a value is too short or too common to be hidden, or "".
 
-    A text that appears in ordinary conversations cannot be hidden without changing them.
+    Text that appears in ordinary conversations cannot be hidden without changing the conversations.
 
     Args:
         value: A key, password or token.
-        is_named: A setting declares the value to be a secret. The values of environments and headers that only may be
-            secret must look more like one.
+        is_named: True if a setting declares the value to be a secret. Values of environments and headers that may not
+            be secret must look more like a secret.
     """
     if len(value) < SHORTEST:
         return f"it has fewer than {SHORTEST} characters"
@@ -84,11 +84,11 @@ def weakness_of(value: str, *, is_named: bool = True) -> str:
 
 
 def is_common(value: str, *, numbered_words: bool = False) -> bool:
-    """Return True for few words and numbers with separators between them.
+    """Return True if a text consists of a few words and numbers with separators.
 
     Args:
         value: Any text.
-        numbered_words: Words with a number attached, such as `node12`, count as words.
+        numbered_words: True to count words with a number attached, such as `node12`, as words.
     """
     tokens = [token for token in _SEPARATORS.split(value) if token]
     digits = sum(char.isdigit() for char in value)
@@ -101,10 +101,10 @@ def is_common(value: str, *, numbered_words: bool = False) -> bool:
 def _is_word_or_number(token: str) -> bool:
     if not _WORD_OR_NUMBER.fullmatch(token):
         return False
-    humps = _HUMPS.findall(token)  # a random mixture of cases has many
+    humps = _HUMPS.findall(token)  # random mixed case has many
     return token.isdigit() or len(token) >= 3 * len(humps) or len(humps) == 1
 
 
 def looks_random(value: str) -> bool:
-    """Return True if a value has twelve letters and digits in a row, with both among them, as tokens in paths have."""
+    """Return True if a value has at least twelve letters and digits in a row, of both kinds, like tokens in paths."""
     return bool(_MIXED_PIECE.search(value))

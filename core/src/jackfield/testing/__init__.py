@@ -1,4 +1,4 @@
-"""A model that follows a script, for testing code that uses a model. It keeps the protocol, and needs no network."""
+"""A model that follows a script, for tests of code that uses models. It keeps the protocol and needs no network."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Script = Sequence[Step] | Callable[[ChatRequest], Step]
 
 
 def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> list[ModelEvent]:
-    """Return the events of a text answer, with a few characters each."""
+    """Return the events of a text answer, with a few characters per event."""
     events: list[ModelEvent] = [ReasoningDelta(reasoning)] if reasoning else []
     events += [TextDelta(text[start : start + 7]) for start in range(0, len(text), 7)]
     return [*events, UsageReported(usage or Usage(prompt_tokens=1, completion_tokens=1)), ModelFinished("stop")]
 
 
 def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
-    """Return the events of an answer that calls tools, given as pairs of name and arguments. Ids are `call_1`, …"""
+    """Return the events of an answer with tool calls, which are pairs of name and arguments. Ids are `call_1`, …"""
     events: list[ModelEvent] = [TextDelta(text)] if text else []
     for index, (name, arguments) in enumerate(wanted):
         events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))
@@ -43,15 +43,15 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers with the steps of a script, in order; a step may hold an exception, which is raised there.
+    """Answers with the steps of a script, in order. An exception in a step is raised at its position.
 
     Args:
         script: The events of each answer, or a function from the request to them.
         facts: The abilities that the model claims.
-        config: As for any model; `{"model": "scripted"}` if None.
+        config: As for any model; None for `{"model": "scripted"}`.
         processors, host: As for any model.
 
-    `requests` has the requests that it got, after all processors.
+    `requests` contains the requests that it received, after all processors.
     """
 
     backend = "scripted"
@@ -67,7 +67,7 @@ class ScriptedModel(BaseChatModel):
     ) -> None:
         super().__init__(config or LLMConfig(model="scripted"), processors=processors, host=host)
         given = self.config.generate_cfg
-        if "max_retries" not in given.model_fields_set:  # a script has as many answers as it has
+        if "max_retries" not in given.model_fields_set:  # retries would use up the script's answers
             self.config = self.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
         self._script = script
         self._facts = facts or ModelFacts()
@@ -75,7 +75,7 @@ class ScriptedModel(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts that the constructor got."""
+        """The facts that were passed to the constructor."""
         return self._facts
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
