@@ -134,7 +134,7 @@ def format_agent_options(options: argparse.Namespace) -> str:
         for value in values:
             if value is not None:
                 option = f"--{name.replace('_', '-')}"
-                # A value that begins with a dash would be taken for an option.
+                # A value that begins with a dash would be parsed as an option.
                 words += [f"{option}={value}"] if str(value).startswith("-") else [option, str(value)]
     if options.trust:
         words.append("--trust")

@@ -38,7 +38,7 @@ class LocalRerankConfig(HubConfig):
 
 
 class TransformersEmbedderConfig(HubConfig):
-    """The model, the prefixes of texts, and the engine. The model's own files decide what is not set."""
+    """The model, the prefixes of texts, and the engine. The model's own files decide about unset options."""
 
     dimension: int | None = Field(
         default=None,

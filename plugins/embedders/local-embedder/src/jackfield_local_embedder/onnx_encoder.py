@@ -161,7 +161,7 @@ def find_onnx_file(root: Path, file: str, name: str) -> Path:
     """Return the path of a model's ONNX file: the named one, else the usual one, else the only one.
 
     Raises:
-        ModelRequestError: There is none, or there are several of which none is the usual one.
+        ModelRequestError: There is none, or several without the usual one.
     """
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.onnx"))
     listed = ", ".join(files) or "none"

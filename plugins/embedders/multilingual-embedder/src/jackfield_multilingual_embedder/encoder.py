@@ -24,7 +24,7 @@ class _Branch:
 
     Attributes:
         size: The number of pieces that it combines, the piece itself included.
-        before: How many of them come before the piece.
+        before: The number of them before the piece.
     """
 
     size: int

@@ -30,7 +30,7 @@ class Vocabulary:
         pieces: The pieces that a text may consist of; the place of one is its number. None has a special meaning and
             does not come from a text.
         scores: The logarithm of the probability of each piece.
-        character_map: How characters are normalised: a double array, then the replacements.
+        character_map: The rules for normalising characters: a double array, then the replacements.
     """
 
     pieces: tuple[str | None, ...]

@@ -11,7 +11,7 @@ from jackfield_chat_completions.profiles import Continuation
 
 
 class ChatCompletionsConfig(LLMConfig):
-    """The abilities of the model, and the dialect of its server. The server's profile decides what is not set."""
+    """The abilities of the model, and the dialect of its server. The server's profile decides about unset options."""
 
     native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")

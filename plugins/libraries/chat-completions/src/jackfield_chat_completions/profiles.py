@@ -6,7 +6,7 @@ Unknown traits of a server default to what most servers do. Sources, as of Novem
 - `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra parameters of chat: `continue_final_message`, which excludes
   `add_generation_prompt`.
 - `sglang`: github.com/sgl-project/sglang, pull request 4226 and `serving_chat.py`: the same name; without it, an answer
-  at the end is taken for the user's.
+  at the end counts as the user's.
 - `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (an answer at the end is continued, unasked) and
   15404 (and refused while the model thinks); `repeat_penalty` in the server's README.
 - `ollama`: docs.ollama.com/api/openai-compatibility; github.com/ollama/ollama, issue 6778 (continued, unasked).

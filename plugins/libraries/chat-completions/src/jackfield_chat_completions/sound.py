@@ -40,7 +40,7 @@ def joined(pieces: Iterable[str]) -> bytes:
     cut = ""
     for piece in pieces:
         text = cut + piece
-        end = len(text) // 4 * 4  # the padding may be cut, too
+        end = len(text) // 4 * 4  # the padding may be cut as well
         content += base64.b64decode(text[:end])
         cut = text[end:]
     return bytes(content + base64.b64decode(cut + "=" * (-len(cut) % 4)))

@@ -223,7 +223,7 @@ def build_filter(machine: str, *, shares_machine: bool) -> bytes:
         (_JEQ, 1, 0, _AUDIT_ARCH[machine]),
         enosys,  # the calls of another architecture, such as 32-bit x86, have other numbers
         (_LD, 0, 0, _NUMBER_AT),
-        (_JGT, 0, 1, LAST_KNOWN),  # of x32, too, whose numbers begin at 2**30
+        (_JGT, 0, 1, LAST_KNOWN),  # also those of x32, whose numbers begin at 2**30
         enosys,
     ]
     for rule in _rules(shares_machine=shares_machine):

@@ -154,7 +154,7 @@ class IndexCache(Generic[V]):
     def peek(self, corpus: Corpus) -> V | None:
         """Return the index of a corpus if it is in memory; it never blocks.
 
-        Computing a content hash takes long, so nothing is returned for a corpus whose hash was not used yet.
+        Computing a content hash takes long, so the result is None for a corpus whose hash was not used yet.
         """
         content_hash = vars(corpus).get("content_hash")
         return None if content_hash is None else self._indexes.peek(content_hash)

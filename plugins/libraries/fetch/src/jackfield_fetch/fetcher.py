@@ -315,7 +315,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
 class _Paced(httpcore2.AsyncNetworkStream):
     """A connection that hands out a few lines at a time, so that other tasks get a turn in between.
 
-    A server may send a megabyte in chunks of one byte, or `100 Continue` for ever: each costs far more than its bytes.
+    A server may send a megabyte in chunks of one byte, or `100 Continue` forever; each costs far more than its bytes.
     """
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream, network: _Guarded) -> None:

@@ -42,7 +42,7 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
 
     Args:
         address: One of `images_in`. A path is read, so the caller must trust it.
-        fetcher: Fetches URLs; its `max_bytes` is the limit for files and `data:` URIs, too.
+        fetcher: Fetches URLs; its `max_bytes` also limits files and `data:` URIs.
 
     Raises:
         ToolServiceError: It cannot be read, or does not begin like an image.

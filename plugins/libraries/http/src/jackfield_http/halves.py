@@ -22,7 +22,7 @@ class Halves:
         return [mended for event in events for mended in self._mend_one(event)]
 
     def rest(self) -> list[ModelEvent]:
-        """Return what is left at the end of the answer."""
+        """Return the rest at the end of the answer."""
         held, self._held = self._held, {}
         return [_event_of(channel, well_formed(half)) for channel, half in held.items()]
 

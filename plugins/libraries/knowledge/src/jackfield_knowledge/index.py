@@ -48,7 +48,7 @@ class Progress:
 
     Attributes:
         done, total: The files counted so far, and their total.
-        location: The file that was looked at last.
+        location: The file that was checked last.
         is_new: True if it had to be parsed.
     """
 

@@ -227,7 +227,7 @@ class Store:
         return [(page, tuple(json.loads(headings)), _text(part)) for page, headings, part in rows]
 
     def chunk(self, document: StoredDocument, place: int, metadata: Mapping[str, MetadataValue]) -> Chunk:
-        """Return a chunk; `metadata` is what it gets.
+        """Return a chunk; `metadata` becomes its metadata.
 
         Raises:
             ChangedIndexError: Its generation is gone.

@@ -141,8 +141,8 @@ def _make_private(path: Path) -> None:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        # SQLite would take the mode from the umask; its companions take theirs from this file. Only a file that nobody
-        # has open may be opened here: closing it would drop the locks of all connections that this process has to it.
+        # SQLite would take the mode from the umask; its companions take theirs from this file. Only a file that is not
+        # open may be opened here, because closing it would drop the locks of all this process's connections to it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):

@@ -69,7 +69,7 @@ class DashScopeImages(BaseChatModel):
         return name_of_server(self.backend, native_url(self.config))
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the images once all of them are there."""
+        """Yield the images once all of them have arrived."""
         images = await self._ask(request)
         for url in images.urls:
             yield MediaDelta(ContentItem(image=url))

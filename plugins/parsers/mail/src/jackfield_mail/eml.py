@@ -56,7 +56,7 @@ def _read(message: Message, source: str) -> Mail:
 
 
 def _read_part(part: Message, mail: Mail, source: str) -> list[Block]:
-    """Return the blocks of a part; add what is attached to the mail."""
+    """Return the blocks of a part; add attachments to the mail."""
     kind = part.get_content_type()
     if not part.is_multipart():
         return _read_single(part, kind, mail, source)

@@ -126,7 +126,7 @@ class _Reader:
                 self._table(child)
 
     def add(self, blocks: Iterable[Block]) -> None:
-        """Add blocks after what was read."""
+        """Append blocks."""
         self._end_lines()
         self.blocks += blocks
 

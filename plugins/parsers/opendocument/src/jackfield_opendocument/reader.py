@@ -35,7 +35,7 @@ _MOST_SPACES = 80
 _MOST_INDENT = 20  # levels
 _SOFT_BREAK = TEXT + "soft-page-break"
 _NOTE = TEXT + "note"
-# Deleted text, copies of headings, declarations, and pictures of what is read as text.
+# Deleted text, copies of headings, declarations, and pictures of content that is read as text.
 _LEFT_OUT = frozenset(
     (
         *(TEXT + name for name in ("tracked-changes", "table-of-content", "illustration-index", "table-index")),

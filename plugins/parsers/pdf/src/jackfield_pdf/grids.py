@@ -13,7 +13,7 @@ from jackfield_pdf.spans import grouped, merged
 
 _NEAR = 3.0  # points; a rule drawn as a thin rectangle has two edges, and corners do not quite meet
 _LONG = 4.0  # points; shorter is a tick or the end of a thick rule
-_MOST_CROSSINGS = 100_000  # that are looked at: a map has thousands of lines, a table has not
+_MOST_CROSSINGS = 100_000  # that are examined: a map has thousands of lines, but a table does not
 _MOST_CELLS = 20_000
 
 

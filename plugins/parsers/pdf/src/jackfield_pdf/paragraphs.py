@@ -240,7 +240,7 @@ def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
 def _looks_like_a_first(before: Line, line: Line, *, is_second: bool) -> bool:
     """Return True if a line has a number or another indent than the previous line, like the first of a paragraph."""
     indent = line.left - before.left
-    # The second line of a paragraph stands left of an indented first one.
+    # The second line of a paragraph begins left of an indented first one.
     moved = indent > 0.8 * line.size or (indent < -0.8 * line.size and not is_second)
     return moved or bool(_NUMBERED.match(line.text.lstrip()))
 

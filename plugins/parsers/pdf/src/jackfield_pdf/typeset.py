@@ -200,7 +200,7 @@ def _style_of(font: bytes) -> tuple[bool, bool]:
 def _is_row(line: _Measured) -> bool:
     gap = _TABLE_GAP * line.size
     wide = [place for place, (before, after) in enumerate(pairwise(line.boxes)) if after[0] - before[1] > gap]
-    # A bullet or a number stands apart from its item, too.
+    # A bullet or number is also set apart from its item.
     return bool(wide) and not (wide == [0] and _MARK.match(line.text) is not None)
 
 

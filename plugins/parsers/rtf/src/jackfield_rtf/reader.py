@@ -231,7 +231,7 @@ class Reader:
             self._group = replace(self._group, is_hidden=number != 0)
 
     def _begin_destination(self, word: str) -> bool:
-        """Begin to read what is not a part of the paragraph; return False for other words."""
+        """Begin to read content outside the paragraph; return False for other words."""
         if word in ("fonttbl", "stylesheet", "info"):
             self._group = replace(self._group, destination=word)
             if word == "stylesheet":

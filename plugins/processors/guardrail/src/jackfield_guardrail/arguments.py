@@ -10,7 +10,7 @@ from jackfield_guardrail.scanning import Budget, Scanner, Watch
 
 
 class ArgumentsScan:
-    """Looks through one call's arguments. They are looked at as a tool will read them: `\\u0068ttp` is `http`.
+    """Looks through one call's arguments. They are read as a tool will read them: `\\u0068ttp` is `http`.
 
     Attributes:
         counts: The number of times that each was found, by name.

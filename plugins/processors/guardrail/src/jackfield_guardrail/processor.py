@@ -164,10 +164,10 @@ class OutputGuardrail(Processor):
 
 
 class _Attempt:
-    """One answer, and what it cost.
+    """One answer, and its cost.
 
     Attributes:
-        inspection: The inspection that looks at it.
+        inspection: The inspection of the answer.
         before: The usage before it.
         reported: Its cost, as the backend reports it.
         end: Its end, once it has arrived.

@@ -3,11 +3,11 @@
 Texts arrive in pieces, so every detector has two parts. Its `reach` is an expression that matches, from the start of a
 possible value, all the text the detector may look at; it decides each character only by those before it. While the
 reach touches the end of the text so far, nothing is decided; once it does not, no later text can change the outcome.
-Then `measure` looks, inside the reach and at the one character after it, for the value itself. This is why cutting a
-text elsewhere never changes what is found.
+Then `measure` looks, inside the reach and at the one character after it, for the value itself. So cutting a text
+elsewhere never changes the result.
 
 All expressions are bounded and free of nested repetition over the same characters, so the time is linear in the text.
-Only ASCII counts as letters and digits: in Chinese text, a number stands directly beside words.
+Only ASCII counts as letters and digits: in Chinese text, a number may directly follow a word.
 """
 
 from __future__ import annotations

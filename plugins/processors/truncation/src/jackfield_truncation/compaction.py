@@ -61,7 +61,7 @@ class Compaction(Toolset):
     summary. A resumed run continues with its summary.
 
     The system message, the last turns, the last step, files of the user, and messages with `extra={"pinned": True}`
-    stay whole. If there is no summary, an event says so, and what is too long is shortened as `Truncation` does it.
+    stay whole. If there is no summary, an event says so, and texts that are too long are shortened as by `Truncation`.
 
     Args:
         cfg, settings: The keys of `CompactionConfig`; `llm` may also be a model object.

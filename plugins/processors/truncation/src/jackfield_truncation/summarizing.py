@@ -71,7 +71,7 @@ class SummarizingTruncation(Truncation):
 
     A summary is kept, and is used as long as its conversation continues; when more must be dropped, only that is added
     to it. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
-    says so, and the request is shortened as `Truncation` does it, with the previous summary, if any.
+    says so, and the request is shortened as by `Truncation`, with the previous summary, if any.
 
     Args:
         cfg, settings: The keys of `SummarizingConfig`; `llm` may also be a model object, which is then not closed here.

@@ -27,8 +27,8 @@ _BATCH = 256  # chunks split into terms at once: enough to spread the cost of a 
 _PICKED = 8
 _COMMON_NUMBERS = 8_000_000  # 64 MB: the 80 most common terms of 100,000 chunks
 _END = b" \xff "  # separates chunks; this byte never occurs in UTF-8
-# In one pass over the bytes: a space for each sign that no term has. What is not ASCII stays, for the analyzer to look
-# at, and so does the case, which tells the parts of a name.
+# In one pass over the bytes: a space for each sign that no term has. Other characters than ASCII stay for the analyzer,
+# and so does the case, which marks the parts of a name.
 _TABLE = bytes(code if chr(code).isalnum() or code >= 128 or code in b"'." else 32 for code in range(256))
 
 

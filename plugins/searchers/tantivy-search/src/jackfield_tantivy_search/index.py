@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HEAP_BYTES = 64_000_000
 _STATE = 0  # the key of the document with the facts about the index; no chunk has it
-_DIGITS = 5  # scores have 32 bits, the last of which depend on the order of summation
+_DIGITS = 5  # the lowest bits of a 32-bit score depend on the order of summation
 _KNOWN_TERMS = 10_000
 _MOST_IN_DICT = 50_000  # chunks; 5 MB
 _BEYOND = 6  # hits after the last one, to detect ties with it

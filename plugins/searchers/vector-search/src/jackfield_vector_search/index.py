@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jackfield_vector_search.graph import Graph, Matrix
 
-# Numbers have 32 bits, the last of which depend on the order of summation.
+# The lowest bits of 32-bit numbers depend on the order of summation.
 _DIGITS = 6
 _CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
 _COPIED = 8  # for fewer than one row in this many, a copy is faster than a product with all

@@ -487,7 +487,7 @@ class PostgresStore(RecordingStore):
         raise LostConnectionError("the lock that shows that this process is there is lost again and again")
 
     def _prepare(self, connection: Connection) -> None:
-        """Make the tables, unless they are there.
+        """Create the tables, unless they exist.
 
         Raises:
             StoreError: A newer version made them.

@@ -1,8 +1,8 @@
 """Watch an event loop, and name the code that holds it up.
 
-Time alone says little on a busy machine, so only the code's own work is counted: the processor time of the loop's
-thread, and the time for which it waited without requesting a processor. Blocking calls that the interpreter announces
-(`time.sleep`, connecting a blocking socket, looking up a name) are found however short they are.
+Elapsed time alone means little on a busy machine, so only the code's own work is counted: the processor time of the
+loop's thread, and the time for which it waited without requesting a processor. Blocking calls that the interpreter
+announces (`time.sleep`, connecting a blocking socket, looking up a name) are found however short they are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Watch:
     step: int = 0
     is_busy: bool = False
     blocking: list[Pause] = field(default_factory=list)
-    longest: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds and step, by what was done
+    longest: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds and step, by kind of pause
     seen: dict[int, Counter[str]] = field(default_factory=dict)  # places by step
     _began: _Reading | None = None
 

@@ -108,7 +108,7 @@ class _WrittenOutput:
 
     def __init__(self, name: str, descriptor: int) -> None:
         self._stream = getattr(sys, name)
-        self._stream.fileno = lambda: descriptor  # so that programs with `stdout=sys.stdout` are shown, too
+        self._stream.fileno = lambda: descriptor  # so that output of programs with `stdout=sys.stdout` is shown as well
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lock = threading.Lock()
         self._is_closed = False

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 _MAX_VALUE_BYTES = 1_000_000
-_INSTRUCTIONS = 10_000  # instructions of SQLite between two looks at the clock
+_INSTRUCTIONS = 10_000  # instructions of SQLite between two checks of the clock
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, getattr(sqlite3, "SQLITE_RECURSIVE", 33)}
 )

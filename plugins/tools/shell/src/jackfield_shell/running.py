@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from jackfield.tools import Editor, ToolContext
 
 _PIECE_BYTES = 1 << 16
-_END_S = 5.0  # for a sandbox to end what it has started
+_END_S = 5.0  # for a sandbox to end its processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                     async with asyncio.timeout(_END_S):
                         await process.wait()
     finally:
-        if process.returncode is None:  # this waiting was cancelled, too
+        if process.returncode is None:  # this wait was cancelled as well
             with suppress(ProcessLookupError):
                 process.kill()

@@ -158,7 +158,7 @@ def requirement_of(text: str, *, anything: bool = False) -> str:
     """
     from packaging.requirements import InvalidRequirement, Requirement
 
-    # A requirement with an address (`name @ https://…`) has slashes, too.
+    # A requirement with an address (`name @ https://…`) also has slashes.
     if "@" not in text and (_PATH.match(text) or text.lower().endswith(_ARCHIVES)):
         return _resolve_path(text)
     try:

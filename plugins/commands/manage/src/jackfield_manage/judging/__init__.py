@@ -1,1 +1,1 @@
-"""Judge what is installed: whether it works, what it may do, and why."""
+"""Judge installed plugins: their faults, their effects, and the reasons."""

@@ -194,7 +194,7 @@ def _change(before: Seen | None, now: Seen) -> Change | None:
 
 
 def describe(newcomer: Newcomer, host: PluginHost) -> list[str]:
-    """Describe each component of a newcomer: what it sees, what it does, and warnings about its origin."""
+    """Describe each component of a newcomer: its access, its effects, and warnings about its origin."""
     lines: list[str] = []
     active = active_components(host)
     for row in newcomer.rows:

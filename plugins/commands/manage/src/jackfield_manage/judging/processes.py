@@ -48,7 +48,7 @@ def _probe_by_forks(*task: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     assert process.stdin  # noqa: S101 - it is a pipe
     assert process.stdout  # noqa: S101 - as above
     try:
-        with suppress(BrokenPipeError):  # it has died, so its output has ended, too
+        with suppress(BrokenPipeError):  # it has died, so its output has ended as well
             process.stdin.write(pickle.dumps(task))
             process.stdin.flush()
         for line in process.stdout:
@@ -104,7 +104,7 @@ def probe_in_interpreter(
 
 
 def _silence(host: PluginHost) -> PluginHost:
-    """Return a host that does not trace, because traces would be taken for output of a plugin."""
+    """Return a host that does not trace, because traces would look like output of a plugin."""
     return PluginHost(replace(host.settings, trace=False), paths=host.paths)
 
 

@@ -133,7 +133,7 @@ def why(name: str, settings: Settings, paths: Sequence[str] | None = None) -> li
     host = PluginHost(settings, paths=paths)
     installation = installed(paths)
     names = find_distributions(name, host.catalog)
-    # Libraries that plugins require can be explained, too. A component comes first: both may be named `openai`.
+    # Libraries that plugins require can be explained as well. A component comes first: both may be named `openai`.
     if not names and normalise(name) in installation:
         names = [normalise(name)]
     if not names:

@@ -69,8 +69,8 @@ class EmbedderSuite(LocalEmbedderSuite):
     ```
 
     The server speaks as OpenAI's does. For another protocol, override `make_server`, `texts_in`, `reply_with`,
-    `dimension_in` and `purpose_in`: they are all that the tests know of it. Statuses are answered as `replies.error`
-    says, which such a server puts into its own words.
+    `dimension_in` and `purpose_in`: they are all that the tests know of it. Error statuses are scripted with
+    `replies.error`, which such a server translates.
 
     Attributes:
         batched: As for every embedder; `many` texts must then need at least two requests.

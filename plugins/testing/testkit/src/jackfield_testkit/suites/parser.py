@@ -80,7 +80,7 @@ class ParserSuite(Suite):
         config: Its settings.
         samples: Files, small ones: the name, the content, and a text that is in it, or several texts in their order.
             At least one has two texts that come to stand in two blocks, if the format has more than one.
-        one_block: Why a document never has more than one block, for a format of which that is true.
+        one_block: The reason why a document never has more than one block, for formats where this is true.
         unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
         hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
         make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
