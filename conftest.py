@@ -15,6 +15,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
+import re
 import sys
 import threading
 from collections import defaultdict
@@ -37,6 +38,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 _DONE = pytest.StashKey[int]()
 _TESTS_PER_FREEZE = 300
+_UNSTABLE = re.compile(r" at 0x|\{'[^':]*', ")  # an address, or a set of texts, whose order differs by process
 
 # No deadline: how long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("day", deadline=None, derandomize=True, max_examples=30)
@@ -48,10 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Have each worker begin with its share of the slow tests, and deselect nightly ones by day.
 
     Raises:
-        UsageError: The id of a test contains an address, so workers would not agree on their tests.
+        UsageError: The id of a test contains an address or a set, so workers would not agree on their tests.
     """
-    if unstable := next((item.nodeid for item in items if " at 0x" in item.nodeid), None):
-        raise pytest.UsageError(f"{unstable}: the id contains an address; give the cases names with ids=")
+    if unstable := next((item.nodeid for item in items if _UNSTABLE.search(item.nodeid)), None):
+        raise pytest.UsageError(f"{unstable}: the id contains an address or a set; give the cases names with ids=")
     if PROFILE != "nightly":
         deselected = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=deselected)

@@ -191,21 +191,26 @@ def test_a_test_that_trusts_the_machine_fails_at_night_with_the_reason(
     assert "The process stood still for 0.6 s after" in said
 
 
-ADDRESS = """
+UNSTABLE_ID = """
 import pytest
 
-@pytest.mark.parametrize("value", [object()], ids=str)
+@pytest.mark.parametrize("value", [VALUE], ids=str)
 def test_it(value): pass
 """
 
 
-def test_an_id_with_an_address_is_an_error_before_workers_disagree(
-    write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]]
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("object()", "<object object at 0x"), ("{'effects': {'files', 'network'}}", "{'effects': {'")],
+    ids=["an address", "a set"],
+)
+def test_an_id_that_differs_by_process_is_an_error_before_workers_disagree(
+    write_tests: Callable[..., None], run_made: Callable[..., subprocess.CompletedProcess[str]], value: str, shown: str
 ) -> None:
-    write_tests({"test_it.py": ADDRESS})
+    write_tests({"test_it.py": UNSTABLE_ID.replace("VALUE", value)})
     done = run_made()
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "test_it.py::test_it[<object object at 0x" in done.stdout + done.stderr
+    assert f"test_it.py::test_it[{shown}" in done.stdout + done.stderr
     assert "give the cases names with ids=" in done.stdout + done.stderr
 
 

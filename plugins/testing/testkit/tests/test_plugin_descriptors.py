@@ -26,7 +26,7 @@ NO_DESCRIPTION = "nothing tells a model what the tool does, or a description is 
         {"parameters": {"type": "object", "properties": {"a": {"enum": ["x", 1, None]}}}},
         {"description": "x" * (MAX_BYTES - 1000)},
     ],
-    ids=str,
+    ids=", ".join,
 )
 def test_a_descriptor_that_says_what_is_known_has_no_faults(settings: dict[str, Any]) -> None:
     assert faults_of(ToolSpec(**{**OK, **settings})) == []
@@ -84,7 +84,7 @@ def test_a_set_that_names_its_tools_needs_no_target_and_bytes_are_values() -> No
         ({"description": {"en": "Does it.", "zh": ""}}, [NO_DESCRIPTION]),
         ({"parameters": {"type": "array"}}, ["the parameters of tool 'acme' must be a JSON Schema of type 'object'"]),
     ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
+    ids=lambda value: ", ".join(value) if isinstance(value, dict) else "",
 )  # fmt: skip
 def test_each_fault_of_a_descriptor_is_a_sentence(settings: dict[str, Any], faults: list[str]) -> None:
     assert faults_of(ToolSpec(**{**OK, **settings})) == faults
