@@ -181,7 +181,7 @@ class AnswerSuite(AnswerTreeTests):
         offered = any(one.functions for one in requests_of(agent)) and name in read
         is_named = any(name in warning for warning in warnings)
         assert text in read or offered or (is_named and name == "unreadable.xyz"), (
-            f"{name} is dropped in silence: its text does not reach the model, and no error or warning names it"
+            f"{name} is silently dropped: its text does not reach the model, and no error or warning names it"
         )
 
     @pytest.mark.parametrize("way", ["files", "message"])
@@ -337,7 +337,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert result.output == {"count": 2}
         assert len(seen) >= 2
         said = [message.get_text_content() for message in seen[-1].messages]
-        assert '{"count": "twice"}' in said, "asked again, the model must see what it answered before"
+        assert '{"count": "twice"}' in said, "asked again, the model must see its earlier answer"
         seen.clear()
         stopped = self.make_agent(script, limits={"turns": 1}).ask(QUESTION, output=wanted)
         assert (stopped.stop_reason, len(seen)) == ("turn_limit", 1)
@@ -379,7 +379,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         for messages in agent.run([QUESTION]):
             given.append((messages, dumped(messages)))
             seen.set()
-        assert "seen" in [message.content for message in given[-1][0]], "nothing is shown before all is done"
+        assert "seen" in [message.content for message in given[-1][0]], "nothing is shown before everything is done"
         assert all(dumped(messages) == before for messages, before in given)
         lengths = [len(messages) for messages, _ in given]
         assert lengths == sorted(lengths)
@@ -410,7 +410,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         for call in (given, given.replace(extra={"function_id": "1"})):
             agent = self.make_agent([answer("Done.")], [repeat()])
             events = self._events(agent, [QUESTION, call])
-            assert end_of(events).stop_reason == "approval_needed", "whoever can write a history can write a call"
+            assert end_of(events).stop_reason == "approval_needed", "anyone who can write a history can write a call"
             assert not of_kind(events, ToolStarted)
             resumed = self._events(agent, [QUESTION, call], resume=True)
             assert results_of(end_of(resumed).messages) == ["ha ha"]
@@ -422,7 +422,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         events = self._events(self.make_agent(script, [guarded]))
         assert end_of(events).stop_reason == "approval_needed"
         (asked,) = of_kind(events, ApprovalNeeded, ToolFinished)
-        assert isinstance(asked, ApprovalNeeded), "the call is made all the same"
+        assert isinstance(asked, ApprovalNeeded), "the call is still made"
         assert asked.calls == (FunctionCall("repeat", '{"text": "ha"}'),)
         assert list(asked.call_ids) == [message.function_id for message in end_of(events).messages]
         for answered, results in ((True, ["ha ha"]), (False, [REFUSED_TEXT])):
@@ -545,7 +545,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         events = self._events(agent, cancel=cancel)
         assert end_of(events).stop_reason == "cancelled", "do work before a turn with `run.prepare`"
         assert not turns_of(events)
-        assert tools.ended, "the preparation goes on in the background"
+        assert tools.ended, "the preparation continues in the background"
 
     def test_the_time_limit_ends_it_before_its_first_turn_and_its_progress_is_seen(self) -> None:
         tools = NeverReady()
@@ -557,7 +557,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         assert of_kind(events, PreparationProgress), "pass on the progress of `run.prepare`"
         assert end_of(events).stop_reason == "time_limit", "do work before a turn with `run.prepare`"
         assert not turns_of(events)
-        assert tools.ended, "the preparation goes on in the background"
+        assert tools.ended, "the preparation continues in the background"
 
     def test_a_call_that_was_stopped_is_not_said_to_be_undone(self) -> None:
         cancel = CancelToken()
@@ -578,7 +578,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
                         return
 
         sync.run(within(self.patience_s, leave()))
-        assert waiting.ended, "the call goes on in the background"
+        assert waiting.ended, "the call continues in the background"
         assert agent.run_nonstream([QUESTION])[-1].content == "Second."
 
     def test_runs_at_the_same_time_do_not_mix(self) -> None:

@@ -52,7 +52,9 @@ class AnswerTreeTests(AgentTests):
         result = fresh().ask(text)
         assert (result.text, result.stop_reason, result.history[0]) == ("Twice.", "finished", QUESTION)
         assert result.run_id
-        assert sum(result.usage_by_agent.values(), Usage()) == result.usage, "what its turns used is not what it says"
+        assert sum(result.usage_by_agent.values(), Usage()) == result.usage, (
+            "the usage of its turns differs from its reported usage"
+        )
         expected = list(result.messages)
         stream = fresh().stream([QUESTION])
         assert "".join(event.text for event in stream if isinstance(event, TextDelta)).endswith("Twice.")
@@ -87,7 +89,7 @@ class AnswerTreeTests(AgentTests):
 
     def test_as_a_tool_it_does_not_say_that_a_failed_call_may_be_repeated(self) -> None:
         safety = self.make_agent([answer("Twice.")]).as_tool(name="helper", description="Helps.").safety()
-        assert safety.read_only or not safety.idempotent, "what it had done before it failed is done again"
+        assert safety.read_only or not safety.idempotent, "it repeats the work that it did before it failed"
 
     def test_a_conversation_that_is_handed_over_to_it_goes_on_in_the_same_run(self) -> None:
         agent = self.make_agent(lambda _: answer("Twice."), name="child", description="Knows.")
@@ -123,7 +125,7 @@ class AnswerTreeTests(AgentTests):
                 raise
         else:
             assert (result.text, result.usage) == (whole.text, whole.usage)
-            assert len(recorded.events("TurnFinished")) == answers, "what was answered is asked again"
+            assert len(recorded.events("TurnFinished")) == answers, "an answered question is asked again"
 
 
 class AgentTreeTests(AgentTests):
@@ -141,11 +143,11 @@ class AgentTreeTests(AgentTests):
         assert isinstance(begun.event, RunStarted)
         assert results_of(end_of(events).messages) == ["It is ha ha."]
         used = sum(turn.usage.total_tokens for turn in of_kind(events, TurnFinished))
-        assert end_of(events).usage.total_tokens == used, "what it used is not counted where it was asked"
+        assert end_of(events).usage.total_tokens == used, "its usage is not counted in the agent that asked it"
         child = self.make_agent(forever, [repeat()], name="child", description="Repeats.")
         events = self._events(asking(child, limits={"tokens": 7}))
         assert end_of(events).stop_reason == "token_limit"
-        assert turns_of(events) <= 5, "it goes on when the limit of the agent that asked it is reached"
+        assert turns_of(events) <= 5, "it continues after the limit of the agent that asked it is reached"
 
     def test_agents_are_tools_of_it_and_what_they_use_counts(self) -> None:
         script = [calls(("below", {"request": "Say it."})), answer("Done.")]
@@ -181,7 +183,7 @@ class AgentTreeTests(AgentTests):
         child = self.make_agent([calls(("wait", {}))], [waiting.tool()], name="child", description="Waits.")
         events = sync.run(within(self.patience_s, gathered(asking(child).astream([QUESTION], cancel=cancel))))
         assert end_of(events).stop_reason == "cancelled"
-        assert waiting.ended, "its call goes on in the background"
+        assert waiting.ended, "its call continues in the background"
 
     def test_cancelling_it_ends_the_agents_that_it_has_asked(self) -> None:
         cancel = CancelToken()
@@ -203,12 +205,12 @@ class AgentTreeTests(AgentTests):
         for guarded, rule in ((True, None), (False, {"allow": ["child"]})):
             child = self.make_agent(script, [repeat(needs_approval=guarded)], name="child", description="Repeats.")
             assert asking(child, approve=rule).ask(QUESTION, approve=approve).stop_reason == "finished"
-            assert asked.count("repeat") == 1, "a call below is made without asking"
+            assert asked.count("repeat") == 1, "a nested call is made without approval"
             asked.clear()
         child = self.make_agent(script, [repeat(needs_approval=True)], name="child", description="Repeats.")
         alone = asking(child).ask(QUESTION)
         (told,) = results_of(alone.messages)
-        assert (alone.stop_reason, "repeat" in str(told)) == ("finished", True), "nobody is asked, and the call is made"
+        assert (alone.stop_reason, "repeat" in str(told)) == ("finished", True), "the call is made without approval"
 
     def test_what_it_has_recorded_is_not_done_again_wherever_it_was_interrupted(self) -> None:
         paid: list[str] = []
@@ -233,4 +235,4 @@ class AgentTreeTests(AgentTests):
             assert again.result.text == "Done."
             assert again.result.run_id in again.store.kept
             assert_calls_are_answered(again.result.history)
-            assert len(paid) + again.calls_before == 1, "what was done is done again"
+            assert len(paid) + again.calls_before == 1, "finished work is repeated"

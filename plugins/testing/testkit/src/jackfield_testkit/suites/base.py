@@ -34,7 +34,7 @@ class Suite:
         super().__init_subclass__(**options)
         _version(cls.level, f"{cls.__name__}.level")
         if "__init__" in cls.__dict__:
-            raise TypeError(f"{cls.__name__} has an __init__: pytest would leave its tests out without a word")
+            raise TypeError(f"{cls.__name__} has an __init__: pytest would silently skip its tests")
         _refuse_overriding(cls)
         for name, reason in cls.xfail.items():
             if not (name.startswith("test_") and callable(getattr(cls, name.partition("[")[0], None))):
@@ -66,7 +66,7 @@ def since(version: str) -> Callable[[Test], Test]:
 
     def mark(test: Test) -> Test:
         if inspect.iscoroutinefunction(test) or inspect.isgeneratorfunction(test):
-            raise TypeError(f"{test.__name__} must be a plain function: nobody would run its body here")
+            raise TypeError(f"{test.__name__} must be a plain function: its body would not run here")
 
         @functools.wraps(test)
         def run(self: Suite, *args: Any, **kwargs: Any) -> None:
@@ -105,7 +105,7 @@ def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -
         return
     existing = {item.name for item in request.session.items if getattr(item, "cls", None) is request.cls}
     if stale := named - existing:
-        pytest.fail(f"{request.cls.__name__}.xfail names what does not exist: {', '.join(sorted(stale))}")
+        pytest.fail(f"{request.cls.__name__}.xfail names parameters that do not exist: {', '.join(sorted(stale))}")
 
 
 def _is_narrowed(config: pytest.Config) -> bool:

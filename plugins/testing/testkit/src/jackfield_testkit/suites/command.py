@@ -112,7 +112,7 @@ class CommandSuite(Suite):
 
     def test_a_users_error_ends_with_1_and_says_what_to_do(self, tmp_path: Path) -> None:
         if self.user_error is None:
-            pytest.skip("user_error = None: nothing that a user gives it can be wrong")
+            pytest.skip("user_error = None: no input of a user can be wrong")
         done = self._run([self._row.name, *self.user_error], tmp_path)
         assert done.returncode == 1, f"it ends with {done.returncode}:\n{done.stdout}{done.stderr}"
         _assert_told(done)
@@ -208,7 +208,7 @@ class CommandSuite(Suite):
 
 
 def _assert_told(done: subprocess.CompletedProcess[str]) -> None:
-    assert done.stderr.strip(), "what is wrong belongs on standard error"
+    assert done.stderr.strip(), "errors belong on standard error"
     assert "Traceback" not in done.stderr
 
 

@@ -106,7 +106,7 @@ class ConversationSuite(AgentTests):
         assert (paused.stop_reason, len(paused.waiting)) == ("approval_needed", 1)
         resumed = self.make_conversation(members())
         again = resumed.ask([], history=paused.history)
-        assert again.stop_reason == "approval_needed", "whoever can write a history can write a call"
+        assert again.stop_reason == "approval_needed", "anyone who can write a history can write a call"
         done = resumed.ask([], history=paused.history, resume=dict.fromkeys(paused.waiting, True))
         assert results_of(done.messages) == ["ha ha"]
         assert next(message.name for message in done.messages if message.role == ASSISTANT) == "ben"
@@ -116,7 +116,7 @@ class ConversationSuite(AgentTests):
         script = [calls(("repeat", {"text": "ha"})), answer("I am ben.")] * 3
         members = [_speaker("anna"), _speaker("ben", script, [repeat()])]
         result = self.make_conversation(members, approve="ask").ask(QUESTION)
-        assert result.stop_reason == "approval_needed", "a call is made that the conversation asks about"
+        assert result.stop_reason == "approval_needed", "a call that needs approval in the conversation is made"
 
     def test_cancelling_it_ends_the_speech_and_leaves_a_valid_history(self) -> None:
         cancel = CancelToken()
@@ -152,7 +152,7 @@ class ConversationSuite(AgentTests):
         for again in resumed(fresh):
             assert (again.result.messages, again.result.path) == (whole.messages, whole.path)
             calls_in_all = len(recorded.events("ToolFinished"))
-            assert len(repeated) + again.calls_before == calls_in_all, "what was done is done again"
+            assert len(repeated) + again.calls_before == calls_in_all, "finished work is repeated"
 
     def test_a_member_that_fails_ends_it_with_the_error(self) -> None:
         failing = _speaker("ben", lambda _: [ModelRequestError("refused", backend="scripted")])

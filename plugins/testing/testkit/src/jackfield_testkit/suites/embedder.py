@@ -174,7 +174,9 @@ class EmbedderSuite(LocalEmbedderSuite):
         embedded = asked(make(**self.batched), texts)
         sent = [text for request in server.requests for text in self.texts_in(request)]
         assert sorted(sent) == sorted(texts)
-        assert len(server.requests) > 1, "they went in one request: say in `many` and `batched` how many are too many"
+        assert len(server.requests) > 1, (
+            "they were sent in one request: set `many` and `batched` so that several are needed"
+        )
         assert self._are_those_of(embedded, texts, server.requests[0])
 
     def test_vectors_are_put_in_order_by_their_indices(self, server: FakeOpenAI, make: MakeEmbedder) -> None:
@@ -236,7 +238,7 @@ class EmbedderSuite(LocalEmbedderSuite):
         assert isinstance(error, error_class)
         assert (error.status, error.retryable, error.backend) == (status, retryable, embedder.backend)
         assert (error.retry_after_s, error.request_id) == (2, "req_1")
-        assert "because of reasons" in str(error), "what the server said is not told"
+        assert "because of reasons" in str(error), "the server's message is missing"
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
         assert (type(copy), str(copy), copy.retry_after_s) == (type(error), str(error), 2)
 
@@ -290,7 +292,7 @@ class EmbedderSuite(LocalEmbedderSuite):
             with pytest.raises(ModelServiceError) as caught:
                 await embedder.embed(_passages(self.many))
             # On the same loop, because everything left running ends with the loop.
-            assert await sync.in_worker(lambda: self._is_left_alone(server)), "other requests go on"
+            assert await sync.in_worker(lambda: self._is_left_alone(server)), "other requests continue"
             return caught.value
 
         assert isinstance(within(embedder, fail, limit_s=20 + 2 * self.patience_s), ModelAuthError)
@@ -307,7 +309,7 @@ class EmbedderSuite(LocalEmbedderSuite):
             assert await sync.in_worker(lambda: self._is_left_alone(server)), "its connection is still open"
             return begun and call.cancelled()
 
-        assert within(embedder, cancel, limit_s=10 + 2 * self.patience_s), "the call went on, or never began"
+        assert within(embedder, cancel, limit_s=10 + 2 * self.patience_s), "the call continued, or never began"
 
     def test_closing_an_embedder_closes_its_connections(self, server: FakeOpenAI, embedder: Embedder) -> None:
         async def embed_and_close() -> bool:

@@ -75,7 +75,7 @@ class FaultTests(LLMTests):
         assert (error.status, error.code, error.request_id) == (status, "some_code", "req_1")
         assert error.backend == model.backend
         assert error.retryable is retryable
-        assert "because of reasons" in str(error), "what the server said is not told"
+        assert "because of reasons" in str(error), "the server's message is missing"
 
     def test_a_rate_limit_says_how_many_seconds_to_wait(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.error(429, headers={"Retry-After": "2"}))
@@ -104,7 +104,7 @@ class FaultTests(LLMTests):
         server.reply(replies.raw(page, {"Content-Type": "text/html"}, status=502))
         error = self._failure(model)
         assert isinstance(error, ModelOverloadedError)
-        assert len(str(error)) < 5_000, "a whole page stands in the error"
+        assert len(str(error)) < 5_000, "the error contains a whole page"
 
     # --- invalid protocol ---
 
@@ -164,7 +164,7 @@ class FaultTests(LLMTests):
         with _server_without_tls() as (address, heard):
             error = self._failure(self.make_model(f"https://{address}/v1"))
         assert heard, "nobody connected"
-        assert API_KEY.encode() not in b"".join(heard), "the key went out in clear"
+        assert API_KEY.encode() not in b"".join(heard), "the key was sent in clear text"
         assert isinstance(error, ModelConnectionError)
 
     @pytest.mark.parametrize(
@@ -262,8 +262,8 @@ class FaultTests(LLMTests):
 
         error = run_with(model, ask)
         assert error.status == status
-        assert (error.retry_after_s or 0) > 10_000, "the caller cannot know how long to stay away"
-        assert len(server.requests) == 1, "it was asked earlier than it wants"
+        assert (error.retry_after_s or 0) > 10_000, "the caller cannot know how long to wait"
+        assert len(server.requests) == 1, "it was asked again too early"
 
     @pytest.mark.parametrize(
         "value", ["-5", "nan", "inf", "-inf", "soon", "", "1 s", "Mon, 99 Foo 99999 99:99:99 +9999999", "\u0661"]

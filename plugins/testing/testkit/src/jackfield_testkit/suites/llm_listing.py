@@ -67,7 +67,7 @@ class ListingTests(LLMTests):
         error = _error_of(model)
         assert isinstance(error, error_class)
         assert (error.status, error.backend) == (status, model.backend)
-        assert "because of reasons" in str(error), "what the server said is not told"
+        assert "because of reasons" in str(error), "the server's message is missing"
 
     def test_a_list_is_retried_as_often_as_requests_are(self, server: FakeOpenAI) -> None:
         model = self._lister(server, generate_cfg={"max_retries": 1})

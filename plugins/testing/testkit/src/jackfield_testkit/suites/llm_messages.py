@@ -188,13 +188,13 @@ class OptionTests(LLMTests):
         if b'"temperature"' not in server.requests[-1].body:
             return  # the protocol has another word for it, and `extra_body` is in the words of the protocol
         answer_of(model, config={"temperature": 0.25, "extra_body": {"temperature": 0.75}})
-        assert sent(server).get("temperature") == 0.75, "what is sent unchanged was changed"
+        assert sent(server).get("temperature") == 0.75, "a value that must be sent unchanged was changed"
 
     def test_options_that_nobody_set_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
         answer_of(model)
         allowed = {"model", "messages", "stream", "stream_options"} | server.dialect.required_options
-        assert set(sent(server)) <= allowed, "a default that nobody chose would be sent"
+        assert set(sent(server)) <= allowed, "a default that no caller chose would be sent"
 
     def test_jackfields_own_options_are_not_sent(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
@@ -266,9 +266,9 @@ class MediaTests(LLMTests):
         message = Message(role, [ContentItem(text="before"), ContentItem(file=str(tmp_path / "notes.txt"))])
         answer_of(model, [message] if role == "user" else [message, Message("user", "hi")])
         body = json.dumps(sent(server))
-        assert "The password is marmalade." in body, "a file is dropped in silence"
+        assert "The password is marmalade." in body, "a file is silently dropped"
         assert "notes.txt" in body
-        assert str(tmp_path) not in body, "nobody needs to know where the file is"
+        assert str(tmp_path) not in body, "the path of the file must not be sent"
 
     @pytest.mark.parametrize("name", ["gone.txt", "odd.xyz"])
     def test_a_file_that_cannot_be_read_is_refused(
@@ -297,7 +297,7 @@ class MediaTests(LLMTests):
         answer_of(model, [Message("user", "hi"), call, result, said, Message("user", "and?")], [WEATHER])
         body = json.dumps(sent(server))
         assert base64.b64encode(_CONTENTS[kind][1]).decode()[:40] not in body
-        assert str(tmp_path) not in body, "nobody needs to know where the file is"
+        assert str(tmp_path) not in body, "the path of the file must not be sent"
         assert "sunny" in body
 
     def _parts_sent(

@@ -105,7 +105,7 @@ class StreamTests(LLMTests):
             assert plain.messages
             for delivery in DELIVERIES:
                 came = await model.acomplete(HELLO, [WEATHER])
-                assert came == plain, f"it is another answer if it comes so: {delivery}"
+                assert came == plain, f"the answer differs if it is delivered like this: {delivery}"
 
         run_with(model, ask)
 

@@ -162,7 +162,7 @@ class ObserverSuite(Suite):
         _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
             _show(observer, events_of_a_run("run"))
-        assert not waited, f"the run stands still meanwhile, at {waited[0]}"
+        assert not waited, f"the run is blocked meanwhile, at {waited[0]}"
 
     def test_it_comes_back_from_every_event(self) -> None:
         # In a thread, so that an observer that waits forever fails here without blocking other tests.
@@ -179,7 +179,7 @@ class ObserverSuite(Suite):
             gc.collect()
             time.sleep(0.01)  # a thread of the observer may still be at work
         kept = sorted({repr(payload()) for payload in held} - {"None"})
-        assert not kept, f"it holds what it was shown after the run's end: {', '.join(kept)}"
+        assert not kept, f"it keeps references to data after the run's end: {', '.join(kept)}"
         del observer
 
     def test_it_keeps_no_program_from_ending(self) -> None:
@@ -207,9 +207,9 @@ class ObserverSuite(Suite):
         _show(observer, events_of_a_run("run", PRIVATE))
         shown = "".join(capfd.readouterr())
         written = [file.name for file in _files_in(tmp_path) if PRIVATE.encode() in file.read_bytes()]
-        assert PRIVATE not in caplog.text, "a log has what was said in a run"
-        assert PRIVATE not in shown, "what was said in a run is printed"
-        assert not written, f"what was said in a run is in {', '.join(written)}"
+        assert PRIVATE not in caplog.text, "a log contains texts of a run"
+        assert PRIVATE not in shown, "texts of a run are printed"
+        assert not written, f"texts of a run are in {', '.join(written)}"
 
     def test_a_secret_that_it_is_given_is_stated_and_shown_nowhere(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -245,7 +245,7 @@ class ObserverSuite(Suite):
             thread.start()
         for thread in threads:
             thread.join(self.patience_s)
-        assert not any(thread.is_alive() for thread in threads), "it does not come back from an event"
+        assert not any(thread.is_alive() for thread in threads), "it does not return from an event"
         assert faults == []
 
 

@@ -165,7 +165,7 @@ class ParserSuite(Suite):
     def test_an_empty_file_is_refused(self) -> None:
         with pytest.raises(DocParserError) as caught:
             self.make_parser().parse(b"", source="empty file.bin")
-        assert "empty file.bin" in str(caught.value), "who asked for ten files must know which one it is"
+        assert "empty file.bin" in str(caught.value), "a caller with ten files must know which one it is"
 
     def test_what_it_cannot_read_is_refused_by_name(self) -> None:
         for name, data in self.unreadable.items():
@@ -243,7 +243,7 @@ class ParserSuite(Suite):
             reading = sync.run(reader.read_all([tmp_path / name]))
             assert [error for error in reading.errors.values() if name not in str(error)] == []
             assert sum(len(block.text) for document in reading.documents for block in document.blocks) <= _MOST_MEMORY
-            assert sync.run(self._reader().read(tmp_path / good)).blocks, f"after {name}, nothing is read any more"
+            assert sync.run(self._reader().read(tmp_path / good)).blocks, f"after {name}, no file is read any more"
 
     @pytest.mark.parametrize("piece", _REPEATED)
     def test_what_is_parsed_without_a_process_of_its_own_is_linear(self, piece: str) -> None:

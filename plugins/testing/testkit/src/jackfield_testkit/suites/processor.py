@@ -110,7 +110,7 @@ class ProcessorSuite(Suite):
     def test_it_stands_in_a_phase_and_says_the_same_in_its_descriptor(self) -> None:
         processor = self.make_processor()
         assert processor.phase in get_args(Phase)
-        assert processor.name not in (*processor.after, *processor.before), "it cannot stand before or after itself"
+        assert processor.name not in (*processor.after, *processor.before), "it cannot come before or after itself"
         if not hasattr(self, "component"):
             return  # it is made by hand, and no plugin offers it
         spec = plain_host().spec("processor", self.component, ProcessorSpec)
@@ -198,7 +198,7 @@ class ProcessorSuite(Suite):
             for place in range(0, len(text), max(1, len(text) // 9)):
                 begun: list[ModelEvent] = [TextDelta(text[:place]), FunctionCallDelta(0, "c", "get_weather", "{")]
                 events = [*begun, StreamReset("again"), *shown(text)]
-                assert self._answer(events) == expected, "it keeps what a reset makes void"
+                assert self._answer(events) == expected, "it keeps text that a reset has discarded"
 
     def test_streaming_and_waiting_give_the_same(self) -> None:
         for text in (self.harmless, *self.texts):
@@ -253,7 +253,7 @@ class ProcessorSuite(Suite):
             came: list[ModelEvent] = []
             with pytest.raises(ModelRequestError) as caught:
                 sync.run(_gathered_into(came, self.make_processor().wrap(inner)(self._request())))
-            assert caught.value is error, "it puts another error in the place of what happened"
+            assert caught.value is error, "it replaces the original error"
             assert inner.open == 0
             assert not [event for event in came if isinstance(event, ModelFinished)]
 
@@ -266,7 +266,7 @@ class ProcessorSuite(Suite):
     def test_a_cancelled_call_closes_what_is_inside(self) -> None:
         inner = _Silent()
         ended = sync.run(_cancelled(self.make_processor().wrap(inner)(self._request()), inner, self.patience_s))
-        assert ended, "cancelled, it goes on"
+        assert ended, "cancelled, it continues"
         assert inner.open == 0, "the stream inside stays open"
 
     def test_the_event_loop_is_never_held_up(self) -> None:

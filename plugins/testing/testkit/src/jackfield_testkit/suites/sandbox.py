@@ -333,13 +333,13 @@ for pid in {1, os.getppid()} - {0}:
         command = sandbox.command(program)
         with _Family(command, program) as family:
             family.process.send_signal(number)
-            assert family.has_ended(self.patience_s), "something that the program started still runs"
+            assert family.has_ended(self.patience_s), "a process that the program started is still running"
 
     def test_it_ends_with_the_process_that_started_it(self, sandbox: ProgramSandbox, places: Places) -> None:
         program = _program(places, _FAMILY)
         with _Family([sys.executable, "-I", "-c", _HOST, *sandbox.command(program)], program) as family:
             family.process.kill()
-            assert family.has_ended(self.patience_s), "something that the program started still runs"
+            assert family.has_ended(self.patience_s), "a process that the program started is still running"
 
 
 class _Family:

@@ -126,7 +126,7 @@ class SearcherSuite(Suite):
         searcher, corpus = self.make_searcher(), self._corpus()
         found = {query: [hit.chunk.text for hit in _run(searcher, query, corpus, 5)] for query in UNKNOWN}
         if self.always_finds:
-            assert any(found.values()), "it does find nothing: leave `always_finds` out"
+            assert any(found.values()), "it can return no hits: leave `always_finds` out"
         else:
             assert {query: texts for query, texts in found.items() if texts} == {}, (
                 "these share nothing with their query: give no hit, or say why in `always_finds`"
@@ -339,7 +339,7 @@ class SearcherSuite(Suite):
 
     def _needs_a_query(self) -> None:
         if self.ignores_query:
-            pytest.skip(f"it finds the same whatever is asked: {self.ignores_query}")
+            pytest.skip(f"it finds the same for every query: {self.ignores_query}")
 
     def _corpus(self) -> Corpus:
         return corpus_of([text for text, _ in PASSAGES])

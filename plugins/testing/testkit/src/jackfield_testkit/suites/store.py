@@ -240,7 +240,7 @@ class StoreSuite(Suite):
         _begun(sender, "r", "first")
 
         async def exchange() -> list[list[Signal]]:
-            await sender.send("r", "sent before anybody listened")
+            await sender.send("r", "sent before any listener")
             listeners = [make().listen() for _ in range(2)]
             async with asyncio.timeout(self.patience_s):
                 assert [await anext(listener) for listener in listeners] == [Signal(), Signal()]
@@ -475,7 +475,7 @@ class StoreSuite(Suite):
         with outage(), pytest.raises(StoreUnavailableError, match=r"\w"):
             asyncio.run(store.append("r", hold, ["second"]))
         asyncio.run(store.append("r", hold, ["second"]))
-        assert asyncio.run(make().read("r"))[1] == ["first", "second"], "what is sent again is there once"
+        assert asyncio.run(make().read("r"))[1] == ["first", "second"], "a repeated write is stored once"
         with outage(), pytest.raises(StoreUnavailableError):
             asyncio.run(store.append("r", hold, ["last"], state="finished"))
         asyncio.run(store.append("r", hold, ["last"], state="finished"))
@@ -529,7 +529,7 @@ class StoreSuite(Suite):
 
         store.append = counted  # type: ignore[method-assign]
         result = FnCallAgent([pay], ScriptedModel(asks), store=store).ask("Pay.")
-        assert (result.text, done, failed) == ("It is paid.", ["paid"], [0, 0]), "nothing is done in an outage"
+        assert (result.text, done, failed) == ("It is paid.", ["paid"], [0, 0]), "nothing is done during an outage"
         run, _ = asyncio.run(make().read(result.run_id))
         assert (run.state, run.is_held) == ("finished", False)
 

@@ -165,7 +165,9 @@ class TokenizerSuite(Suite):
 
     def test_what_looks_like_a_control_token_is_text(self, tokenizer: Tokenizer) -> None:
         for text in self.control_tokens:
-            assert tokenizer.count(text) > 1, f"{text} counts as one token: a user could write what only a server may"
+            assert tokenizer.count(text) > 1, (
+                f"{text} counts as one token: a user could write a token reserved for servers"
+            )
             if tokenizer.exact:
                 said = f"a {text} b"
                 assert tokenizer.decode(tokenizer.encode(said)) == said
@@ -263,7 +265,7 @@ class TokenizerSuite(Suite):
     @staticmethod
     def _needs_tokens(tokenizer: Tokenizer) -> None:
         if not tokenizer.exact:
-            pytest.skip("it estimates: there are no tokens")
+            pytest.skip("it only estimates, so there are no tokens")
 
 
 def _of_all_planes() -> Iterator[str]:

@@ -459,7 +459,7 @@ class ToolSuite(Suite):
         arguments, _ = self._first_example()
         for steps, delay_s in ((1, 0.0), (2, 0.0), (5, 0.0), (20, 0.0), (20, 0.005), (20, 0.05)):
             ended = sync.run(_cancelled_after(steps, delay_s, bench, arguments, self.patience_s))
-            assert ended != "running", f"cancelled, it goes on for more than {self.patience_s:g} s"
+            assert ended != "running", f"cancelled, it continues for more than {self.patience_s:g} s"
             assert ended != "swallowed", "it swallows CancelledError: clean up in `finally`, or raise it again"
         self._still_works(bench)
 
