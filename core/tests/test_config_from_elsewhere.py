@@ -91,7 +91,7 @@ def test_an_address_without_http_is_refused_with_what_to_write(key: str, address
         ("localhost:8000", "with 'model' and 'base_url'"),
         ("ollama:llama3", "-m openai:llama3 --base-url http://localhost:11434/v1"),
         ("ollama:llama3", "{'model_type': 'openai', 'model': 'llama3', 'model_server': 'ollama'}"),
-        ({"model": "m", "model_server": "ollama"}, "set model_type='openai', too"),
+        ({"model": "m", "model_server": "ollama"}, "set model_type='openai' as well"),
         ({"model": "m", "model_type": "vllm"}, "'model_server': 'vllm'"),
         ("qwenvl_oai:qwen-vl", "write openai:qwen-vl, or model_type='openai'"),
         ({"model": "m", "model_type": "qwenvlo_dashscope"}, "model_type='qwenvl_dashscope'"),

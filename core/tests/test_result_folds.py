@@ -134,7 +134,7 @@ def test_calls_that_wait_are_there_by_their_ids() -> None:
 
 
 def test_a_run_that_has_not_ended_has_no_result() -> None:
-    with pytest.raises(RuntimeError, match="the result is there when all events have been read"):
+    with pytest.raises(RuntimeError, match="there is no result yet: read all events first"):
         fold_of(RunStarted(ASKED)).result(str)
 
 

@@ -241,7 +241,7 @@ def decode_uri(uri: str) -> AttachedFile:
     """Return the file in a `data:` URI, with the name that it states or a name from its type.
 
     Raises:
-        UnsupportedInputError: It is not valid base64.
+        UnsupportedInputError: The content is not valid base64.
     """
     import base64  # few files are data: URIs
     import mimetypes

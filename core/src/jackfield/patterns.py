@@ -277,7 +277,7 @@ class _Translation:
         if token["escape"] == "b":
             return r"\x08"
         if token["escape"] in ("B", "Z"):
-            raise self._refusal(f"\\{token['escape']} stands in a class")
+            raise self._refusal(f"\\{token['escape']} is not allowed in a class")
         if token["escape"] in ("d", "w"):
             return _CLASSES[token["escape"]][1:-1]
         return self._literal(token)

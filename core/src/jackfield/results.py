@@ -123,7 +123,7 @@ class _Missing:
 
 
 _MISSING = _Missing()
-_NOT_YET = "the result is there when all events have been read"
+_NOT_YET = "there is no result yet: read all events first"
 
 
 History: TypeAlias = "Sequence[MessageLike] | RunResult[Any]"
@@ -135,7 +135,7 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
 
     Raises:
         ConfigError: `history` is neither messages nor a result.
-        InvalidMessageError: One of its messages is not valid.
+        InvalidMessageError: A message is not valid.
     """
     if isinstance(history, RunResult):
         return history.history

@@ -109,7 +109,7 @@ class Store(Configured, ABC):
             RunNotFoundError: No run has this id.
             RunBusyError: Another process or task holds it.
             StoreUnavailableError: The store cannot be used for the moment.
-            StoreError: It cannot be written.
+            StoreError: The record cannot be written.
         """
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Store(Configured, ABC):
             RunBusyError: The hold was lost, because a newer hold has begun or it was released.
             RunNotFoundError: The run was deleted.
             StoreUnavailableError: The store cannot be used for the moment.
-            StoreError: It cannot be written.
+            StoreError: The record cannot be written.
         """
 
     @abstractmethod
@@ -140,7 +140,7 @@ class Store(Configured, ABC):
 
         Raises:
             RunNotFoundError: No run has this id.
-            StoreError: It cannot be read.
+            StoreError: The record cannot be read.
         """
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Store(Configured, ABC):
         """Return the most recent runs, newest first, optionally of one session, owner or state.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: The runs cannot be read.
         """
 
     async def search(
@@ -186,7 +186,7 @@ class Store(Configured, ABC):
         Raises:
             RunNotFoundError: No run has this id.
             RunBusyError: Another process or task holds it.
-            StoreError: It cannot be written.
+            StoreError: The record cannot be written.
         """
 
     async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for overrides
@@ -223,7 +223,7 @@ class Store(Configured, ABC):
         Pending calls in such a file come from strangers. The command line asks before it resumes them.
 
         Raises:
-            StoreError: It cannot be read.
+            StoreError: The record cannot be read.
         """
         return None
 

@@ -656,7 +656,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """Return a run that has not begun; see `astream` for the arguments.
 
         Raises:
-            MissingFileError: One of the agent's own files does not exist.
+            MissingFileError: A file of the agent does not exist.
         """
         check_files(self.files, (), agent=self._label)
         if not self.reads_files:

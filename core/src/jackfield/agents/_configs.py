@@ -87,7 +87,7 @@ class AgentConfig(Config):
         """Return the inner agents, validated.
 
         Raises:
-            ConfigError: One of their settings is unknown or not valid.
+            ConfigError: A setting of an inner agent is unknown or not valid.
         """
         given = ({key: value for key, value in entry.items() if key != "history"} for entry in self.agents)
         return [AgentConfig.parse(entry, what="agent") for entry in given]

@@ -33,7 +33,7 @@ def get_chat_model(
 
     Args:
         cfg: `"backend:model"`, a dict or `LLMConfig` with `model` and `model_type` (the backend), or a model, which is
-            returned. It is never changed. Without `model_type`, the backend follows from a setting that only one known
+            returned. It is not changed. Without `model_type`, the backend follows from a setting that only one known
             backend has (`azure_endpoint`), else from a server's address (Chat Completions), else from the model's name
             (`qwen-plus`).
         processors: The processors around the model, each a processor, a name, or a dict with `name` and settings. They

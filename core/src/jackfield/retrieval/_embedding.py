@@ -81,7 +81,7 @@ def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -
 
     Raises:
         ConfigError: A setting is unknown or not valid.
-        PluginError: It is not installed, or cannot be loaded.
+        PluginError: The embedder is not installed or cannot be loaded.
     """
     row = host.find("embedder", name)
     return host.make(row, {**host.settings.options_of(row.kind, row.address), **settings}, Embedder)

@@ -195,7 +195,7 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
         host: The plugins in which it is looked up, and in which it may look up others.
 
     Raises:
-        PluginError: It is not installed, cannot be loaded, or is not a searcher.
+        PluginError: The searcher is not installed, cannot be loaded, or is not a searcher.
         ConfigError: A setting is not valid.
     """
     row = host.find("searcher", name)

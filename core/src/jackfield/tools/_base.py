@@ -193,7 +193,7 @@ class BaseTool(Configured, ABC):
         """Return the rules for its calls: the strictest of its class, its instance and its settings.
 
         Raises:
-            BrokenPluginError: One of the attributes has an invalid value.
+            BrokenPluginError: An attribute has an invalid value.
         """
         return self._settings.apply(claims_of(self, name=self.name))
 

@@ -26,9 +26,9 @@ def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
     """Return the tools that an entry of `function_list` means. Toolsets that make tools for each run stay toolsets.
 
     Raises:
-        ConfigError: It cannot be a tool.
-        PluginError: No such tool is installed, or it cannot be described.
-        ToolServiceError: A set failed.
+        ConfigError: The entry is not a tool.
+        PluginError: The tool is not installed or cannot be described.
+        ToolServiceError: A toolset failed.
     """
     if isinstance(entry, type) and issubclass(entry, BaseTool | Toolset):
         entry = _make_instance(entry)
@@ -55,8 +55,8 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
     """Return the tool that an entry means.
 
     Raises:
-        ConfigError: It cannot be a tool, or is a set of several tools.
-        PluginError: No such tool is installed, or it cannot be described.
+        ConfigError: The entry is not a tool, or is a toolset with several tools.
+        PluginError: The tool is not installed or cannot be described.
     """
     parts = tools_of(entry, host)
     if len(parts) == 1 and isinstance(parts[0], BaseTool):
@@ -67,10 +67,10 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
 
 
 def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[BaseTool | Toolset]:
-    """Return the tools that the entries of a set mean, with the settings of the whole set.
+    """Return the tools that the entries of a toolset mean, with the settings of the toolset.
 
     Raises:
-        ConfigError: They are not a list of tools.
+        ConfigError: The entries are not a list of tools.
         PluginError, ToolServiceError: As `tools_of`.
     """
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
@@ -80,20 +80,20 @@ def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[Ba
 
 @contextmanager
 def naming_toolset(toolset: Toolset) -> Iterator[None]:
-    """Raise foreign errors in the code of a set with its name; our own errors are raised as they are."""
+    """Name the toolset in foreign errors from its code. Our own errors pass unchanged."""
     try:
         yield
     except JackfieldError:
         raise
-    except Exception as error:  # noqa: BLE001 - raised again, with the name of the set
+    except Exception as error:  # noqa: BLE001 - raised again with the name of the toolset
         cause = error.error if isinstance(error, EscapedError) else error
         raise ToolServiceError(f"toolset {toolset.name!r} failed: {summarize(cause)}") from cause
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:
-    """Return the name of the installed tool or set that an entry means; '' if it has none.
+    """Return the name of the installed tool or toolset that an entry means; '' if it has no name.
 
-    A dict without a name means the only known set that has one of its settings.
+    A dict without a name means the only known toolset that has one of its settings.
     """
     if isinstance(entry, str):
         return entry
@@ -120,7 +120,7 @@ def _find_installed(entry: str | Mapping[str, Any], host: Plugins) -> list[BaseT
 
 def _open_toolset(toolset: Toolset, host: Plugins) -> list[BaseTool | Toolset]:
     changes = toolset.changes
-    version = changes.version if changes is not None else 0  # read first: a change meanwhile is noticed later
+    version = changes.version if changes is not None else 0  # read first, so that a concurrent change is noticed later
     with naming_toolset(toolset):
         fixed = toolset.fixed_tools()
     if fixed is None:
