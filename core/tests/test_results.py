@@ -251,7 +251,7 @@ def test_an_agent_in_qwen_agents_way_gives_data_too() -> None:
 def test_events_are_read_with_async_for_and_the_result_is_there_at_the_end() -> None:
     async def read() -> None:
         stream = agent(answer("Hello there.")).stream("Hi")
-        with pytest.raises(RuntimeError, match="when all events"):
+        with pytest.raises(RuntimeError, match="read all events first"):
             _ = stream.result
         text = "".join([event.text async for event in stream if isinstance(event, TextDelta)])
         assert text == stream.result.text == "Hello there."
