@@ -143,7 +143,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "an unknown key of a message": (lambda: agent().ask({"role": "user", "contnt": "x"}), ("contnt", "content")),
     "an answer to a call that does not wait": (
         lambda: deleting().ask([], history=paused_history(), resume={"nope": True}),
-        ("'nope'", "waiting calls: ", "(delete)"),
+        ("'nope'", "pending calls: ", "(delete)"),
     ),
     "a text as answer to a call": (
         lambda: deleting().ask([], history=paused_history(), resume="yes"),
