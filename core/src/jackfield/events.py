@@ -45,7 +45,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCallDelta:
-    """More of a tool call.
+    """The next fragment of a tool call.
 
     Attributes:
         index: The number of the call in this answer, from 0. Calls may arrive interleaved.

@@ -238,7 +238,7 @@ def config_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the file to which commands write choices."""
+    """Return the path of the file that stores the choices made by commands."""
     return user_folder(environ) / CHOICES_FILE
 
 

@@ -43,7 +43,7 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers with the steps of a script, in order. An exception in a step is raised at its position.
+    """Answers with the steps of a script, in order. An exception in a step is raised when the script reaches it.
 
     Args:
         script: The events of each answer, or a function from the request to them.

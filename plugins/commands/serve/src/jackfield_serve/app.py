@@ -80,7 +80,8 @@ def serving_app(
 
 
 class ServingApp:
-    """Serves faces over one `Serving`. It starts with the lifespan of the server, or else with the first request.
+    """Serves faces over one `Serving`. It starts with the server's lifespan, or at the first request if the server has
+    none.
 
     Args:
         serving: The agents and their runs. The application opens and closes it.

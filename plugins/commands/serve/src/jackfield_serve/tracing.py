@@ -12,8 +12,8 @@ _NAMES = (b"traceparent", b"tracestate")
 def join_trace(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
     """Make the span that a request names in `traceparent` the current one.
 
-    Nothing changes if there is a current span already, such as one of the application around this one, or if
-    OpenTelemetry is not installed.
+    Do nothing if a span is already active (such as that of a surrounding application), or if OpenTelemetry is not
+    installed.
     """
     carrier = {name.decode(): value.decode("latin-1") for name, value in headers if name in _NAMES}
     if "traceparent" not in carrier:

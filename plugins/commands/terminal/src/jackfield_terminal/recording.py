@@ -60,7 +60,7 @@ class BestEffortStore(RecordingStore):
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
         """See `Store`; entries of a run with gaps are dropped, and its state becomes `failed` if that can be written.
 
-        Otherwise it would look interrupted, and be resumed although it has been answered.
+        Otherwise the run would look interrupted, and be resumed although it already has an answer.
         """
         if self.has_recorded(run_id):
             await self._attempt(run_id, self._store.append(run_id, hold, entries, state=state))

@@ -1,4 +1,4 @@
-"""Expand names of files, folders and patterns to lists of files."""
+"""Expand file names, folders and glob patterns into lists of files."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Ledger(Protocol[StateT_co]):
     """Keeps states by name. All methods may be called from any thread."""
 
     def change(self, name: str, work: Callable[[StateT_co], T]) -> T:
-        """Let `work` read and change a state exclusively.
+        """Run `work` with exclusive access to a state.
 
         It may block while others hold the state; on an event loop, call `achange`.
 

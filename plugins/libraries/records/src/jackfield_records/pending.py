@@ -25,7 +25,7 @@ async def record_pending(
 ) -> PendingRun:
     """Record a run that has not begun, and hold it.
 
-    To every other process, it is an interrupted run without a step.
+    Other processes see it as an interrupted run without recorded steps.
 
     Args:
         recorder: A recorder of the agent and the store.

@@ -1,6 +1,7 @@
 """Put images, audio and video into the form that DashScope takes: URLs unchanged, local files as `data:` URIs.
 
-The SDK would upload local files to the provider's store. Inside the request, only the addressed server gets them.
+The SDK would upload local files to the provider's store. Embedded in the request, they reach only the configured
+server.
 """
 
 from __future__ import annotations

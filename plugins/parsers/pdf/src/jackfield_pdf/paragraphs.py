@@ -53,8 +53,8 @@ _MOST_INDENT = 100  # characters
 def blocks_of(pages: Sequence[Page], headings: Headings, copied: Container[int] = ()) -> Iterator[Block]:
     """Yield the blocks of a document, page by page; no block spans two pages.
 
-    Pages that are pictures without text are named at their place, so that a reader knows about them. Those that are
-    `copied` into parts have notes of their own, because OCR may replace these.
+    Pages that are images without text are replaced by a note, so that readers know that text is missing there. Those
+    that are `copied` into parts have notes of their own, because OCR may replace these.
     """
     notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages, copied)}
     compounds = _compounds(pages)

@@ -35,7 +35,7 @@ class Token:
 
 
 def tokens_of(data: bytes) -> Iterator[Token]:
-    """Yield the tokens of a file, without binary data and line ends, which mean nothing."""
+    """Yield the tokens of a file; skip binary data and line ends, which have no meaning."""
     place = 0
     while match := _TOKEN.match(data, place):
         place = match.end()

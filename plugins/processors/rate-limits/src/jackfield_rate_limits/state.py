@@ -132,7 +132,7 @@ class State:
             self.paused = (now, now + seconds)
 
     def tidy(self, now: float) -> None:
-        """Forget usage older than a minute. If the clock was set back, no request waits longer than a minute."""
+        """Forget usage older than a minute. Even if the clock is set back, no request waits longer than a minute."""
         self._tidy_used(now)
         if self._pause_left(now) <= 0:
             self.paused = None

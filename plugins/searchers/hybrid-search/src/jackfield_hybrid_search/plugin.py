@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Several searchers as one."""
+    """Offer `hybrid_search`, which merges the results of several searchers."""
     return [
         SearcherSpec(
             name="hybrid_search",

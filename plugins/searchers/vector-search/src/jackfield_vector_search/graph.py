@@ -1,4 +1,4 @@
-"""Find candidates for the nearest vectors without comparing all, by a graph of neighbours from usearch."""
+"""Find candidates for the nearest vectors by a neighbour graph of usearch, without comparing every vector."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class VectorSearcher(Searcher):
         Raises:
             ModelServiceError: The embedder failed, or sent something that is not vectors.
             PluginError: The embedder is not installed, or cannot be loaded.
-            ConfigError: Its settings do not fit, or `index_path` cannot be used.
+            ConfigError: The embedder's settings are not valid, or `index_path` cannot be used.
         """
         question = self._embedding.question_in(query)
         if not corpus.chunks or limit < 1 or not question:

@@ -98,7 +98,7 @@ class RestCalls:
 
 
 def rest_error_of(refusal: Refusal) -> Wire:
-    """Return an error as `google.rpc.Status` in JSON, with its status of HTTP in `code`."""
+    """Return an error as a `google.rpc.Status` in JSON, with the HTTP status in `code`."""
     error = error_of(refusal)["error"]
     kind = A2A_REASON_TO_ERROR.get(error["data"][0]["reason"])
     # Refusals with a status of their own keep it.

@@ -63,7 +63,7 @@ def read_rpc(table: Wire) -> RpcRequest:
 
 
 def read_params(request: RpcRequest, message: Params) -> Params:
-    """Return the parameters of a request in a typed model. Fields unknown to A2A are ignored, as it requires.
+    """Parse the parameters of a request into a typed model. Fields unknown to A2A are ignored, as it requires.
 
     Raises:
         RequestRefusedError: They are not valid, or one is missing.

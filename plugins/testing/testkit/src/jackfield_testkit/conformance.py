@@ -55,7 +55,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the suite of a test to its report, because the report goes to the process that writes the file."""
+    """Attach the suite of a test to its report, which is all that reaches the process that writes the file."""
     report = yield
     suite = _suite_class(item)
     if suite is not None:

@@ -38,7 +38,7 @@ class NetworkBlockedError(RuntimeError):
 
 
 class Watch:
-    """Attempts of one test to leave this machine: the errors it was given, reported or not."""
+    """The attempts of one test to reach other machines, including errors that the test swallowed."""
 
     def __init__(self, test: str) -> None:
         self.test = test

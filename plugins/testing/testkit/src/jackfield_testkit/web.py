@@ -67,7 +67,7 @@ Answering: TypeAlias = WebAnswer | Callable[[WebRequest], WebAnswer]
 
 
 class WebServer:
-    """The server; start it with `with`. A path without an answer gives 404, whatever the method.
+    """A web server for tests, used as a context manager. A path without an answer gives 404, whatever the method.
 
     Attributes:
         url: Base URL, without a final slash.

@@ -63,7 +63,7 @@ def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, i
     """Open a file to read, and return its size in bytes.
 
     Raises:
-        ToolArgumentError: It does not exist, is not a regular file, is outside of the workspace, or may not be read.
+        ToolArgumentError: The file does not exist, is not a regular file, is outside the workspace, or is not readable.
     """
     root, parts = _place(workspace, name)
     with _explain(name, root, parts), _folder(root, parts[:-1]) as folder:

@@ -213,7 +213,7 @@ class Session:
         Raises:
             ServerEndedError: The server cannot be reached, or ended meanwhile.
             ToolTimeoutError: It took too long.
-            ToolServiceError: The server refused.
+            ToolServiceError: The server rejected the request.
         """
         link = self._link
         if link is None or not link.is_usable():

@@ -178,7 +178,8 @@ class ServerTools(Toolset):
         return tools_of(self, listing) or None  # without tools, each run asks again
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """Return the tools: of the running server, else the cached ones. An unknown server is started."""
+        """Return the tools of the running server, or the cached ones if it is not running. An unknown server is
+        started."""
         session = self._owner.shared(self._identity, self._made) or self._known.sessions.get(context.resources)
         if session is not None and session.is_connected():
             try:

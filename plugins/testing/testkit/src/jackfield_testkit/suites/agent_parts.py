@@ -259,7 +259,7 @@ def requests_of(agent: Agent) -> list[ChatRequest]:
 
 
 def read_by_the_model(agent: Agent, number: int) -> str:
-    """Return all texts of one request to the model."""
+    """Return all text that was sent to the model in one request."""
     return "\n".join(message.get_text_content() for message in requests_of(agent)[number].messages)
 
 
