@@ -198,7 +198,7 @@ def test_a_long_document_says_how_to_get_the_rest(tmp_path: Path) -> None:
     count = first.metadata["parts"]
     assert first.content.endswith(f"\n\nThis is part 1 of {count}: for the next, call again with part=2.")
     assert ask(tool, files, url="a.txt", part=count).content.endswith(f"\n\nThis is part {count} of {count}.")
-    with pytest.raises(ToolArgumentError, match=f"there is no part {count + 1}: there are {count}"):
+    with pytest.raises(ToolArgumentError, match=f"there is no part {count + 1}: parts are numbered from 1 to {count}"):
         ask(tool, files, url="a.txt", part=count + 1)
     cut = ask(DocParser(max_ref_token=100, chunk_size=20), files, url="a.txt").content
     assert cut["note"].startswith("This is part 1 of ")
@@ -416,7 +416,7 @@ def test_a_part_has_as_many_items_as_fit_and_at_least_one(sizes: list[int], most
 
     assert [part(number + 1).items for number in range(len(parts))] == parts
     for number in (0, len(parts) + 1):
-        with pytest.raises(ToolArgumentError, match=f"no part {number}: there are {len(parts)}, and the first is 1"):
+        with pytest.raises(ToolArgumentError, match=f"no part {number}: parts are numbered from 1 to {len(parts)}"):
             part(number)
     notes = [part(number + 1).note for number in range(len(parts))]
     assert notes[-1] == ("" if len(parts) == 1 else f"This is part {len(parts)} of {len(parts)}.")

@@ -120,7 +120,8 @@ class TransformersEmbedder(Embedder):
             vectors = self._load().vectors(rows)
         if not np.isfinite(vectors).all():
             raise ModelResponseError(
-                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
+                f"{self.backend}: {self.config.model!r} computed numbers that are not finite: its weights may be "
+                "damaged: download them again",
                 backend=self.backend,
             )
         return [tuple(row) for row in vectors.tolist()]

@@ -91,7 +91,8 @@ class LocalRerank(Searcher):
             scores.update(zip(batch, computed, strict=True))
         if not all(math.isfinite(score) for score in scores.values()):
             raise ModelResponseError(
-                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights are damaged",
+                f"{NAME}: {self.config.model!r} computed numbers that are not finite: its weights may be "
+                "damaged: download them again",
                 backend=NAME,
             )
         return scores

@@ -64,7 +64,7 @@ class AmapWeather(BaseTool):
         """
         location = self.parse_arguments(params)["location"].strip()
         if not location:
-            raise ToolArgumentError("there is no place to give the weather of: the location is empty")
+            raise ToolArgumentError("the location is empty: pass the name of a city or district")
         adcode = location if _ADCODE.fullmatch(location) else await self._adcode(location)
         query = {"city": adcode, "extensions": "base", "output": "JSON"}
         answer = await self._service.ask(_read_weather, path=_WEATHER, query=query)

@@ -48,6 +48,6 @@ def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Call
             starts.append(index)
             used = tokens_of(item)
     if not 1 <= number <= len(starts):
-        raise ToolArgumentError(f"there is no part {number}: there are {len(starts)}, and the first is 1")
+        raise ToolArgumentError(f"there is no part {number}: parts are numbered from 1 to {len(starts)}")
     end = starts[number] if number < len(starts) else len(items)
     return Part(tuple(items[starts[number - 1] : end]), number, len(starts))

@@ -127,4 +127,6 @@ def _check_key(key: str, what: str) -> None:
     if len(key) > _MOST_KEY:
         raise ToolArgumentError(f"a key has at most {_MOST_KEY} characters, and this one has {len(key):,}")
     if not key.isprintable() or ".." in key.split("/"):
-        raise ToolArgumentError(f"{key!r} is not a valid key: it has control characters or '..' in it")
+        raise ToolArgumentError(
+            f"{key!r} is not a valid key: it contains control characters or '..'; use a key such as notes/today"
+        )
