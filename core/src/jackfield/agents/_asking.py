@@ -181,8 +181,8 @@ def resume(
     Raises:
         ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not take.
         RunNotFoundError: The store has no run with this id.
-        RunBusyError: Another process or task runs it.
-        StoreError: Its record cannot be read or written.
+        RunBusyError: Another process or task holds the run.
+        StoreError: The run's record cannot be read or written.
         JackfieldError: The run failed.
     """
     return sync.run(aresume(agent, run_id, approvals=approvals, output=output, **options))

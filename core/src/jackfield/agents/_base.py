@@ -98,11 +98,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     An agent keeps no conversation. Each run gets its messages as an argument, so one agent serves many runs at once.
 
     Args:
-        function_list: Its tools. Each entry is the name or address of an installed tool, a dict with `name` and
+        function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict with `name` and
             settings, a tool or its class, a typed function, or a toolset in any of these forms.
-        llm: Its model: `"backend:model"`, a configuration, or a model.
-        system_message: Put before the caller's system message.
-        name, description: Its name and its purpose, for people and for other agents.
+        llm: The agent's model: `"backend:model"`, a configuration, or a model.
+        system_message: The agent's system message, put before the caller's.
+        name, description: The agent's name and purpose, for people and for other agents.
         suggestions: Questions that the web page offers at the start of a conversation.
         adjustable: Model options that users may change on the web page: `temperature`, `top_p`, `max_tokens`, `seed`.
         models: Other models that users may choose on the web page, as `backend:model`.

@@ -37,7 +37,7 @@ def components_of(
         parser_of: A function that returns the name of the parser for a file, or '' if none is needed.
 
     Raises:
-        ConfigError: Its model names neither a backend nor a server.
+        ConfigError: The model of an agent names neither a backend nor a server.
     """
     if config.agent not in CORE_KINDS:
         yield f"agent.{config.agent}"

@@ -125,9 +125,9 @@ class PluginHost:
         that offers the name, or a package that is not proven to be ours, name its full address or add a rule.
 
         Raises:
-            PluginNotFoundError: No plugin offers it.
-            PluginBlockedError, IncompatiblePluginError: It is installed, but may not load.
-            AmbiguousPluginError: Several distributions offer it.
+            PluginNotFoundError: No plugin offers the component.
+            PluginBlockedError, IncompatiblePluginError: The component is installed, but may not load.
+            AmbiguousPluginError: Several distributions offer the component.
         """
         return self._current_resolver().find(kind, address)
 
@@ -271,11 +271,11 @@ class PluginHost:
             name: The plugin's name; '' for the name of the module or the class.
 
         Returns:
-            Its name in place of a distribution's: `NAME@code`.
+            The plugin's name in place of a distribution's: `NAME@code`.
 
         Raises:
             ConfigError: The plugin or its name is already registered, or it has no hooks.
-            BrokenPluginError: Its hooks fail, or return unusable values.
+            BrokenPluginError: The plugin's hooks fail, or return unusable values.
         """
         with self._lock:
             source = self._code_plugins.add(plugin, name)

@@ -52,7 +52,7 @@ class CodePlugins:
 
         Args:
             plugin: A module or an object.
-            name: Its name; '' for the name of the module or the class.
+            name: The plugin's name; '' for the name of the module or the class.
 
         Returns:
             A row that represents all components of the plugin.

@@ -31,8 +31,8 @@ class Processor(Configured, ABC):
     `config_class` defines its settings; see `Configured`.
 
     Attributes:
-        name: Its name, unique in a chain. `after` and `before` of other processors refer to it.
-        phase: Its place in the chain.
+        name: The processor's name, unique in a chain. `after` and `before` of other processors refer to it.
+        phase: The processor's place in the chain.
         after, before: Names of processors of the same phase that come outside (`after`) or inside (`before`) this one.
         needs_text: True if it must see the contents of files, for example to hide values. PDFs are then sent as text,
             even to a model that takes PDFs.

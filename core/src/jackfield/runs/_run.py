@@ -159,9 +159,9 @@ class Part:
     """The work of an agent that took the conversation over in an interrupted run.
 
     Attributes:
-        agent: Its name.
-        by_handoff: True if another agent's model handed over to it; False if it was its turn.
-        start: Its progress: its messages, the turns of its model, and the calls in doubt.
+        agent: The agent's name.
+        by_handoff: True if another agent's model handed over to the agent; False if it was the agent's turn.
+        start: The agent's progress: its messages, the turns of its model, and the calls in doubt.
         answers: The decisions about open calls, by call id; only in the last part.
     """
 
@@ -224,7 +224,7 @@ class Record(Protocol):
         """Return the recorder of a subagent that is asked at a place of the run.
 
         Args:
-            agent: Its name.
+            agent: The subagent's name.
             place: The name of the place, unique in the run and without any content of the question.
             call_id: The tool call that asks; '' if the agent kind itself asks.
             answers: The decisions about calls of this turn, by call id.
@@ -373,7 +373,7 @@ class ParentRun(CallingRun):
 
     Attributes:
         run: The run that waits.
-        depth: Its depth; 0 for the agent that the caller asked.
+        depth: The run's depth; 0 for the agent that the caller asked.
         place: The name of the place in the run that asks. It must be the same when the run is resumed, so it never
             contains the question.
         call_id: The tool call that asks; '' if the agent kind itself asks.

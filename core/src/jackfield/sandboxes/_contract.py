@@ -62,8 +62,8 @@ class Program:
         writable: More folders in which it may write, such as a folder for sockets. They must exist.
         readable: Files and folders that it may read, including any secrets in them, in addition to those of the system
             and of this Python.
-        env: Its whole environment.
-        limits: Its limits.
+        env: The program's entire environment.
+        limits: The program's limits.
         network: True if it may use the network.
         leftovers: A folder that is removed at the end if the parent process is gone, in sandboxes that support this; ''
             for none.
@@ -185,7 +185,7 @@ class ProgramSandbox(Sandbox):
 
         Args:
             program: The program.
-            stdin: Its input.
+            stdin: The program's input.
             output_bytes: The number of bytes to keep of each of stdout and stderr.
         """
         process = await asyncio.create_subprocess_exec(
@@ -230,8 +230,8 @@ class CodeSandbox(Sandbox):
 
         Args:
             code: The code.
-            values: Variables of the code, plain data.
-            limits: Its limits.
+            values: Variables for the code, as plain data.
+            limits: The limits for the code.
 
         Raises:
             SandboxError: The sandbox does not work here. Errors of the code are in the result.

@@ -127,19 +127,19 @@ class BaseTool(Configured, ABC):
     settings. The strictest wins; `safety` returns the result.
 
     Args:
-        cfg, settings: Its settings; see `Configured`. Settings that the core reads (the names above, and `approval`)
-            are neither in `self.cfg` nor in its `config_class`.
+        cfg, settings: The tool's settings; see `Configured`. Settings that the core reads (the names above, and
+            `approval`) are neither in `self.cfg` nor in its `config_class`.
 
     Attributes:
-        name: Its name for the model: at most 64 letters, digits, `_` and `-`.
-        description: Its purpose and when to use it, for the model; a text, or a dict of texts by language.
+        name: The tool's name for the model: at most 64 letters, digits, `_` and `-`.
+        description: The tool's purpose and when to use it, for the model; a text, or a dict of texts by language.
         parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of
             `{"name", "type", "description", "required"}`, as in Qwen-Agent, works as well.
         read_only: True if a call changes nothing.
         concurrent: True if a call may run at the same time as other calls of the turn.
         timeout_s: The time limit of a call; None for the agent's default.
         needs_approval: True if a person must approve each call. Any value other than False counts as True.
-        effects: Its effects: any of `network`, `files`, `processes`.
+        effects: The tool's effects: any of `network`, `files`, `processes`.
         file_access: True to get the files of the conversation in `ToolContext.files`.
         idempotent: True if repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect, so
             that a call that failed or was interrupted by a crash may be repeated.

@@ -48,7 +48,7 @@ async def run_tool(
         on_begin: Called right before the tool, perhaps in the worker thread.
 
     Raises:
-        ToolServiceError: Its output is a generator that yields unsupported values, or has no result.
+        ToolServiceError: The tool's output is a generator that yields unsupported values or ends without a result.
     """
     if isinstance(tool, StandIn):
         tool = await load_tool(tool)

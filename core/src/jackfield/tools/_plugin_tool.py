@@ -87,7 +87,7 @@ def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
     Raises:
         PluginError: The tool, or a component that its settings name, is not installed, or its descriptor cannot be
             loaded.
-        ConfigError: Its settings are not valid. They are checked here only if they may name other components.
+        ConfigError: The tool's settings are not valid. They are checked here only if they may name other components.
     """
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
     row = host.find("tool", str(cfg["name"]))

@@ -25,8 +25,8 @@ class Source:
 
     Attributes:
         toolset: The toolset.
-        version: Its `changes.version` when it returned these tools.
-        names: The names of its tools.
+        version: The toolset's `changes.version` when it returned these tools.
+        names: The names of these tools.
     """
 
     toolset: Toolset

@@ -57,10 +57,10 @@ class Toolset(Configured, ABC):
     resources of a run with `context.resources.get`; they are closed with the run.
 
     Args:
-        cfg, settings: Its settings; see `Configured`.
+        cfg, settings: The toolset's settings; see `Configured`.
 
     Attributes:
-        name: Its name in errors.
+        name: The toolset's name in errors.
         host: The host that looks other components up; None for the default host.
         effects: The effects of the tools that it makes for a run: any of `network`, `files`, `processes`. None for all.
         origin: See `BaseTool`.
