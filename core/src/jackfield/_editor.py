@@ -13,9 +13,9 @@ class CommandEnd:
     """The end of a command in an editor's terminal.
 
     Attributes:
-        output: Its output, standard output and errors together.
-        exit_code: Its exit code as a shell reports it.
-        timed_out: True if it was ended because its time was over.
+        output: The command's output, standard output and errors together.
+        exit_code: The command's exit code, as a shell reports it.
+        timed_out: True if the command was ended because its time was over.
         is_cut: True if the beginning of the output is missing.
     """
 
@@ -69,12 +69,12 @@ class Editor(Protocol):
 
         Args:
             argv: The program and its arguments.
-            env: Its environment variables, in addition to those of the editor.
-            folder: Its working directory.
+            env: The program's environment variables, in addition to those of the editor.
+            folder: The program's working directory.
             timeout_s: The time limit, in seconds.
             output_bytes: The number of bytes of output to return, from the end.
             run_id, call_id: The call that runs it, as in `ToolContext`.
 
         Raises:
-            ToolServiceError: The editor cannot run it.
+            ToolServiceError: The editor cannot run the program.
         """

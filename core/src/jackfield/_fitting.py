@@ -18,7 +18,7 @@ def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
     Args:
         name: The parameter's name, for the error.
         value: The argument.
-        hint: Its type, as for `fits`.
+        hint: The type of the argument, as for `fits`.
         wanted: The allowed values in words, for the error.
 
     Raises:

@@ -24,7 +24,7 @@ class Hook(Generic[Spec]):
     """One hook. As a decorator, it makes a function of any name implement the hook.
 
     Attributes:
-        name: Its name in pluggy.
+        name: The hook's name in pluggy.
         kind: The kind of the components that it offers.
         base: The class that a target extends, as `module:name`; '' if targets are plain functions.
         is_stable: True if the contract of the kind is final.

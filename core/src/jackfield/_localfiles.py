@@ -24,8 +24,8 @@ class LocalFile(NamedTuple):
     """One local file.
 
     Attributes:
-        name: Its name in place of a distribution's in addresses: `my-tools@project`, `my-tools@user`.
-        path: Its path.
+        name: The file's name in addresses, in place of a distribution's: `my-tools@project`, `my-tools@user`.
+        path: The file's path.
         content: The hash of its content; '' if it cannot be read.
         fault: The reason why it is not used, as the end of a sentence; '' if it is used.
     """

@@ -43,9 +43,9 @@ class AttachedFile:
     """A file that needs a parser, because it is not plain text and the model does not take it.
 
     Attributes:
-        name: Its name, without folders.
-        address: Its path or URL; '' for a `data:` URI.
-        content: Its bytes; None for a URL.
+        name: The file's name, without folders.
+        address: The file's path or URL; '' for a `data:` URI.
+        content: The file's bytes; None for a URL.
     """
 
     name: str

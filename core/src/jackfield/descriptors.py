@@ -281,7 +281,8 @@ class CommandSpec(ComponentSpec):
     """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
 
     Attributes:
-        actions: Its subcommands. Errors about unknown commands suggest those of commands that we publish.
+        actions: The command's subcommands. Errors about unknown commands suggest subcommands of the commands that we
+            publish.
     """
 
     actions: tuple[str, ...] = ()

@@ -307,7 +307,7 @@ class ApprovalNeeded:
 
     Attributes:
         calls: The calls as the model wrote them.
-        call_ids: Their ids, in the same order. `resume={call id: True}` approves a call.
+        call_ids: The ids of the calls, in the same order. `resume={call id: True}` approves a call.
         in_doubt: The ids of calls that were running when the program ended, so they may have taken effect.
         agents: The agents that make the calls, in the same order, if some are subagents: `helper`, or `helper/clerk`
             for an agent that `helper` asked; '' for the agent itself.

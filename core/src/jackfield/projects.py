@@ -36,11 +36,11 @@ class Project:
 
     Attributes:
         path: The file.
-        table: Its `[tool.jackfield]`.
+        table: The file's `[tool.jackfield]` table.
         content: The hash of the table and its local files, to which consent is bound.
         answer: The user's answer. `changed` means that the user agreed to an earlier version.
         foreign: True if the file belongs to another user who is not the administrator.
-        local: The local files that it names.
+        local: The local files that the table names.
     """
 
     path: Path

@@ -281,7 +281,7 @@ class Server(Configured, ABC):
     to calls and events to replies, and keeps no state of runs itself.
 
     Attributes:
-        name: Its name, as in its descriptor.
+        name: The face's name, as in its descriptor.
     """
 
     name: ClassVar[str] = ""

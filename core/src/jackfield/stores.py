@@ -25,7 +25,7 @@ class StoredRun:
     """A run in a list of runs.
 
     Attributes:
-        run_id: Its id.
+        run_id: The run's id.
         agent: The name of the agent, or its kind if it has none.
         model: The model, as `backend:model`; after a space, the address of its server if the agent named one.
         session: The conversation to which it belongs; '' for none.

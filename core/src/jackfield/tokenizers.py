@@ -21,7 +21,7 @@ class Tokenizer(ABC):
     characters.
 
     Attributes:
-        name: Its name in models' facts.
+        name: The tokenizer's name in models' facts.
         exact: True if counts are exact for the vocabulary, not estimates.
     """
 

@@ -39,9 +39,9 @@ class Part:
     """A file inside a file: an attachment of a mail, a member of an archive, a scanned page.
 
     Attributes:
-        name: Its name, perhaps with folders. It is text from the file; never use it as a path. '' for the only file in
-            a compressed file, which is named like the outer file without the last extension.
-        data: Its content.
+        name: The part's name, perhaps with folders. It is text from the file; never use it as a path. '' for the only
+            file in a compressed file, which is named like the outer file without the last extension.
+        data: The part's content.
         page: For an image of a page, the page of the outer file. The part's blocks replace those of this page.
     """
 
@@ -55,10 +55,10 @@ class Document:
     """A parsed document.
 
     Attributes:
-        source: Its path or URL.
-        blocks: Its text, in order.
+        source: The document's path or URL.
+        blocks: The document's text, in order.
         content_hash: The SHA-256 of its bytes, in hex.
-        title: Its title; '' if it has none.
+        title: The document's title; '' if it has none.
         metadata: Properties in the file, such as its author. `unread` names the parts that could not be read:
             `["chapter 3"]`.
         parts: The files in it for other parsers. `DocumentReader` reads each in a process with limits, and adds the
@@ -80,7 +80,7 @@ class PageImage:
     Attributes:
         page: The number of the page, from 1.
         png: The image, as a PNG file.
-        width, height: Its size in pixels.
+        width, height: The image's size in pixels.
         boxes: The lines of the passage: left, top, right and bottom as fractions of the width and the height, from 0 to
             1. Empty if the passage is not on the page.
         has_text: True if the page has text. A scanned page has none, so passages read from its image have no boxes.

@@ -76,7 +76,8 @@ def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -
 
     Args:
         name: The name or address.
-        settings: Its settings. They override those in `[settings."embedder.NAME"]` of the user's `config.toml`.
+        settings: The embedder's settings. They override those in `[settings."embedder.NAME"]` of the user's
+            `config.toml`.
         host: The plugins in which it is looked up.
 
     Raises:

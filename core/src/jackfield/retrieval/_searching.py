@@ -25,7 +25,7 @@ class Chunk:
         id: Unique in its corpus, and the same whenever the same bytes are split in the same way.
         source: The document's path or URL.
         text: The text that a model reads.
-        index: Its position in the document, from 0.
+        index: The chunk's position in the document, from 0.
         tokens: The number of tokens in `text`.
         page: The first page of the chunk, from 1, or None.
         headings: The headings above it, outermost first. In a part, the first is the part's name.
@@ -190,8 +190,8 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     """Make a searcher.
 
     Args:
-        name: Its name, or `distribution/name`.
-        cfg: Its settings.
+        name: The searcher's name, or `distribution/name`.
+        cfg: The searcher's settings.
         host: The plugins in which it is looked up, and in which it may look up others.
 
     Raises:
