@@ -42,7 +42,7 @@ class Numbered:
     Attributes:
         mark: The number as the model writes it, without brackets.
         location: The name of the file, or the URL.
-        text: Its text.
+        text: The passage's text.
         page: The page on which it begins, or None.
         headings: The headings above it.
         joined: The text of this passage and of neighbouring ones if they are shown as well, otherwise ''.

@@ -61,8 +61,8 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
 
     Args:
         function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        agents: Those that are in the conversation.
-        background: Its subject.
+        agents: The agents in the conversation.
+        background: The subject of the conversation.
         prompts: Texts that replace those in `prompts.toml` of this package.
         options: As for every agent.
 

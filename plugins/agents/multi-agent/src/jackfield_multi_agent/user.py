@@ -14,8 +14,8 @@ class UserAgent(Agent):
     """Represents a person: its run ends at once with `input_needed`, and a later run begins with the person's message.
 
     Args:
-        name, description: Its name and a description, for the others. Other arguments are those of every agent, and
-            are not used.
+        name, description: The agent's name and description, for the other agents. Other arguments are those of every
+            agent, and are not used.
     """
 
     resumable = True

@@ -219,7 +219,7 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
 
     Args:
         messages: All remaining messages of the answer, with one `origin`.
-        calls: Its calls in the form in which they are sent.
+        calls: The answer's calls, in the form in which they are sent.
         server: The server's address.
     """
     origin = messages[0].origin

@@ -21,10 +21,10 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Service(Generic[AnswerT]):
-    """One service, one model.
+    """Calls one service with one model.
 
     Args:
-        path: Its path, relative to the base URL.
+        path: The service's path, relative to the base URL.
         answers: The `msgspec.Struct` of its answers.
         config: The model, the API key, and the number of retries.
         backend: The backend's name, for errors.

@@ -39,9 +39,9 @@ class Directive:
     """One call that the user asks for.
 
     Attributes:
-        tool: Its name, as written.
+        tool: The tool's name, as written.
         template: The text of its arguments, with a `placeholder` in place of each slot.
-        slots: In the order of the placeholders.
+        slots: The slots, in the order of the placeholders.
         is_json: True if the template is a JSON object.
     """
 

@@ -17,8 +17,8 @@ class Reservation:
     """A call that may begin.
 
     Attributes:
-        id: Its id among the running calls.
-        amount: Its expected cost.
+        id: The call's id among the running calls.
+        amount: The call's expected cost.
     """
 
     id: str

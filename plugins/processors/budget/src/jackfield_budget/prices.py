@@ -40,7 +40,7 @@ def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
     """Parse a TOML text: tables `[[price]]` with the keys of `PriceRow`.
 
     Raises:
-        ConfigError: It is not valid TOML, or a row is not valid.
+        ConfigError: The text is not valid TOML, or a row is not valid.
     """
     try:
         # Decimals as written, so that 0.1 is a tenth.

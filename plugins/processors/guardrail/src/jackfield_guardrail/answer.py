@@ -19,7 +19,7 @@ class Violation:
     """A rule that an answer violates.
 
     Attributes:
-        rule: Its name.
+        rule: The rule's name.
         reason: The fault, written only for the model; '' if the rule's own hint is enough.
     """
 

@@ -168,9 +168,9 @@ class _Attempt:
 
     Attributes:
         inspection: The inspection of the answer.
-        before: The usage before it.
-        reported: Its cost, as the backend reports it.
-        end: Its end, once it has arrived.
+        before: The usage before the answer.
+        reported: The answer's cost, as the backend reports it.
+        end: The answer's end, once it has arrived.
     """
 
     def __init__(self, inspection: Inspection, before: Usage) -> None:

@@ -41,7 +41,7 @@ class Check:
     """A rule in code: a function that decides whether the text of a whole answer may pass.
 
     Attributes:
-        name: Its name in errors and events: lower case letters, digits and `_`.
+        name: The rule's name in errors and events: lower case letters, digits and `_`.
         function: Takes the text, and returns True, False, the fault as a text, or a `Verdict`; it may be `async`.
         action, replacement, retries, hint: As for any rule.
     """
@@ -56,10 +56,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The action for an answer that violates it.
+    """A rule, with the action for an answer that violates it.
 
     Attributes:
-        name: Its name in errors and events.
+        name: The rule's name in errors and events.
         action: The consequence.
         replacement: The text that replaces the answer; None if nothing does.
         retries: The number of times that the model is asked again.

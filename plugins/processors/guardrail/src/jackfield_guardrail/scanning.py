@@ -159,7 +159,7 @@ class _Outcome:
     """The outcome for a block.
 
     Attributes:
-        given: Its text, as it is passed on.
+        given: The block's text, as it is passed on.
         place: The position up to which the text is decided; past the block, if a removed match continues there.
         counts: The number of finds.
         seen: The position up to which counting watches have counted.

@@ -167,9 +167,9 @@ class _Call:
 
     Attributes:
         gate: The gate that let it in.
-        entry: Its place.
+        entry: The request's place.
         question_tokens: The estimate of the request's tokens.
-        renew_at: When to give the next sign of life, by the clock.
+        renew_at: The time of the next sign of life, by the clock.
         refused: True if the server refused to process it.
     """
 

@@ -29,7 +29,7 @@ class Entry:
     """A request that was let in.
 
     Attributes:
-        id: Its name among the running ones.
+        id: The request's name among the running requests.
         slice: The second it counts in.
         tokens: The tokens that were reserved for it.
     """

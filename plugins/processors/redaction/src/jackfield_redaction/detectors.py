@@ -42,14 +42,15 @@ _NUMBER = rf"0-9{_SPACE}.()/{_HYPHEN}"
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Finds one form of one kind.
+    """Finds one form of one kind of value.
 
     Attributes:
-        kind: Its kind.
-        first: The characters it can begin with.
-        reach: See the module. It matches nowhere but where a value can begin.
+        kind: The kind of value that it finds.
+        first: The characters with which a value can begin.
+        reach: See the module. It matches only where a value can begin.
         measure: See the module.
-        ends: For detectors of long values: a character without which a reach of more than 64 characters continues.
+        ends: For detectors of long values: a pattern. A reach of more than 64 characters continues until the pattern
+            matches.
         longest: The longest reach with `ends`, in characters.
     """
 

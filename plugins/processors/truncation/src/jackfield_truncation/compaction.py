@@ -140,10 +140,10 @@ class _Measure:
     """The length of a request, and its limit.
 
     Attributes:
-        request: As the run makes it.
+        request: The request, as the run makes it.
         counting, counter: The objects that count its tokens.
-        limit: Its largest length.
-        most: The length above which it is compacted.
+        limit: The request's largest allowed length.
+        most: The length above which the request is compacted.
         around: The tokens of the system message and the schemas.
     """
 
@@ -160,7 +160,7 @@ class _Look:
     """The result of looking at a request.
 
     Attributes:
-        measure: Its length.
+        measure: The request's length and limit.
         found: Reports the summary that was there before, if it is used from now on: in each record of a conversation.
         decided: The messages that are sent, or those that a summary has to replace before that is decided.
     """

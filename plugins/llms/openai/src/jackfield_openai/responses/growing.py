@@ -13,7 +13,7 @@ class GrowingItem:
     """An item that is still arriving.
 
     Attributes:
-        index: Its position in the answer.
+        index: The item's position in the answer.
         arrived: The number of characters that have arrived in pieces, of its `content`, its `summary` or its
             `arguments`.
         call_id, name: The id and the name of a call; '' until they arrive.

@@ -178,8 +178,8 @@ def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) 
     """Return the original items of an answer; None if they cannot be sent back unchanged.
 
     Args:
-        messages: All that is left of the answer, with one `origin`.
-        calls: Its calls in the form in which they may be sent.
+        messages: All remaining messages of the answer, with one `origin`.
+        calls: The answer's calls, in the form in which they may be sent.
         server: The server's address.
     """
     origin = messages[0].origin
