@@ -65,7 +65,7 @@ class AgentRecorder:
         secrets: The secrets that are hidden when writing, and restored when reading to continue.
         agent: The name of the agent.
         model: Its model, as shown in a list of runs.
-        goes_on: True if it can continue an interrupted run.
+        resumable: True if it can continue an interrupted run.
         recovery: Recovers its interrupted runs when the first run begins; None for no recovery.
     """
 
@@ -237,7 +237,7 @@ class NestedRecorder:
         place: The place in the parent run.
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answer: The decision of a person about this place; None if there is none.
-        goes_on: True if it can continue an interrupted run.
+        resumable: True if it can continue an interrupted run.
     """
 
     parent: RunRecord

@@ -32,7 +32,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        place: Its address.
+        service: Its address.
         ask: Requests the pages with images similar to the one at a URL, most similar first.
     """
 

@@ -224,8 +224,8 @@ def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | No
     """Return the servers of a configuration by name, without disabled ones.
 
     Args:
-        given: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them `input_values`, the
-            values of `${input:id}` by id.
+        configuration: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them
+            `input_values`, the values of `${input:id}` by id.
         variables: The source of the values of `${…}`; the environment if None.
 
     Raises:

@@ -27,7 +27,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        place: Its address.
+        service: Its address.
         ask: Requests about this many pages, best first.
     """
 
