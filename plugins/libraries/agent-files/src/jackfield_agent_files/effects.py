@@ -100,7 +100,7 @@ def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
         host: The host that finds the packages of components, by their metadata.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: The file cannot be read.
     """
     file = Path(path)
     text = read_text(file, max_bytes=MAX_BYTES)
@@ -123,17 +123,17 @@ def request_for(
     """Find the possible effects of a file whose text is already read, so that the same text is judged and used.
 
     Args:
-        file: Its path.
-        text: Its content.
+        file: The path of the file.
+        text: The content of the file.
         table: The value of the text.
-        read_as: The way in which the caller uses it; judged by its shape if None. Consent to a file that is read in one
-            way does not count for another, since a file may have the shape of several.
+        read_as: The way in which the caller uses the file; judged by its shape if None. Consent to a file that is read
+            in one way does not count for another, since a file may have the shape of several.
         host: As for `request_of`.
         agents: The texts of the agent files that cases name, by path. A missing text is read and added, so that the
             caller uses the text that was judged.
 
     Raises:
-        ConfigError: A file that it names as an agent cannot be read.
+        ConfigError: A file that the text names as an agent cannot be read.
     """
     kind = read_as or _shape_of(table)
     parts = {f"{kind}:{file.name}": text.encode(errors="surrogatepass")}

@@ -88,6 +88,6 @@ def text_of(file: Path) -> str:
     """Return the text of a file that describes an agent.
 
     Raises:
-        ConfigError: It cannot be read, is larger than 1 MiB, or is not UTF-8.
+        ConfigError: The file cannot be read, is larger than 1 MiB, or is not UTF-8.
     """
     return read_text(file, max_bytes=MAX_FILE_BYTES, what="an agent file")

@@ -51,7 +51,7 @@ def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file")
     """Read a file of settings.
 
     Raises:
-        ConfigError: It cannot be read, is not a regular file, is larger than `max_bytes`, or is not UTF-8.
+        ConfigError: The file cannot be read, is not regular, is larger than `max_bytes`, or is not UTF-8.
     """
     try:
         # Non-blocking, because a pipe without a writer would block forever.

@@ -24,7 +24,7 @@ class Prompts:
     """Prompts by name and language.
 
     Args:
-        own: Those of the agent kind, in each language.
+        own: The prompts of the agent kind, in each language.
         given: The user's prompts, which replace some or all of them.
 
     Raises:

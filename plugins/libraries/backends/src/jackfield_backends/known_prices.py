@@ -51,7 +51,7 @@ def find_prices(model: Addressed, usual_url: str) -> tuple[PriceRow, ...]:
 
     Args:
         model: The model, whose address decides which prices apply.
-        usual_url: Its address, if it has none of its own.
+        usual_url: The address to assume if the model has none of its own.
 
     Raises:
         ConfigError: The user's file is not valid.

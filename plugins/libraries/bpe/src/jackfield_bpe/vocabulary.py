@@ -32,7 +32,7 @@ def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
         sha256: The hash it must have, in hex; '' for any.
 
     Raises:
-        ConfigError: It cannot be read, is not a vocabulary, or has another hash; the message names it.
+        ConfigError: The file cannot be read, is not a vocabulary, or has another hash; the message names the file.
     """
     try:
         data = Path(path).read_bytes()
@@ -45,12 +45,12 @@ def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
     """Return the vocabulary in the bytes of a file.
 
     Args:
-        data: In tiktoken's format.
+        data: The bytes, in tiktoken's format.
         origin: The origin of the bytes, for errors.
         sha256: The hash they must have, in hex; '' for any.
 
     Raises:
-        ConfigError: They are not a vocabulary, or have another hash.
+        ConfigError: The bytes are not a vocabulary, or have another hash.
     """
     found = hashlib.sha256(data).hexdigest()
     if sha256 and found != sha256.lower():

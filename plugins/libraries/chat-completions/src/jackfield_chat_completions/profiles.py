@@ -67,7 +67,7 @@ class ServerProfile:
     """A kind of server.
 
     Attributes:
-        url: Its usual base URL, without a slash at the end; '' if it must be configured.
+        url: The usual base URL of the server, without a slash at the end; '' if it must be configured.
         key: The environment variable of its API key; '' if it needs none.
         dialect: The variant of the protocol that it speaks.
         facts: The abilities of its models that differ from the defaults, by their names in `ModelFacts`.

@@ -60,7 +60,7 @@ def find_python(named: str | None = None) -> Interpreter:
         named: A path, relative to the working directory or with `~`; a name on the PATH; None for this interpreter.
 
     Raises:
-        SandboxError: It does not exist, or does not answer like a Python interpreter.
+        SandboxError: The interpreter does not exist, or does not answer like Python.
     """
     if named is None:
         path = this_python()

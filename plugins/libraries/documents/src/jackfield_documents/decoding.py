@@ -48,7 +48,7 @@ def decode(data: bytes, *, source: str) -> Decoded:
     """Decode a text file by its byte order mark, else as UTF-16, UTF-8 or GB18030, else by statistics.
 
     Raises:
-        DocParserError: It is not text, or its encoding cannot be detected; the message names `source`.
+        DocParserError: The file is not text, or its encoding cannot be detected; the message names `source`.
     """
     if data.startswith(_PDF):
         raise DocParserError(f"{source} is a PDF file, not text: rename it to .pdf")

@@ -153,7 +153,7 @@ class DocumentReader:
         """Read a file that is in memory; the document's `source` is its name, which also helps to choose the parser.
 
         Raises:
-            DocParserError: It cannot be read.
+            DocParserError: The file cannot be read.
         """
         stop = StopSignal()
         try:

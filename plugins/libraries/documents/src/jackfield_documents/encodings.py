@@ -32,6 +32,6 @@ def as_marked_utf8(data: bytes, codec: str) -> bytes:
 
     Args:
         data: The text.
-        codec: Its encoding, as returned by `codec_of`.
+        codec: The encoding of the text, as returned by `codec_of`.
     """
     return data.decode(codec, "replace").encode("utf-8-sig", "replace")

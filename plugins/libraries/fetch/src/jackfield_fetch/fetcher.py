@@ -287,7 +287,8 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         """Look up a host, and connect to the first of its addresses that answers.
 
         Raises:
-            FetchError: One of its addresses is not allowed; a hostile name server may list it to redirect the request.
+            FetchError: One of the host's addresses is not allowed; a hostile name server may list it to redirect the
+                request.
         """
         failure: Exception = OSError("it has no address")
         for address in await self._addresses(host.strip("[]"), port):

@@ -41,11 +41,11 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
     """Return the content of an image of a conversation.
 
     Args:
-        address: One of `images_in`. A path is read, so the caller must trust it.
+        address: An address from `images_in`. A path is read, so the caller must trust it.
         fetcher: Fetches URLs; its `max_bytes` also limits files and `data:` URIs.
 
     Raises:
-        ToolServiceError: It cannot be read, or does not begin like an image.
+        ToolServiceError: The content cannot be read, or does not begin like an image.
     """
     most = fetcher.config.max_bytes
     if address[:5].lower() == "data:":

@@ -272,7 +272,7 @@ def read_model_page(value: Any, url: str) -> ModelPage:
     """Read a page of the form `{"data": [{"id": …}, …]}`; with `has_more`, the next one is `after_id` the last id.
 
     Raises:
-        LookupError, TypeError, ValueError: It has another form.
+        LookupError, TypeError, ValueError: The page has another form.
     """
     names = [str(entry["id"]) for entry in value["data"]]
     return ModelPage(names, with_query(url, after_id=names[-1]) if value.get("has_more") and names else None)

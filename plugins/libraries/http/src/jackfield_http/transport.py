@@ -66,7 +66,7 @@ class Route:
         """Return the route to a URL's server by the environment: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
 
         Raises:
-            ConfigError: Its proxy or its certificates cannot be used.
+            ConfigError: The proxy or the certificates cannot be used.
         """
         logging.getLogger("httpcore2.http11").addFilter(_without_headers)
         parts = urlsplit(url)

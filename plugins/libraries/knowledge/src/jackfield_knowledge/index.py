@@ -89,7 +89,7 @@ class KnowledgeIndex:
         name: As for `index_folder`.
 
     Raises:
-        ConfigError: It is not a valid name.
+        ConfigError: The name is not valid.
     """
 
     def __init__(self, name: str) -> None:

@@ -110,11 +110,11 @@ class StoredDocument:
     """A document of an index.
 
     Attributes:
-        number: Its own number; no other document has it, or ever will.
-        location: Its path.
+        number: The document's own number, which no other document has or ever will have.
+        location: The path of the document.
         signature, parsers: If both are unchanged, the file is unchanged; '' if that cannot be known.
         recipe: The hash of the file's content, the parser, and the way in which the text was cut.
-        title: Its title.
+        title: The title of the document.
         error: The reason why it could not be read; '' if it could.
         chunks: The number of its chunks.
         metadata: The metadata that its file states, without the values of rules.
@@ -153,7 +153,7 @@ class Store:
 
     Args:
         folder: The folder of the index.
-        called: Its name in errors.
+        called: The name of the index in errors.
     """
 
     def __init__(self, folder: Path, called: str) -> None:
@@ -183,7 +183,7 @@ class Store:
         """Return the documents of a generation, by location.
 
         Raises:
-            ChangedIndexError: It is gone.
+            ChangedIndexError: The generation is gone.
         """
 
         return [_document(row) for row in self._rows_of(generation, _documents_where(_OF_GENERATION))]
@@ -192,7 +192,7 @@ class Store:
         """Return the ids of the chunks of a generation, in order.
 
         Raises:
-            ChangedIndexError: It is gone.
+            ChangedIndexError: The generation is gone.
         """
         query = (
             "SELECT chunks.id FROM documents JOIN chunks "  # noqa: S608 - of constants
@@ -217,7 +217,7 @@ class Store:
         """Return the page, the headings and the part of each chunk of a document, without reading texts.
 
         Raises:
-            ChangedIndexError: Its generation is gone.
+            ChangedIndexError: The generation of the document is gone.
         """
         first = document.number * _PLACES
         query = "SELECT page, headings, part FROM chunks WHERE place >= ? AND place < ? ORDER BY place"
@@ -230,7 +230,7 @@ class Store:
         """Return a chunk; `metadata` becomes its metadata.
 
         Raises:
-            ChangedIndexError: Its generation is gone.
+            ChangedIndexError: The generation of the document is gone.
         """
         (chunk,) = self.chunks(document, metadata, place, place + 1)
         return chunk
@@ -245,7 +245,7 @@ class Store:
         """Return chunks of a document, as in a slice, with these metadata.
 
         Raises:
-            ChangedIndexError: Its generation is gone.
+            ChangedIndexError: The generation of the document is gone.
         """
         first = document.number * _PLACES
         end = document.chunks if end is None else end

@@ -56,7 +56,7 @@ class CacheFile:
         path: The file; it and its folder are created if missing, readable only by the user.
         application_id: Marks the file as the owner's, in its header.
         owner: The package that it belongs to, for errors.
-        what: Its contents, for warnings.
+        what: The contents of the cache, for warnings.
         instead: The consequence of working without it, for warnings.
         ttl_s: The largest age of an entry, in seconds; None for any age.
         max_bytes: The largest total size of keys and contents; the least recently used entries are deleted first.

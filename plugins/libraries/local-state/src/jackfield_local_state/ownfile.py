@@ -137,7 +137,7 @@ def _make_private(path: Path) -> None:
     """Make sure that the file exists, and that only the user can read it and its companions.
 
     Raises:
-        UnusableFileError: One of them is a link, is not a file, or belongs to another user.
+        UnusableFileError: The file or one of its companions is a link, is not regular, or belongs to another user.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:

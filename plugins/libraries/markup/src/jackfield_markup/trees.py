@@ -38,7 +38,8 @@ def xml_tree(data: bytes, *, source: str) -> Element:
     """Return the tree of XML that a program wrote. A document type is refused: office files have none.
 
     Raises:
-        DocParserError: It is not well-formed, nested too deeply, or has a document type; the text names `source`.
+        DocParserError: The XML is not well-formed, is nested too deeply, or has a document type; the message names
+            `source`.
     """
     try:
         root = etree.fromstring(data, etree.XMLParser(**_XML_SAFE))
@@ -53,7 +54,7 @@ def decode_html(data: bytes, *, source: str) -> Decoded:
     """Decode an HTML file: by its byte order mark, by its declared encoding, or by its content.
 
     Raises:
-        DocParserError: It is empty, binary, or in an unknown encoding; the text names `source`.
+        DocParserError: The file is empty, binary, or in an unknown encoding; the message names `source`.
     """
     declared = _declared(data)
     if declared and b"\0" not in data and not data.startswith(_MARKS):
@@ -68,7 +69,7 @@ def html_tree(text: str, *, source: str) -> Element:
     """Return the tree of an HTML page, however malformed.
 
     Raises:
-        DocParserError: It has no element, or is nested too deeply; the text names `source`.
+        DocParserError: The page has no element, or is nested too deeply; the message names `source`.
     """
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
     try:
@@ -87,7 +88,8 @@ def xhtml_tree(data: bytes, *, source: str) -> Element:
     """Return the tree of a page that should be XML, as in e-books; a malformed one is read as HTML.
 
     Raises:
-        DocParserError: It is empty, binary, without any element, or nested too deeply; the text names `source`.
+        DocParserError: The page is empty, binary, without any element, or nested too deeply; the message names
+            `source`.
     """
     text = decode_html(data, source=source).text
     # Without its document type, a page has no entities of its own; HTML's are known.

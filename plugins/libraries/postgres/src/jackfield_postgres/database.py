@@ -204,7 +204,7 @@ class Database:
     """Connections to one database, kept for later use by any thread. Creating it connects to nothing.
 
     Args:
-        dsn: Its address as a URL. No error shows the URL or its password.
+        dsn: The database's address as a URL. No error shows the URL or its password.
         timeout_s: The time for which the server may be silent.
         connections: The most connections; a caller that needs one more waits.
         settings: Statements for each new connection.

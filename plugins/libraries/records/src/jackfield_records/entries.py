@@ -68,7 +68,7 @@ def head_of(entry: str) -> EntryHead:
     """Return the head of an entry; most entries are not parsed for it.
 
     Raises:
-        StoreError: It is not an object.
+        StoreError: The entry is not an object.
     """
     match = _HEAD.match(entry)
     if match and _SEALED not in entry:
@@ -131,7 +131,7 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
             secrets are missing or have changed keeps its digest.
 
     Raises:
-        StoreError: It is not an object.
+        StoreError: The entry is not an object.
     """
     try:
         fields = json.loads(entry)
@@ -163,7 +163,7 @@ def event_in(name: object, fields: Mapping[str, Any]) -> Step:
     """Return the event of this name with the fields of an entry.
 
     Raises:
-        StoreError: It is not an event that is known here.
+        StoreError: The name and fields are not those of a known event.
     """
     try:
         return event_from_json({"event": name, **fields})
@@ -175,7 +175,7 @@ def step_in(entry: str) -> Step:
     """Return the event of an entry, with placeholders for secrets.
 
     Raises:
-        StoreError: It is not an event that is known here.
+        StoreError: The entry is not a known event.
     """
     fields = read_entry(entry)
     own = {name: value for name, value in fields.items() if name not in _BESIDE_THE_EVENT}
@@ -186,7 +186,7 @@ def messages_in(fields: Mapping[str, Any]) -> tuple[Message, ...]:
     """Return the messages in the fields of an entry.
 
     Raises:
-        StoreError: They cannot be read.
+        StoreError: The messages cannot be read.
     """
     try:
         return messages_from_json(fields.get("messages", []))

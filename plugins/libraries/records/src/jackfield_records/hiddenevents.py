@@ -27,7 +27,7 @@ class HiddenEvents:
     piece decides.
 
     Args:
-        secrets: Those of the agent.
+        secrets: The agent's secrets.
     """
 
     def __init__(self, secrets: Secrets) -> None:

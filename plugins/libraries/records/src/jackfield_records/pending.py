@@ -61,7 +61,7 @@ async def append_events(
     """Append notes to a run that this process holds, or messages with which it starts again; return the entries.
 
     Raises:
-        StoreError: They cannot be written, or the hold was lost.
+        StoreError: The events cannot be written, or the hold was lost.
     """
     entries = [await hide_entry(entry_of(event, with_texts=True), recorder.secrets) for event in events]
     await recorder.store.append(run_id, hold, entries, state=RUNNING)
@@ -119,7 +119,7 @@ async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error:
     """Record that a run held by this process failed before it could begin.
 
     Raises:
-        StoreError: It cannot be written, or the hold was lost.
+        StoreError: The failure cannot be written, or the hold was lost.
     """
     failed = RunFailed(str(error), type(error).__name__)
     entry = await hide_entry(entry_of(failed, with_texts=True), recorder.secrets)

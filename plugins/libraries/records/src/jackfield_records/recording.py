@@ -64,9 +64,9 @@ class AgentRecorder:
         store: The store of the record.
         secrets: The secrets that are hidden when writing, and restored when reading to continue.
         agent: The name of the agent.
-        model: Its model, as shown in a list of runs.
-        resumable: True if it can continue an interrupted run.
-        recovery: Recovers its interrupted runs when the first run begins; None for no recovery.
+        model: The agent's model, as shown in a list of runs.
+        resumable: True if the agent can continue an interrupted run.
+        recovery: Recovers the agent's interrupted runs when the first run begins; None for no recovery.
     """
 
     store: Store
@@ -100,7 +100,7 @@ class AgentRecorder:
         """Yield the events of a run, each step after it is written.
 
         Raises:
-            StoreError: It cannot be written, or another process runs it; the run ends there.
+            StoreError: A step cannot be written, or another process holds the run; the run ends there.
         """
         if isinstance(recorded, PendingRun):
             return _recorded(events_of, run, partial(self._begin_pending, recorded))
@@ -170,9 +170,9 @@ class PendingRun:
 
     Attributes:
         run: The run as it is stored.
-        messages: The messages that it begins with.
+        messages: The messages that the run begins with.
         hold: The number of the hold.
-        entries: Its record.
+        entries: The entries of the run's record.
     """
 
     run: StoredRun
@@ -237,7 +237,7 @@ class NestedRecorder:
         place: The place in the parent run.
         call_id: The tool call that asks; '' if the agent kind itself asks.
         answer: The decision of a person about this place; None if there is none.
-        resumable: True if it can continue an interrupted run.
+        resumable: True if the agent can continue an interrupted run.
     """
 
     parent: RunRecord
@@ -252,7 +252,7 @@ class NestedRecorder:
         """Return the progress of the nested run at the interruption; None if it had not begun, or must start again.
 
         Raises:
-            InDoubtError: It cannot continue, may have called tools, and is not approved to start again.
+            InDoubtError: The nested run cannot continue, may have called tools, and is not approved to start again.
         """
         before = self.parent.asked_before(self.place)
         problem = None if before is None else self._problem(before, messages)

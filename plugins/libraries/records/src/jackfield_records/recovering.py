@@ -27,8 +27,8 @@ class Recovered:
     """One recovered run.
 
     Attributes:
-        run_id: Its id.
-        outcome: The reason why it ended, as in `RunFinished`; `failed`, or `skipped` if it was left alone.
+        run_id: The id of the run.
+        outcome: The reason why the run ended, as in `RunFinished`; `failed`, or `skipped` if it was left alone.
         note: The error, or the reason for leaving it.
     """
 

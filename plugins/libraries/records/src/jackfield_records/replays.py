@@ -63,7 +63,7 @@ class Replay:
         """Return the events of the next entry; empty for an entry that is not an event.
 
         Raises:
-            StoreError: It cannot be read, or the record has no content.
+            StoreError: The entry cannot be read, or the record has no content.
         """
         run, step = self._reader.read(entry)
         return [] if step is None else [self._numbered(run, event) for event in self._in_full(run, step)]
@@ -101,7 +101,7 @@ async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
 
     Raises:
         RunNotFoundError: There is no such run.
-        StoreError: Its record cannot be read.
+        StoreError: The record of the run cannot be read.
     """
     for event in events_of(*await store.read(run_id)):
         yield event

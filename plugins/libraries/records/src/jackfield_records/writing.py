@@ -51,7 +51,7 @@ class Writer:
 
         Raises:
             RunBusyError: The hold was lost.
-            StoreError: They cannot be written.
+            StoreError: The entries cannot be written.
         """
         async with self._turn:  # agents work in parallel; an entry whose secrets take long to hide keeps its place
             hidden = [await hide_entry(entry, self.secrets) for entry in entries]

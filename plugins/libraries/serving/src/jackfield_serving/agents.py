@@ -35,7 +35,7 @@ class ServedAgent:
     """An agent of a service: a copy that records in the store of the service.
 
     Attributes:
-        name: Its name in the service.
+        name: The agent's name in the service.
         agent: The copy.
         recorder: The recorder of its runs.
     """
@@ -66,7 +66,7 @@ class ServedAgent:
         """Return the agent with another of its models; itself for ''.
 
         Raises:
-            ConfigError: It does not offer this model, or the model's settings are not complete.
+            ConfigError: The agent does not offer this model, or the model's settings are not complete.
             PluginError: The backend of the model is not installed.
         """
         if not model:
@@ -85,7 +85,7 @@ class ServedAgent:
         """Refuse a request that the agent cannot serve.
 
         Raises:
-            ConfigError: It takes no client's tools, a schema is not valid, or an option of the model is unknown.
+            ConfigError: The agent takes no client tools, a schema is not valid, or an option of the model is unknown.
         """
         if request.call is not None and request.call.name not in self.agent.function_map:
             raise ConfigError(f"agent {self.name!r} has no tool {request.call.name!r}: choose one of its tools")

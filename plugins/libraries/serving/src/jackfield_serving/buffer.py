@@ -33,7 +33,7 @@ class EventBuffer:
 
     Args:
         floor: The number before the first event: earlier ones are in the record.
-        max_events, max_chars: Its size.
+        max_events, max_chars: The size of the buffer.
     """
 
     def __init__(self, floor: int, *, max_events: int, max_chars: int) -> None:

@@ -42,7 +42,7 @@ class ClientTool(BaseTool):
     """One tool that the client runs.
 
     Raises:
-        ConfigError: Its schema has no valid name, or its parameters are not an object.
+        ConfigError: The schema has no valid name, or its parameters are not an object.
     """
 
     resumable = True  # the same call continues with its result

@@ -50,9 +50,9 @@ class LiveRun:
         request: The request, apart from messages.
         answers: The answers with which it continues.
         cancel: Ends the run from outside.
-        is_over: It has ended, paused, or is no longer driven by this process; there will be no more events.
-        is_queued: It waits for its turn.
-        is_resumed: It began before, in this process or another one.
+        is_over: The run has ended or paused, or is no longer driven by this process; there will be no more events.
+        is_queued: The run waits for its turn.
+        is_resumed: The run began before, in this process or another one.
         deps: The dependencies of its tools.
         questions: The questions of running calls that wait for an answer.
     """

@@ -197,7 +197,7 @@ class Serving:
         """Start a run, and return its id. The run is then recorded, and other processes finish it if this one ends.
 
         Args:
-            agent: Its name in the service.
+            agent: The agent's name in the service.
             messages: A question, or a conversation, oldest first.
             owner: The identity that starts the run; only it finds the run again.
             session: The conversation that the run belongs to. It has one run at a time.
@@ -211,7 +211,7 @@ class Serving:
                 wait for `answer` until the time-out of the call. Otherwise they are declined.
             call: A call of one of the agent's tools, which the run makes in place of asking the model. The agent's
                 rules and approvals apply. The result is the message of the tool.
-            model: A model among those that the agent offers (`AgentInfo.models`); its own if ''.
+            model: A model among those that the agent offers (`AgentInfo.models`); the agent's own if ''.
             deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
 
         Raises:
@@ -222,7 +222,7 @@ class Serving:
             InputTooLargeError: The messages, or the conversation before them, are too large.
             OptionsRefusedError: The agent does not take these tools or options.
             InvalidMessageError: A message is not valid.
-            StoreError: The run cannot be recorded, or there is a run of this id.
+            StoreError: The run cannot be recorded, or another run has this id.
         """
         served = self._agent(agent)
         asked = as_messages(messages)
@@ -407,7 +407,7 @@ class Serving:
         """Return the runs of an owner, the newest first.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: The runs cannot be read.
         """
         listed = _MOST_LISTED if agent is not None else limit
         runs = await self._store.inner.runs(owner=owner, session=session, limit=listed)
@@ -421,7 +421,7 @@ class Serving:
         """Return the conversations of an owner, the latest first.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: The conversations cannot be read.
         """
         sessions: dict[str, SessionInfo] = {}
         for run in await self.runs(owner=owner, limit=_MOST_LISTED):
@@ -540,8 +540,8 @@ class Serving:
 
         Raises:
             RunNotFoundError: The owner has no such run.
-            RunBusyError: It is running: cancel it first.
-            StoreError: It cannot be deleted.
+            RunBusyError: The run is in progress: cancel it first.
+            StoreError: The run cannot be deleted.
         """
         await self._check_owner(run_id, owner)
         await self._store.inner.delete(run_id)
@@ -662,8 +662,8 @@ class Serving:
         """Hold a run, and read it.
 
         Raises:
-            RunBusyError: It is running.
-            StoreError: It cannot be read.
+            RunBusyError: The run is in progress.
+            StoreError: The run cannot be read.
         """
         hold = await self._store.inner.hold(run_id)
         try:

@@ -20,7 +20,7 @@ class ToolInfo:
     """A tool of an agent.
 
     Attributes:
-        name, description: Its name and purpose, for a model.
+        name, description: The tool's name and purpose, for a model.
         parameters: The JSON Schema of its arguments.
         read_only: A call changes nothing.
     """
@@ -36,11 +36,11 @@ class AgentInfo:
     """An agent of a service.
 
     Attributes:
-        name: Its name in the service.
-        description: Its purpose.
-        model: Its model as `backend:model`; '' if it has none.
-        images, audio, video, files: Its model takes content of this kind.
-        tools: The names of its own tools, without those made for each run.
+        name: The agent's name in the service.
+        description: The agent's purpose.
+        model: The agent's model as `backend:model`; '' if it has none.
+        images, audio, video, files: The agent's model takes content of this kind.
+        tools: The names of the agent's own tools, without those made for each run.
         takes_client_tools: Requests may bring tools that the client runs.
         takes_output: Requests may ask for JSON of a schema.
         workspace: The folder below which its tools work. Faces show it only to clients on this machine.
@@ -76,7 +76,7 @@ class WaitingCall:
             `input`: answer with a text. `question`: a running call, such as one of an MCP server, asks for something;
             answer as for an approval, or with the values of the `form` among its arguments.
         agent: The nested agent that makes the call; ''.
-        in_doubt: It was in progress when a process ended, and may have been made.
+        in_doubt: The call was in progress when a process ended, and may have been made.
     """
 
     call_id: str
@@ -145,7 +145,7 @@ class SearchHit:
     """A conversation in which a search has a hit.
 
     Attributes:
-        session: Its id.
+        session: The id of the conversation.
         run_id: The latest run with a hit.
         agent: The agent of this run.
         excerpt: A part of the run's question or answers around a word of the search.
@@ -164,9 +164,9 @@ class SessionInfo:
     """A conversation.
 
     Attributes:
-        session: Its id.
+        session: The id of the conversation.
         agent: The agent of its latest run.
-        last_run: Its latest run, whose conversation the next run continues.
+        last_run: The id of the latest run, whose conversation the next run continues.
         runs: The number of its runs.
         title: The beginning of its first question, or the title that a person gave it.
         began, changed: The times when its first run began and when its latest run changed.

@@ -74,7 +74,7 @@ class Kernel:
         """Start a kernel and wait until it answers.
 
         Raises:
-            ToolServiceError: It does not start; its output is in the log.
+            ToolServiceError: The kernel does not start; its output is in the log.
         """
         kernel = cls(
             AsyncKernelManager(

@@ -111,7 +111,7 @@ class KernelSession:
         """Start the kernel before any code arrives.
 
         Raises:
-            ToolServiceError: It does not start.
+            ToolServiceError: The kernel does not start.
         """
         async with self._turn():
             await self._running_kernel()

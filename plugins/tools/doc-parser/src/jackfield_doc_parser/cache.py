@@ -47,7 +47,7 @@ class DocumentCache:
     processes that write the same file write the same bytes.
 
     Args:
-        folder: Its folder; it is created when first needed, readable only by the user.
+        folder: The folder of the cache; it is created when first needed, readable only by the user.
         max_bytes: The largest total size; the least recently used files are deleted first. 0: nothing is kept.
     """
 

@@ -16,8 +16,8 @@ class Part(Generic[T]):
     """A part of a result that is returned in order.
 
     Attributes:
-        items: Its contents.
-        number: Its number, from 1.
+        items: The contents of the part.
+        number: The number of the part, from 1.
         count: The number of parts.
     """
 

@@ -38,7 +38,7 @@ class Table:
     """A table of a document.
 
     Attributes:
-        name: Its name in queries.
+        name: The table's name in queries.
         columns: The names of its columns.
         types: `NUMERIC` or `TEXT` for each column.
         rows: The cells; None for an empty one.

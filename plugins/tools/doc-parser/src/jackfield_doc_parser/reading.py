@@ -33,8 +33,8 @@ class Readings:
     """The documents that were read.
 
     Attributes:
-        documents: In the order of their names.
-        errors: One for each file that could not be read.
+        documents: The documents, in the order of their names.
+        errors: The error for each file that could not be read.
         skipped: A line for each reason why files of folders were left out.
     """
 

@@ -40,11 +40,11 @@ class SimpleDocParser(DocumentTool):
         """Read a document, or all documents of a folder or a pattern.
 
         Returns:
-            A text. With `structured_doc` a list of pages, `{"page_num", "title", "content": [{"text" or "table",
-            "token"}]}`, and of several documents a list of `{"url", "pages"}`.
+            A text. With `structured_doc`, a list of pages, `{"page_num", "title", "content": [{"text" or "table",
+            "token"}]}`; for several documents, a list of `{"url", "pages"}`.
 
         Raises:
-            ToolArgumentError: It names no document that the model may read, or there is no such part.
+            ToolArgumentError: The call names no document that the model may read, or there is no such part.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)

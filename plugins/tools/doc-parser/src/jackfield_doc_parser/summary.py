@@ -55,7 +55,7 @@ class SummarizeDocument(DocumentTool):
         """Summarize a document. The requests to the model count against the limits of the run.
 
         Raises:
-            ToolArgumentError: It names no document that the model may read, or the document is too long.
+            ToolArgumentError: The call names no document that the model may read, or the document is too long.
             ConfigError: There is no model.
             ModelServiceError: The model failed for every part.
         """

@@ -17,8 +17,8 @@ def unified_diff(path: str, old: str, new: str) -> str:
 
     Args:
         path: The file, for the header.
-        old: Its text; '' for a new file.
-        new: Its text after the change.
+        old: The text before the change; '' for a new file.
+        new: The text after the change.
     """
     before, after = _lines(old), _lines(new)
     if before == after:

@@ -120,7 +120,7 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
         make_folders: True if missing folders on the way to it are created.
 
     Raises:
-        ToolArgumentError: It is not a regular file, is outside of the workspace, or may not be written.
+        ToolArgumentError: The file is not regular, is outside the workspace, or may not be written.
         ToolServiceError: Another process keeps changing files of its folder.
     """
     root, parts = _place(workspace, name)
@@ -142,7 +142,7 @@ def check_changeable(workspace: Workspace, name: str, *, make_folders: bool = Fa
     """Return the path of a file that another program is to change, and True if the file does not exist yet.
 
     Raises:
-        ToolArgumentError: It is not a regular file, is outside of the workspace, or may not be written.
+        ToolArgumentError: The file is not regular, is outside the workspace, or may not be written.
         ToolServiceError: Another program changes files of its folder.
     """
     with changing(workspace, name, make_folders=make_folders) as target:
@@ -161,7 +161,7 @@ def entries(
         deepest: The number of levels.
 
     Raises:
-        ToolArgumentError: It is not a folder, is outside of the workspace, or may not be read.
+        ToolArgumentError: The path is not a folder, is outside the workspace, or may not be read.
     """
     root, start = _place(workspace, name)
     waiting: deque[Sequence[str]] = deque([()])

@@ -27,7 +27,7 @@ def compile_expression(query: str, *, is_regex: bool, ignores_case: bool) -> Any
     """Compile an expression that matches within one line.
 
     Raises:
-        ToolArgumentError: It is empty, too long, or not a valid regular expression; the message says why.
+        ToolArgumentError: The expression is empty, too long, or not a valid regular expression; the message says why.
     """
     _check(query)
     options = re2.Options()

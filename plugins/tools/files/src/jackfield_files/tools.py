@@ -79,7 +79,7 @@ class _FilesTool(BaseTool):
         """Return the text of a file, and its encoding.
 
         Raises:
-            ToolArgumentError: It cannot be read, is too large, or is not a text.
+            ToolArgumentError: The file cannot be read, is too large, or is not text.
         """
         with folder.reading(workspace, path) as (stream, _):
             return self._as_text(stream.read(self.config.max_file_bytes + 1), path)

@@ -32,7 +32,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        service: Its address.
+        service: The address of the service.
         ask: Requests the pages with images similar to the one at a URL, most similar first.
     """
 

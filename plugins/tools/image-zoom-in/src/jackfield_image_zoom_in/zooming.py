@@ -31,7 +31,7 @@ def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) 
 
     Raises:
         ToolArgumentError: There is no such part.
-        ToolServiceError: It is not an image that can be decoded, or it is too large.
+        ToolServiceError: The file is not an image that can be decoded, or the image is too large.
     """
     if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
         raise ToolArgumentError("bbox_2d is not a valid region: give left, top, right, bottom, from 0 to 1000")

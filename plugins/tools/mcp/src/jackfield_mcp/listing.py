@@ -61,7 +61,7 @@ class Listing:
     """The offer of a server.
 
     Attributes:
-        tools: Its tools, in its order.
+        tools: The server's tools, in its order.
         resources, prompts: True if the server has some.
         approved: The digests of the tools that may be called without approval, by name.
         left_out: The entries that cannot be used, with the reason.
@@ -96,7 +96,7 @@ def sound(name: str, description: object, parameters: object, hints: Mapping[str
     """Return the definition of a tool in the form that models accept.
 
     Raises:
-        ConfigError: Its schema is not one.
+        ConfigError: The schema of the tool is not valid.
     """
     schema = {"type": "object", **_table(parameters)}
     required = [entry for entry in schema.get("required") or () if isinstance(entry, str)]
@@ -226,7 +226,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
     Tools that cannot be used are left out, each with its cause, in the listing and in the log.
 
     Raises:
-        ToolServiceError: It offers more tools than an agent may get.
+        ToolServiceError: The server offers more tools than an agent may get.
     """
     from jackfield_mcp.tasks import supports_tasks
 

@@ -206,7 +206,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     """Read the configuration in a file such as `mcp.json`.
 
     Raises:
-        ConfigError: It cannot be read, or is not a JSON object.
+        ConfigError: The file cannot be read, or is not a JSON object.
     """
     file = Path(path).expanduser()
     try:

@@ -68,7 +68,7 @@ class OpenServer:
         client: The client of the server.
         way: A `ServerProcess` or a `RemoteServer`.
         is_over: Set when it should close.
-        listing: Its tools, resources and prompts; None until they are listed, and again after they change.
+        listing: The server's tools, resources and prompts; None until they are listed, and again after they change.
         callable: The names of tools that are in this listing, and approved.
     """
 
@@ -167,7 +167,7 @@ class Session:
 
     Args:
         name: The server's name in texts.
-        server: Its configuration.
+        server: The server's configuration.
         keeper: Keeps its list of tools between starts.
         host: Finds the model that the server may ask, if its configuration names one.
     """
@@ -205,14 +205,15 @@ class Session:
         """Run work with the client, which is opened first if necessary.
 
         Args:
-            work: The work. what: Its name in texts: "the call of 'add'".
-            timeout_s: The time it may take, not counting the opening of the client.
+            work: The work.
+            what: The name of the work in texts: "the call of 'add'".
+            timeout_s: The time the work may take, not counting the opening of the client.
             again: The work may be done twice, so it is repeated once if the server ends before the answer.
             asker: The context of the call, which takes the server's questions meanwhile, on this loop.
 
         Raises:
             ServerEndedError: The server cannot be reached, or ended meanwhile.
-            ToolTimeoutError: It took too long.
+            ToolTimeoutError: The work took too long.
             ToolServiceError: The server rejected the request.
         """
         link = self._link

@@ -63,8 +63,8 @@ async def call_as_task(
 
     Args:
         client: The connected client.
-        name: The server's name of the tool.
-        arguments: Its arguments.
+        name: The server's name for the tool.
+        arguments: The arguments of the call.
         progress: Receives progress notifications.
         report: Receives the status messages of the task.
 

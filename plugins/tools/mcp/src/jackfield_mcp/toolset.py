@@ -129,8 +129,8 @@ class _Known:
 
     Attributes:
         listing: The latest list; None if none is known.
-        changes: Counts its changes.
-        sessions: Those that runs have opened for themselves.
+        changes: Counts the changes of the list.
+        sessions: The sessions that runs have opened for themselves.
     """
 
     def __init__(self) -> None:

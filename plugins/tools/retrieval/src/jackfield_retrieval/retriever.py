@@ -90,7 +90,7 @@ class RetrievalResult:
     Attributes:
         passages: By source, in document order.
         hits: Best first; () when all documents fit together and nothing had to be searched.
-        errors: One for each file or index that could not be read.
+        errors: The error for each file or index that could not be read.
         chunks: The searched content behind the passages.
         documents: The number of documents that were read or searched.
         skipped: A line for each reason why files of folders were left out.

@@ -58,7 +58,7 @@ async def run(
     """Run a command whose end also ends everything it has started. Cancelling ends it.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The command cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -33,7 +33,7 @@ def check_manifest(root: Path) -> str:
     """Check the manifest of a folder; return its name.
 
     Raises:
-        ConfigError: It does not fit the specification.
+        ConfigError: The manifest does not conform to the specification.
     """
     table = _json(root, MANIFEST)
     version = _version(table, "plugin")

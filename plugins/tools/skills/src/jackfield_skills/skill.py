@@ -24,7 +24,7 @@ class Skill:
 
     Attributes:
         name: The name in its file, which is also the name of its folder.
-        description: Its purpose and when to use it, in one line.
+        description: The purpose of the skill and when to use it, in one line.
         folder: The folder of its files.
     """
 
@@ -42,7 +42,7 @@ def load_skill(folder: Path) -> Skill:
     """Read a skill's name and description; its body is left for later.
 
     Raises:
-        ConfigError: It does not conform to the specification; the message says how.
+        ConfigError: The skill does not conform to the specification; the message says how.
     """
     try:
         text = read_text(folder, FILE, most_bytes=_MAX_FRONT_MATTER)

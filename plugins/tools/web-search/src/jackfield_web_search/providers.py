@@ -27,7 +27,7 @@ class Provider:
     """A service that searches.
 
     Attributes:
-        service: Its address.
+        service: The address of the service.
         ask: Requests about this many pages, best first.
     """
 
