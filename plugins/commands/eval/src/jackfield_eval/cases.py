@@ -82,8 +82,8 @@ class Suite:
 
     Attributes:
         path: The file.
-        settings: Its settings.
-        cases: Its cases.
+        settings: The settings in the file.
+        cases: The cases in the file.
         agents: The agents by name.
         folders: The folders of the file and of the agents, whose paths differ between machines.
         text: The content of the file.

@@ -59,9 +59,10 @@ class AgentResult:
 
     Attributes:
         share: The share of passes.
-        share_interval: Its confidence interval. Repetitions of a case are not independent, so it counts cases.
+        share_interval: The confidence interval of the share. Repetitions of a case are not independent, so it counts
+            cases.
         score: The mean score.
-        score_interval: Its confidence interval, over cases.
+        score_interval: The confidence interval of the mean score, over cases.
     """
 
     agent: str
@@ -82,7 +83,7 @@ class Comparison:
         worse, better: The pairs whose result changed, as `agent/case: from → to`.
         pairs: The number of compared pairs.
         difference: The mean difference of scores, now minus before; 0 if nothing was compared.
-        interval: Its confidence interval; None for fewer than two pairs.
+        interval: The confidence interval of the difference; None for fewer than two pairs.
         left_out: The number of pairs that are new or whose case has changed.
     """
 

@@ -35,15 +35,15 @@ class Distribution:
     """Metadata of one installed distribution.
 
     Attributes:
-        name: Normalised.
+        name: The normalised name.
         location: The folder of its metadata.
-        requires: Its requirements as written in the metadata, with their markers.
+        requires: The requirements as written in the metadata, with their markers.
         extras: The names of its optional parts.
         requires_python: '' if it runs on any Python.
         licence: '' if it names none.
         installer: The program that installed it, such as `pip` or `uv`; '' if unknown.
         requested: True if a user asked for it by name; None if the installer does not record that (uv).
-        direct: Its origin if it was not installed from an index (PEP 610); otherwise empty.
+        direct: The origin if the distribution was not installed from an index (PEP 610); otherwise empty.
     """
 
     name: str

@@ -20,12 +20,12 @@ class Listed:
     """A listed distribution.
 
     Attributes:
-        distribution: Its normalised name.
+        distribution: The normalised name of the distribution.
         version: The version that was listed.
         summary: One line for people.
         repository: The address of its source.
         licence: An SPDX expression.
-        components: Its components, as `kind.name`.
+        components: The distribution's components, as `kind.name`.
         listed: The day of the entry: `2026-11-28`.
         tested: The version that its record of contract tests is about; '' without a record.
         kit: The version of `jackfield-testkit` that tested it.

@@ -71,9 +71,9 @@ class Change:
     """A change of one file by an update.
 
     Attributes:
-        path: Its path in the plugin.
+        path: The file's path in the plugin.
         action: The kind of change, for people.
-        content: Its new content; None to remove it.
+        content: The file's new content; None to remove the file.
         conflicts: The number of places that both changed.
         is_kept: True if the file stays unchanged although the template changed.
     """
@@ -89,7 +89,7 @@ def check_clean(folder: Path) -> None:
     """Refuse a folder with changes that git could not restore.
 
     Raises:
-        ConfigError: It has changes that are not committed, is in no repository, or there is no git.
+        ConfigError: The folder has uncommitted changes or is in no git repository, or git is missing.
     """
     try:
         done = run_git(folder, "status", "--porcelain", "--", ".")

@@ -32,7 +32,7 @@ class Conversation:
 
     Attributes:
         options: Options of the command, including changes made in the conversation.
-        session: Its name in the agent's store; '' if it is not recorded.
+        session: The conversation's name in the agent's store; '' if it is not recorded.
         agent: The agent that answers.
         documents: The documents of the agent, and the skipped ones.
         history: The messages, oldest first.

@@ -166,7 +166,7 @@ def read_text() -> str:
     """Read all of standard input as text.
 
     Raises:
-        ConfigError: It is not UTF-8.
+        ConfigError: The input is not UTF-8.
     """
     try:
         return read_input().decode("utf-8-sig")

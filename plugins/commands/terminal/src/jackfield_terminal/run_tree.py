@@ -27,7 +27,7 @@ class RunStep:
     Attributes:
         name: The agent, the tool, or the kind of the step.
         detail: A text for the rest of the line.
-        seconds: Its duration; None if that is not recorded.
+        seconds: The duration of the step; None if that is not recorded.
         usage: The usage of an answer; for an agent, that of all answers below it. None for other steps.
         is_cost_known: False if the cost of an answer below is unknown.
         steps: The steps of an agent, in order.

@@ -394,7 +394,7 @@ class WorkSpan:
     Args:
         work: The work.
         to: The receivers.
-        name, kind: Those of the span.
+        name, kind: The name and kind of the span.
         labels: The attributes of the span that its metrics have as well.
         more: Further attributes of the span.
         results: The attributes for facts that the work adds.

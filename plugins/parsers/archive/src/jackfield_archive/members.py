@@ -23,9 +23,9 @@ class Member:
     """A member of an archive.
 
     Attributes:
-        name: Its name in the archive. It is shown, and never used as a path. '' if it is a compressed file.
-        size_bytes: Its unpacked size.
-        data: Its content; None if it was not unpacked.
+        name: The member's name in the archive, shown but never used as a path; '' for a compressed file.
+        size_bytes: The member's unpacked size.
+        data: The member's content; None if it was not unpacked.
         reason: The reason why it was not unpacked; '' if it is damaged.
     """
 

@@ -50,7 +50,7 @@ class TarParser(Parser):
         """List and unpack the files of an archive.
 
         Raises:
-            DocParserError: It is empty, damaged, of another type, or too large unpacked.
+            DocParserError: The file is empty, damaged, of another type, or too large when unpacked.
         """
         if not data:
             raise DocParserError(f"{source} is empty")
@@ -110,7 +110,7 @@ def _decompress(data: bytes, kind: str, source: str) -> bytes:
     """Return the content of a compressed file.
 
     Raises:
-        DocParserError: It is damaged, cut off, or too large.
+        DocParserError: The file is damaged, cut off, or too large.
     """
     most = min(MAX_UNPACKED, max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * len(data)))
     try:

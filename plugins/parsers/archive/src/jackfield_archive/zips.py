@@ -22,7 +22,7 @@ class ZipParser(Parser):
         """List and unpack the files of an archive.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not a zip file, or too large unpacked.
+            DocParserError: The file is empty, encrypted, damaged, not a zip file, or too large when unpacked.
         """
         archive = Archive(data, source=source)
         members = [

@@ -64,7 +64,8 @@ class EpubParser(Parser):
         """Turn a book into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not an e-book, too large unpacked, or has no text.
+            DocParserError: The file is empty, encrypted, damaged, not an e-book, too large when unpacked, or without
+                text.
         """
         archive = Archive(data, source=source)
         path = _path_of_book(archive, source)

@@ -29,7 +29,7 @@ class HtmlParser(Parser):
         """Turn a page into blocks.
 
         Raises:
-            DocParserError: It is empty, binary, in an unknown encoding, nested too deeply, or has no text.
+            DocParserError: The page is empty, binary, in an unknown encoding, nested too deeply, or without text.
         """
         decoded = decode_html(data, source=source)
         root = html_tree(decoded.text, source=source)

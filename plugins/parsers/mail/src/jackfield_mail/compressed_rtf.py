@@ -21,7 +21,7 @@ def decompress(data: bytes) -> bytes:
     """Return the RTF; output is at most eight times as long as the input.
 
     Raises:
-        ValueError: It is not compressed RTF.
+        ValueError: The data is not compressed RTF.
     """
     if len(data) < 16:
         raise ValueError("too short")

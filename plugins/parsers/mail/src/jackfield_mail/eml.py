@@ -32,7 +32,7 @@ class EmlParser(Parser):
         """Turn a mail into blocks and parts.
 
         Raises:
-            DocParserError: It is empty, not a mail, or nested too deeply.
+            DocParserError: The file is empty, not a mail, or nested too deeply.
         """
         if not data.strip():
             raise DocParserError(f"{source} is empty")

@@ -19,12 +19,12 @@ class Mail:
     """A mail.
 
     Attributes:
-        subject: Its subject; '' without one.
+        subject: The mail's subject; '' without one.
         headers: The names and values of headers to show.
         blocks: The blocks of its text.
         mails: The mails that are attached to it.
-        parts: Its other attachments.
-        unread: Its parts that could not be read.
+        parts: The mail's other attachments.
+        unread: The mail's parts that could not be read.
     """
 
     subject: str = ""
@@ -59,7 +59,7 @@ def html_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
     """Return the blocks of a text in HTML.
 
     Raises:
-        DocParserError: It is not text, or nested too deeply.
+        DocParserError: The data is not text, or the page is nested too deeply.
     """
     text = data.decode(codec, "replace") if codec else decode_html(data, source=source).text
     return list(blocks_of(html_tree(text, source=source))) if text.strip() else []
@@ -69,7 +69,7 @@ def plain_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
     """Return the paragraphs of a text.
 
     Raises:
-        DocParserError: It is not text, or its encoding is unknown.
+        DocParserError: The data is not text, or its encoding is unknown.
     """
     if not data.strip():
         return []

@@ -48,7 +48,7 @@ class MsgParser(Parser):
         """Turn a message into blocks and parts.
 
         Raises:
-            DocParserError: It is empty, damaged, or not a message of Outlook.
+            DocParserError: The file is empty, damaged, or not an Outlook message.
         """
         if not data:
             raise DocParserError(f"{source} is empty")

@@ -44,7 +44,8 @@ class OcrParser(Parser):
         """Turn a picture, or a PDF of scanned pages, into paragraphs below a note that says so.
 
         Raises:
-            DocParserError: It is empty, damaged, no picture or without text; or Tesseract or a language is missing.
+            DocParserError: The file is empty, damaged, no picture, or without text; or Tesseract or a language is
+                missing.
         """
         config = self.config
         pictures = pictures_of(data, source, Limits(config.dpi, config.max_pixels))

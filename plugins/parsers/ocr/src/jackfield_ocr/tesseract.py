@@ -52,7 +52,7 @@ def find_program(named: str, source: str) -> str:
     """Return the path of Tesseract: the program that the settings name, else the one on the PATH.
 
     Raises:
-        DocParserError: It is not installed.
+        DocParserError: Tesseract is not installed.
     """
     program = shutil.which(named or "tesseract")
     if program:

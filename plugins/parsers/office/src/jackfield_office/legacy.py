@@ -43,7 +43,7 @@ class LegacyParser(Parser):
         """Turn an old Word or PowerPoint file into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged or of another kind; or LibreOffice is not installed.
+            DocParserError: The file is empty, encrypted, damaged, or of another kind; or LibreOffice is not installed.
         """
         kind = _kind(data, source)
         program = self._program(source, kind)

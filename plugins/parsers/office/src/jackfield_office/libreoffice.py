@@ -56,11 +56,11 @@ def convert(program: str, file: Path, kind: str, folder: Path, *, timeout_s: flo
         file: The file to convert, in the folder.
         kind: The extension of the result.
         folder: Everything is written here.
-        timeout_s: The time that it may take.
+        timeout_s: The time that the conversion may take.
 
     Raises:
-        subprocess.TimeoutExpired: It took longer.
-        OSError: It cannot be started.
+        subprocess.TimeoutExpired: The conversion took longer than `timeout_s`.
+        OSError: LibreOffice cannot be started.
     """
     profile = folder / "profile"
     (profile / "user").mkdir(parents=True)

@@ -80,7 +80,7 @@ class Package:
         """Return a part as bytes.
 
         Raises:
-            DocParserError: It is missing or damaged.
+            DocParserError: The part is missing or damaged.
         """
         return self._archive.read(name)
 
@@ -88,7 +88,7 @@ class Package:
         """Return a part as a tree.
 
         Raises:
-            DocParserError: It is missing or damaged.
+            DocParserError: The part is missing or damaged.
         """
         data = self._archive.read(name)
         if _STRICT in data[:4096]:

@@ -37,7 +37,7 @@ class CsvParser(Parser):
         """Turn a CSV or TSV file into a table.
 
         Raises:
-            DocParserError: It is empty, binary, in an unknown encoding, or has too many columns.
+            DocParserError: The file is empty, binary, or in an unknown encoding, or has too many columns.
         """
         decoded = decode(data, source=source)
         delimiter = self.config.delimiter or _delimiter(decoded.text)

@@ -66,7 +66,7 @@ class SpreadsheetParser(Parser):
         """Turn a spreadsheet into tables below the names of their sheets.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not a spreadsheet, too long, or has no text.
+            DocParserError: The file is empty, encrypted, damaged, not a spreadsheet, too long, or without text.
         """
         package, sheets = _read(data, source)
         parts = _parts_of_sheets(package) if package else {}

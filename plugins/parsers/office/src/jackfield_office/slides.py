@@ -40,7 +40,8 @@ class PptxParser(Parser):
         """Turn slides into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not a PowerPoint file, too large unpacked, or has no text.
+            DocParserError: The file is empty, encrypted, damaged, not a PowerPoint file, too large when unpacked, or
+                without text.
         """
         package = Package(data, source=source, kind="pptx", main="ppt/")
         relations = package.relations(package.main)

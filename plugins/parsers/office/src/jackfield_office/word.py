@@ -45,7 +45,8 @@ class DocxParser(Parser):
         """Turn a Word file into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not a Word file, too large unpacked, or has no text.
+            DocParserError: The file is empty, encrypted, damaged, not a Word file, too large when unpacked, or without
+                text.
         """
         package = Package(data, source=source, kind="docx", main="word/")
         blocks = _blocks_of(package)

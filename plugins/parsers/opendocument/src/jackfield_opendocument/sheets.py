@@ -28,8 +28,8 @@ class OdsParser(Parser):
         """Turn a spreadsheet into tables below the names of their sheets.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not an OpenDocument spreadsheet, too large unpacked, or has
-                no text.
+            DocParserError: The file is empty, encrypted, damaged, not an OpenDocument spreadsheet, too large when
+                unpacked, or without text.
         """
         package = Package(data, source=source, kind="spreadsheet")
         spare = Spare(package.body)

@@ -29,8 +29,8 @@ class OdpParser(Parser):
         """Turn slides into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not an OpenDocument presentation, too large unpacked, or
-                has no text.
+            DocParserError: The file is empty, encrypted, damaged, not an OpenDocument presentation, too large when
+                unpacked, or without text.
         """
         package = Package(data, source=source, kind="presentation")
         spare = Spare(package.body)

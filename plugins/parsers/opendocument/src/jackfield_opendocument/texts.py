@@ -25,8 +25,8 @@ class OdtParser(Parser):
         """Turn a text into blocks.
 
         Raises:
-            DocParserError: It is empty, encrypted, damaged, not an OpenDocument text, too large unpacked, or has no
-                text.
+            DocParserError: The file is empty, encrypted, damaged, not an OpenDocument text, too large when unpacked, or
+                without text.
         """
         package = Package(data, source=source, kind="text")
         has_pages = next(package.body.iter(TEXT + "soft-page-break"), None) is not None

@@ -138,7 +138,7 @@ def open_document(data: bytes, source: str, password: str | None) -> Iterator[An
     """Open a file for the time of the block.
 
     Raises:
-        DocParserError: It cannot be opened; the message names `source`.
+        DocParserError: The file cannot be opened; the message names `source`.
     """
     import pypdfium2
 

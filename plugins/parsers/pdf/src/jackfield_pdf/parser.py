@@ -49,7 +49,8 @@ class PdfParser(Parser):
         """Turn a PDF into headings, paragraphs, lists, tables and code.
 
         Raises:
-            DocParserError: It is empty, not a PDF, cut off, damaged, encrypted, too long, or without text and pictures.
+            DocParserError: The file is empty, not a PDF, cut off, damaged, encrypted, too long, or without text and
+                pictures.
         """
         _check_ends(data, source)
         password = self.config.password.get_secret_value() if self.config.password else None
@@ -81,7 +82,7 @@ class PdfParser(Parser):
         """Draw the page that shows a passage: at most 1,200 pixels wide, and two million altogether.
 
         Raises:
-            DocParserError: It cannot be opened, has no such page, or the page is damaged.
+            DocParserError: The file cannot be opened or has no such page, or the page is damaged.
         """
         password = self.config.password.get_secret_value() if self.config.password else None
         with open_document(data, source, password) as document:

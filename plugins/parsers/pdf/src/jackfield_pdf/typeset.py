@@ -52,12 +52,12 @@ class Line:
     """A line of text, or several that hyphens join, or a table. Lengths are in points, upwards from the foot.
 
     Attributes:
-        text: Its text; `HYPHEN` where a hyphen ended a line. For a table, its cells, one a line.
+        text: The line's text; `HYPHEN` where a hyphen ended a line. For a table, its cells, one per line.
         left, right: The positions where the first line begins and the last ends.
         first, last: The base of the first and of the last line.
         size: The type size; 0 if the line's position is unknown.
         is_bold, is_mono: True if its beginning, middle and end are in bold type, or in type of one width.
-        parts: Its parts, if wide gaps divide it, as in a table.
+        parts: The line's parts, if wide gaps divide it, as in a table.
         table: The rows of a ruled table; where lines end in a cell, there is a line end.
     """
 

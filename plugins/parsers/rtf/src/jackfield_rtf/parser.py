@@ -21,7 +21,7 @@ class RtfParser(Parser):
         """Turn a file into blocks.
 
         Raises:
-            DocParserError: It is empty, not RTF, or has no text.
+            DocParserError: The file is empty, is not RTF, or has no text.
         """
         if not data.strip():
             raise DocParserError(f"{source} is empty")

@@ -44,7 +44,8 @@ class JsonParser(Parser):
         """Turn a JSON or JSON Lines file into blocks.
 
         Raises:
-            DocParserError: It is not valid JSON, too large or too deep; the message names the line.
+            DocParserError: The file is not valid JSON, is too large, or is nested too deeply; the message names the
+                line.
         """
         if len(data) > self.config.max_bytes:
             limit = self.config.max_bytes / 2**20

@@ -50,7 +50,7 @@ class ManParser(Parser):
         """Turn a manual page into blocks.
 
         Raises:
-            DocParserError: It is empty, binary, or in an unknown encoding.
+            DocParserError: The file is empty, binary, or in an unknown encoding.
         """
         decoded = decode(data, source=source)
         page = _Page()

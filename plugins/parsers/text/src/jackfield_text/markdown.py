@@ -36,7 +36,7 @@ class MarkdownParser(Parser):
         """Turn a Markdown file into blocks; front matter is a block of code.
 
         Raises:
-            DocParserError: It is empty, binary, or in an unknown encoding.
+            DocParserError: The file is empty, binary, or in an unknown encoding.
         """
         if len(data) > _MAX_BYTES:
             return TextParser().parse(data, source=source)

@@ -33,7 +33,7 @@ class NotebookParser(Parser):
         """Turn a notebook into blocks.
 
         Raises:
-            DocParserError: It is empty, not valid JSON, nested too deeply, not a notebook, or has no text.
+            DocParserError: The file is empty, not valid JSON, nested too deeply, not a notebook, or without text.
         """
         decoded = decode(data, source=source)
         notebook = _load(decoded.text, source)

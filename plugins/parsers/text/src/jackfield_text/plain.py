@@ -19,7 +19,7 @@ class TextParser(Parser):
         """Turn a text file into paragraphs.
 
         Raises:
-            DocParserError: It is empty, binary, or in an unknown encoding.
+            DocParserError: The file is empty, binary, or in an unknown encoding.
         """
         decoded = decode(data, source=source)
         return Document(

@@ -33,7 +33,7 @@ def program_of_system(name: str) -> str:
     """Return the path of a program that is also visible in the sandbox.
 
     Raises:
-        SandboxError: It is not installed.
+        SandboxError: The program is not installed.
     """
     from shutil import which
 

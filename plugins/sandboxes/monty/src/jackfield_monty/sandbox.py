@@ -64,7 +64,7 @@ class MontySandbox(CodeSandbox):
 
         Raises:
             SandboxError: Monty does not start.
-            ValueError: One of the values is not plain data.
+            ValueError: A value is not plain data.
         """
         client = _client()
         if len(code) > self.config.max_code_chars:

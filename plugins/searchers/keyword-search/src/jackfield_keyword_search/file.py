@@ -111,7 +111,7 @@ def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not such a file, of another version, or cut short.
+        ValueError: The file is not an index, is of another version, or is cut short.
     """
     mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
     header = json.loads(bytes(mapped[:_HEADER_BYTES]))

@@ -119,7 +119,7 @@ class Index:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is not such a file, of another version, or cut short.
+            ValueError: The file is not an index, is of another version, or is cut short.
         """
         size, arrays = read_arrays(path)
         index = cls.__new__(cls)

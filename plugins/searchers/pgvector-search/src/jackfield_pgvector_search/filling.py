@@ -37,7 +37,7 @@ class Ready:
     """A corpus that can be searched.
 
     Attributes:
-        number: Its own number, which no other will ever have.
+        number: The corpus's own number, which no other corpus will ever have.
         chunks, mean_length: The number of its chunks, and the mean number of their words.
         words, vectors: The tables that contain them; None for those that were not requested.
     """

@@ -115,7 +115,7 @@ class QdrantSearcher(Searcher):
         Raises:
             ToolServiceError: The server cannot be reached, refuses, or failed.
             ModelServiceError: The embedder failed, or sent something that is not vectors.
-            ConfigError, PluginError: Its settings do not fit, or it is not installed.
+            ConfigError, PluginError: The embedder's settings do not fit, or it is not installed.
         """
         question = self._embedder.question_in(query)
         if not corpus.chunks or limit < 1 or not question:

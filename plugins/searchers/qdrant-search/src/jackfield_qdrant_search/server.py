@@ -33,7 +33,7 @@ class Address:
     """The address of the server, and its key.
 
     Attributes:
-        url: Its address; '' for Qdrant's local mode.
+        url: The URL of the server; '' for Qdrant's local mode.
         local_path: A folder for the local mode, or `:memory:`.
         key: The API key; '' for none.
         withheld: The reason why a key that is set is not sent.

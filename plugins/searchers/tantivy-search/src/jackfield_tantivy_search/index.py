@@ -123,7 +123,7 @@ class WordIndex:
             selected: The positions of the chunks that may be returned; None for all.
 
         Raises:
-            DamagedIndexError: It cannot be read.
+            DamagedIndexError: The index cannot be read.
         """
         with damage_noticed():
             return self._found(texts, limit, selected)

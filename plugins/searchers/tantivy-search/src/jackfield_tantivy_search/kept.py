@@ -58,7 +58,7 @@ class KeptIndex:
     """The index of one corpus after another.
 
     Args:
-        folder: Its folder.
+        folder: The folder of the index.
         made_by: The versions and settings that decide its terms; an index with others is rebuilt.
         analyzer: Makes the terms.
     """
@@ -80,7 +80,7 @@ class KeptIndex:
             on_read: Called with the number of ready chunks if all of them are read.
 
         Raises:
-            OSError, DamagedIndexError: It cannot be written.
+            OSError, DamagedIndexError: The index cannot be written.
         """
         found = self._opened(shelf.content)
         if found is None:

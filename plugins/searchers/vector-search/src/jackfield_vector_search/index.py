@@ -26,7 +26,7 @@ class Index:
     nearest.
 
     Args:
-        vectors: One in each row, of any length but 0; they are made of length 1.
+        vectors: The vectors, one in each row, of any length but 0; they are scaled to length 1.
         numbers: The number of the chunk that each row belongs to, ascending.
         approximate_from: The number of vectors from which it compares with candidates only; None for never.
     """
@@ -44,7 +44,7 @@ class Index:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is not such a file, of another version, or cut short.
+            ValueError: The file is not an index, is of another version, or is cut short.
         """
         mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
         if len(mapped) < _HEADER.itemsize:
@@ -61,7 +61,7 @@ class Index:
         return index
 
     def write(self, path: Path) -> None:
-        """Write it to a file.
+        """Write the index to a file.
 
         Raises:
             OSError: The file cannot be written.

@@ -50,7 +50,7 @@ def read_rpc(table: Wire) -> RpcRequest:
     """Return a request.
 
     Raises:
-        RequestRefusedError: It is not a request of JSON-RPC 2.0.
+        RequestRefusedError: The request does not conform to JSON-RPC 2.0.
     """
     identity, method, params = table.get("id"), table.get("method"), table.get("params", {})
     if table.get("jsonrpc") != "2.0":
@@ -66,7 +66,7 @@ def read_params(request: RpcRequest, message: Params) -> Params:
     """Parse the parameters of a request into a typed model. Fields unknown to A2A are ignored, as it requires.
 
     Raises:
-        RequestRefusedError: They are not valid, or one is missing.
+        RequestRefusedError: The parameters are not valid, or one is missing.
     """
     if not isinstance(request.params, dict):
         raise invalid_params("params must be an object")

@@ -67,9 +67,9 @@ class _Session:
     """A conversation that the editor has opened.
 
     Attributes:
-        session_id: Its id.
+        session_id: The id of the conversation.
         agent: The agent that answers.
-        last_run: Its latest run; ''.
+        last_run: The id of the latest run; '' if there is none.
         waiting_run: A run that waits for a message of the person; ''.
         running: The run of the prompt that is being answered; ''.
         allowed: The tools that the person always allows in it.
@@ -328,7 +328,7 @@ class EditorAgent:
         """Return the reason why a run has ended.
 
         Raises:
-            RequestRefusedError: It has failed.
+            RequestRefusedError: The run has failed.
         """
         if run.error:
             raise failure_of(RunFailed(run.error, run.error_kind))

@@ -29,7 +29,7 @@ def read_prompt(blocks: Sequence[Block]) -> Message:
     """Return a prompt as a message. A link is its name and address, an embedded text is its address and text.
 
     Raises:
-        RequestRefusedError: It is empty.
+        RequestRefusedError: The prompt is empty.
     """
     items: list[ContentItem] = []
     for block in blocks:

@@ -31,7 +31,7 @@ class Waiting:
     """A call, or a person's turn, that a run waits for.
 
     Attributes:
-        call_id: Its id in the run.
+        call_id: The id of the call or turn in the run.
         kind: `approval`, `client_tool` or `input`.
         interrupt: The interrupt of AG-UI; empty for a call of a tool of the front end.
     """

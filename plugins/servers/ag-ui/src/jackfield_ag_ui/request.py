@@ -79,7 +79,7 @@ def read_thread(table: dict[str, Any]) -> str:
     """Return the conversation that a request to stop names.
 
     Raises:
-        RequestRefusedError: It has another field, or names none.
+        RequestRefusedError: The request has another field, or names no conversation.
     """
     if table.keys() != {"threadId"} or not isinstance(table["threadId"], str):
         raise RequestRefusedError('the body must be {"threadId": "…"}, the conversation whose run is stopped')

@@ -26,7 +26,7 @@ class _Following:
 
     Attributes:
         run_id, owner: The run.
-        fold: Its events so far.
+        fold: The events of the run so far.
         after: The number of the last event in the fold; None if the run is over or waits, so that no event follows.
         shows_history: The client gets all messages first.
         is_left: A client that leaves ends the run.

@@ -64,10 +64,10 @@ class _Speaker:
     """An agent of the run: the one that was asked, or a nested one.
 
     Attributes:
-        run_id, agent, depth: As in its events.
+        run_id, agent, depth: As in the agent's events.
         parent_call: The id of the call that asks it; '' if that is not certain.
-        is_active: It is still working.
-        is_named: Its messages name it, because it is not the agent that was asked.
+        is_active: The agent is still working.
+        is_named: The agent's messages name it, because it is not the agent that was asked.
         turns: The number of its complete turns.
         open, pieces: The growing message, and its pieces since it was opened.
         answer: The message of the agent in this turn, which holds its calls.

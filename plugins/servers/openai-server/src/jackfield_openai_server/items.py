@@ -36,9 +36,9 @@ class TextItem:
     """A text of the answer, or of the model's reasoning.
 
     Attributes:
-        index: Its position in the answer.
+        index: The position of the text in the answer.
         kind: `message` or `reasoning`.
-        text: Its text; '' until it has ended.
+        text: The text itself; '' until it has ended.
         sources: The documents and pages that the model was shown; only at the end of the last message.
         citations: The passages that the text uses; likewise.
         is_whole: False if it was withdrawn, or cut off.
@@ -57,8 +57,8 @@ class CallItem:
     """A call that the run waits for.
 
     Attributes:
-        index: Its position in the answer.
-        call_id: Its id in the run.
+        index: The position of the call in the answer.
+        call_id: The id of the call in the run.
         call: The call.
         is_of_client: The client runs it; otherwise, it needs the client's approval.
     """

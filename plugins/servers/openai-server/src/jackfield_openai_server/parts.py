@@ -23,7 +23,7 @@ def image_item(url: str, detail: str | None, param: str) -> ContentItem:
     """Return an image as a content item.
 
     Raises:
-        ParameterError: It is neither at a web address nor in the request itself.
+        ParameterError: The image is neither at a web address nor in the request itself.
     """
     if detail not in (None, "auto"):
         refuse_parameter(f"{param}.detail", "only 'auto' is supported, because the agent's model chooses the detail")
@@ -34,7 +34,7 @@ def audio_item(data: str, form: str, param: str) -> ContentItem:
     """Return audio as a content item.
 
     Raises:
-        ParameterError: Its format is unknown, or it is not in base64.
+        ParameterError: The format is unknown, or the audio is not in base64.
     """
     if form not in _AUDIO_TYPES:
         raise ParameterError(f"{param}.format must be one of {', '.join(_AUDIO_TYPES)}.", param=f"{param}.format")
@@ -47,7 +47,7 @@ def file_item(
     """Return a file as a content item.
 
     Raises:
-        ParameterError: It is neither at a web address nor in the request itself.
+        ParameterError: The file is neither at a web address nor in the request itself.
     """
     if file_id is not None:
         refuse_parameter(f"{param}.file_id", "files cannot be uploaded here: send file_data")

@@ -39,7 +39,7 @@ def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
     """Return a tool of the client as the schema of a function.
 
     Raises:
-        ParameterError: It is not a valid function.
+        ParameterError: The tool is not a valid function.
     """
     if kind != "function":
         refuse_parameter(f"{param}.type", "only tools of type 'function' are supported; the agent has tools of its own")

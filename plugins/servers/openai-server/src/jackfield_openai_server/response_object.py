@@ -47,8 +47,8 @@ class ResponseHead:
     """The parts of a response that do not change.
 
     Attributes:
-        id: Its id.
-        run_id: Its run.
+        id: The id of the response.
+        run_id: The id of the response's run.
         model: The name of the agent.
         created: When the run began, in seconds since 1970.
         echo: The fields of the request that it repeats.

@@ -79,7 +79,7 @@ def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
     """Return the request in a message.
 
     Raises:
-        RequestRefusedError: It is not JSON.
+        RequestRefusedError: The message is not JSON.
         ParameterError: The message is another event, or has a parameter of HTTP requests.
     """
     text = message.get("text")

@@ -311,7 +311,7 @@ async def _read(request: Request, form: type[_Body]) -> _Body:
     """Return the body of a request.
 
     Raises:
-        RequestRefusedError: It is not valid.
+        RequestRefusedError: The body is not valid.
     """
     try:
         return form.model_validate(read_object(await request.body()))

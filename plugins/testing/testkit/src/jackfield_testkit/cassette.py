@@ -144,7 +144,7 @@ class Cassette:
         """Return the facts of a recorded model.
 
         Raises:
-            CassetteError: It is not on the tape.
+            CassetteError: The model is not on the tape.
         """
         if name not in self._models:
             raise CassetteError(f"{self.path} has no model {name}: record it, with mode='record' or mode='auto'")

@@ -53,7 +53,7 @@ class Dialect(ABC):
     """A protocol, seen from Chat Completions. It holds no state: one serves all requests of a server.
 
     Attributes:
-        name: Its name in errors and threads.
+        name: The protocol's name in errors and threads.
         base_path: Path of a backend's base URL, after host and port.
         request_id_header: The header of a response that names its request.
         stream_type: The media type of a stream.

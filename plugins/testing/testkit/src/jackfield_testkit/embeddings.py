@@ -71,7 +71,7 @@ def embeddings(
 
     Args:
         request: The request to answer; it may ask for Base64.
-        vectors: One for each text.
+        vectors: The vectors, one for each text.
         tokens: The token count that it reports.
         order: Indices of the vectors to list, in their order; None for all vectors as they are.
         knows_base64: True if the server supports Base64; many compatible ones always send numbers.

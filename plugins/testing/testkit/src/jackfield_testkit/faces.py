@@ -24,9 +24,9 @@ class HttpRequest:
     """A request to a face.
 
     Attributes:
-        method, path: Its first line; the path as it is sent, with its query.
+        method, path: The request's first line; the path as it is sent, with its query.
         body: The body.
-        headers: Its headers besides `host`, `content-length` and `authorization`.
+        headers: The request's headers besides `host`, `content-length` and `authorization`.
     """
 
     method: str = "POST"
@@ -53,9 +53,9 @@ class HttpReply:
     """A reply of a face.
 
     Attributes:
-        status: Its status; 0 if the connection ended before it.
-        headers: Its headers, in lower case.
-        body: Its body, without the framing of HTTP.
+        status: The reply's status; 0 if the connection ended before it.
+        headers: The reply's headers, in lower case.
+        body: The reply's body, without the framing of HTTP.
         is_whole: False if the connection ended before the body did.
     """
 
@@ -94,7 +94,7 @@ class ServedFace:
 
     Attributes:
         app: The application.
-        port: Its port.
+        port: The port of the application.
         loop: The event loop that it runs in.
     """
 

@@ -61,7 +61,7 @@ class Fork:
     """A running program. It is ended when its connection is closed.
 
     Attributes:
-        pid: Its process.
+        pid: The program's process id.
     """
 
     def __init__(self, pid: int, server: socket.socket) -> None:
@@ -126,10 +126,10 @@ class Forks:
         """Run a program to its end.
 
         Args:
-            program: Its text.
-            words: Its arguments.
+            program: The program's text.
+            words: The program's arguments.
             cwd: The working directory.
-            env: Its environment. `PYTHONPATH` is the only interpreter variable that counts.
+            env: The program's environment. `PYTHONPATH` is the only interpreter variable that counts.
             site: A folder that replaces that of the server.
             executable: The program's `sys.executable`.
             timeout_s: Seconds until it is stopped.
@@ -239,9 +239,9 @@ def run_program(
     """Run a program in a process of its own, a fork where that is possible.
 
     Args:
-        program: Its text.
-        words: Its arguments.
-        env: Its environment; None for that of this process.
+        program: The program's text.
+        words: The program's arguments.
+        env: The program's environment; None for that of this process.
         before: Text of the imports that may be done before it begins.
         timeout_s: Seconds until it is stopped.
     """

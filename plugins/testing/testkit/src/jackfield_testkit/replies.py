@@ -222,8 +222,8 @@ def pieces(
         reply: The reply.
         model: The name that the chunks give as theirs.
         stream: True if the request wants a stream.
-        with_usage: True if it wants the usage in it.
-        writer: Its writer; None for Chat Completions.
+        with_usage: True if the request wants the usage in the stream.
+        writer: The reply's writer; None for Chat Completions.
     """
     writer = writer or ChatWriter(reply, model, with_usage=with_usage)
     if is_stream(reply, stream):

@@ -249,7 +249,7 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     """Read a cassette.
 
     Raises:
-        CassetteError: It is missing, cut off, or has an invalid entry; the message says which.
+        CassetteError: The cassette is missing, cut off, or has an invalid entry; the message says which.
     """
     whole = _parsed(path)
     found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__

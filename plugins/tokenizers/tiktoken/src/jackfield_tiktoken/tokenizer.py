@@ -32,10 +32,10 @@ class TiktokenTokenizer(Configured, BPETokenizer):
     Its settings are those of `TiktokenConfig`.
 
     Attributes:
-        url: OpenAI's address of it; tiktoken's cache identifies it by that.
+        url: OpenAI's address of the vocabulary; tiktoken's cache identifies the vocabulary by it.
         hash: The SHA-256 of the file there, in hex.
         pattern: The expression that cuts texts into pieces.
-        control_tokens: Their ids. Text never becomes one.
+        control_tokens: The ids of the control tokens. Text never becomes a control token.
     """
 
     url: ClassVar[str]

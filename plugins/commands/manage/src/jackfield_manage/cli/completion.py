@@ -31,8 +31,8 @@ class Completions:
     """The words of one command.
 
     Attributes:
-        options: Its long options.
-        actions: Its actions, such as `list`, with the options of each.
+        options: The long options of the command.
+        actions: The actions of the command, such as `list`, with the options of each.
     """
 
     options: tuple[str, ...] = ()

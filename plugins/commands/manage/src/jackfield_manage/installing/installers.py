@@ -30,7 +30,7 @@ class Environment:
     """A Python environment to change.
 
     Attributes:
-        python: Its interpreter.
+        python: The interpreter of the environment.
         prefix, base_prefix: The folder of the environment, and of the Python it was created from.
         stdlib: The folder of the standard library, in which an operating system marks a Python as its own (PEP 668).
         search_path: Folders with programs, as in `PATH`.

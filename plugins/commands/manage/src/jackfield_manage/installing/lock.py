@@ -28,7 +28,7 @@ class LockedPlugin:
     """One distribution with plugins.
 
     Attributes:
-        content: Its `content_hash`; '' if it is editable or has no RECORD.
+        content: The distribution's `content_hash`; '' if it is editable or has no RECORD.
         ids: The components that it offers, as `kind.name`, sorted.
     """
 

@@ -37,7 +37,7 @@ class Result:
         outcome: One `culprit`; several plugins that fail only `together`; the command fails `without any` plugin; or it
             `never` fails.
         culprits: A minimal set that makes it fail; without any one of them it does not fail.
-        runs: Number of runs.
+        runs: The number of runs.
     """
 
     outcome: Outcome

@@ -26,12 +26,12 @@ class Finding:
 
     Attributes:
         ids: The components that it offers, as `kind.name`.
-        status: Its state.
+        status: The distribution's state.
         ms: CPU time for describing it.
         why: The reason for its state.
         fix: The command to type next.
         required_by: The distributions that require it, if no user asked for it by name.
-        more: Its other problems, one sentence each.
+        more: The distribution's other problems, one sentence each.
     """
 
     distribution: str

@@ -55,8 +55,8 @@ class Seen:
     """The recorded state of one distribution.
 
     Attributes:
-        version: Its version.
-        content: Its `content_hash`; '' if it has no RECORD.
+        version: The distribution's version.
+        content: The distribution's `content_hash`; '' if it has no RECORD.
         mark: Time and size of its metadata; the content is hashed again only if they change.
         asked: True if the user was asked about it, False if it was only reported.
     """
@@ -77,9 +77,9 @@ class Newcomer:
     """A distribution that differs from its recorded state.
 
     Attributes:
-        rows: Its components that may load.
+        rows: The distribution's components that may load.
         change: New, changed, or reported before without a question.
-        seen: Its state now.
+        seen: The distribution's state now.
     """
 
     distribution: str

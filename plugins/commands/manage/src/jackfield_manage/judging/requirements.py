@@ -23,8 +23,8 @@ class Needs:
     """The distributions that an agent needs.
 
     Attributes:
-        distributions: Each with the components that it provides, the core first.
-        missing: Those that are not installed.
+        distributions: Each distribution with the components that it provides, the core first.
+        missing: The distributions that are not installed.
         unknown: A line for each component that no installed and no known distribution offers.
     """
 
@@ -47,8 +47,8 @@ def needs_of(config: AgentConfig, host: PluginHost) -> Needs:
     """Find the distributions that an agent needs.
 
     Raises:
-        AmbiguousPluginError: Two installed distributions offer a component that it names.
-        ConfigError: Its model names neither a backend nor a server.
+        AmbiguousPluginError: Two installed distributions offer a component that the agent names.
+        ConfigError: The agent's model names neither a backend nor a server.
     """
     return _resolve([config], host)
 

@@ -131,7 +131,7 @@ class Constants:
         """Return the value of an expression.
 
         Raises:
-            UnknownValueError: It does not consist of literals and constants alone.
+            UnknownValueError: The expression does not consist of literals and constants alone.
         """
         match node:
             case ast.Constant(value):

@@ -68,7 +68,7 @@ class Explanation:
         installer: The program that installed it; '' if unknown.
         requested: True if a user asked for it by name; None if the installer does not record that.
         required_by: The distributions that require it; `name[extra]` if only with an extra.
-        requires: Its requirements on this machine.
+        requires: The distribution's requirements on this machine.
         problems: Faults of its metadata.
         remark: The ignored part of the project's file, as a sentence.
     """

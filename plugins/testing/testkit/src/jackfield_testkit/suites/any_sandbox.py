@@ -22,7 +22,7 @@ class AnySandboxSuite(Suite, Generic[S]):
 
     Attributes:
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the sandbox.
         ability: The base class of the things it can run.
         unusable_because: The reason why the sandbox may be unusable on this machine, such as a missing program. Its
             tests are then skipped with this reason; without one they fail.

@@ -30,7 +30,7 @@ class CodeSandboxSuite(AnySandboxSuite[CodeSandbox]):
 
     Attributes:
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the sandbox.
     """
 
     ability = CodeSandbox

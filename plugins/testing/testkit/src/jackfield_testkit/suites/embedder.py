@@ -116,7 +116,7 @@ class EmbedderSuite(LocalEmbedderSuite):
 
         Args:
             request: The request to answer.
-            vectors: One for each text of the request.
+            vectors: The vectors, one for each text of the request.
             tokens: The token count that it reports.
             order: The indices of the vectors that it lists; not always each of them once, nor in their order.
         """

@@ -60,7 +60,7 @@ class LocalEmbedderSuite(Suite):
 
     Attributes:
         component: The address of the embedder: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the embedder.
         other_space: Settings that, put over `config`, give vectors that cannot be compared with its own: another
             model, another dimension. Empty if there are none.
         many: A number of texts that, with `batched`, is more than it embeds at once.

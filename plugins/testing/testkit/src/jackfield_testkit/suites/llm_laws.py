@@ -109,7 +109,7 @@ class ChatModelSuite(ModelLaws):
 
     Attributes:
         component: The address of the backend: `distribution/name`, or its name where that is unique.
-        config: Its configuration.
+        config: The configuration of the backend.
         tool_question: A question that makes the model call `get_weather`, for one whose facts state `native_tools`.
         cannot_show_tools: The reason why no question makes it call a tool here, although its facts state
             `native_tools`.

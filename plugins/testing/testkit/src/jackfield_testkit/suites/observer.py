@@ -83,7 +83,7 @@ class ObserverSuite(Suite):
 
     Attributes:
         component: The address of the observer: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the observer.
         writes_conversations: Why it writes texts of runs into a log, to the terminal or into a file; '' if it does
             not, which is then tested.
         patience_s: Seconds that a test waits for an immediate event before it fails.

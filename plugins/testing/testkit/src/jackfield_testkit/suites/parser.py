@@ -77,7 +77,7 @@ class ParserSuite(Suite):
 
     Attributes:
         component: The address of the parser: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the parser.
         samples: Files, small ones: the name, the content, and a text that is in it, or several texts in their order.
             At least one has two texts that come to stand in two blocks, if the format has more than one.
         one_block: The reason why a document never has more than one block, for formats where this is true.

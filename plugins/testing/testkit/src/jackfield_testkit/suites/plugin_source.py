@@ -20,7 +20,7 @@ class Source:
 
     Attributes:
         path: Path of the file.
-        tree: Its syntax.
+        tree: The module's syntax tree.
     """
 
     path: Path

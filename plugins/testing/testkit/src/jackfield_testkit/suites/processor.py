@@ -79,7 +79,7 @@ class ProcessorSuite(Suite):
 
     Attributes:
         component: The address of the processor: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the processor.
         texts: Answers in which it changes something; however they are cut, they must come out the same.
         harmless: An answer that it leaves unchanged.
         messages: A conversation that it accepts.

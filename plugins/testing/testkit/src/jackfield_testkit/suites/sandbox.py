@@ -63,7 +63,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
 
     Attributes:
         component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the sandbox.
         unusable_because: The reason why it may be unusable on some machines; '' for no reason.
         patience_s: Seconds that a test waits for an immediate event before it fails.
     """

@@ -82,7 +82,7 @@ class SearcherSuite(Suite):
 
     Attributes:
         component: The address of the searcher: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the searcher.
         always_finds: The reason why it has hits for a query that shares nothing with the corpus, for one that ranks by
             nearness.
         ignores_query: The reason why its hits do not depend on the query, for one that returns the same for every

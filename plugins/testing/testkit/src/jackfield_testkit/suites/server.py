@@ -67,8 +67,8 @@ class ServerSuite(Suite):
 
     Attributes:
         component: The address of the face: `distribution/name`, or its name where that is unique.
-        config: Its settings.
-        is_rpc: Its errors come with the status 200, because clients of JSON-RPC read no other.
+        config: The settings of the face.
+        is_rpc: The face's errors come with the status 200, because clients of JSON-RPC read no other.
         settle_s: The longest wait for tasks of clients that have gone away to end, in seconds.
     """
 

@@ -42,7 +42,7 @@ class StdioServerSuite(Suite):
 
     Attributes:
         component: The address of the face: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the face.
         limit_s: The longest time that a conversation takes, in seconds.
     """
 

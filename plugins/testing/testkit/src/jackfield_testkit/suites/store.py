@@ -51,7 +51,7 @@ class StoreSuite(Suite):
 
     Attributes:
         component: The address of the store: `distribution/name`, or its name where that is unique.
-        config: Its settings. Two stores with the same settings share their runs.
+        config: The settings of the store. Two stores with the same settings share their runs.
         patience_s: The time that a signal may take.
     """
 

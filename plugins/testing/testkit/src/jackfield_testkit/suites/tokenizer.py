@@ -73,7 +73,7 @@ class TokenizerSuite(Suite):
 
     Attributes:
         component: The address of the tokenizer: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the tokenizer.
         normal_form: Normal form of texts before they are encoded, and so after decoding; '' for none.
         control_tokens: The vocabulary's control tokens, as text.
     """

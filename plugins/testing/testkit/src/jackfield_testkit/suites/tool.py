@@ -87,7 +87,7 @@ class ToolSuite(Suite):
 
     Attributes:
         component: The address of the tool: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        config: The settings of the tool.
         examples: Pairs of arguments and the expected result: a text that is in it, or a function that takes the content
             and returns True if it is right. At least one.
         files: The files of the conversation: their names and contents.

@@ -35,8 +35,8 @@ class ToolsetSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the set: `distribution/name`, or its name where that is unique.
-        config: Its settings.
+        component: The address of the toolset: `distribution/name`, or its name where that is unique.
+        config: The settings of the toolset.
         tools: The names of tools that a run must have.
         deps: Dependencies that a run passes to its tools.
         patience_s: Seconds that a test waits for an immediate event before it fails.
