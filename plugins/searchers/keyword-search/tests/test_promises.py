@@ -12,7 +12,7 @@ from jackfield_keyword_search.searcher import KeywordConfig
 from tests.support.promises import check_limit, promises_of
 
 PROMISES: dict[str, dict[str, Any]] = {
-    "SearcherSpec keyword_search": {},
+    "SearcherSpec keyword_search": {"effects": frozenset({"files"})},
 }
 
 

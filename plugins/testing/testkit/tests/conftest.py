@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import socket
+import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,6 +169,9 @@ def _installed(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+_PARSING = threading.Lock()  # Python 3.11 counts the depth of trees for all threads together, and may refuse one
+
+
 @functools.cache
 def checks_of(path: Path) -> dict[int, str]:
     """Return the name of each place at which a module of suites fails or skips a test, by all of its lines.
@@ -185,7 +189,9 @@ def checks_of(path: Path) -> dict[int, str]:
         for child in ast.iter_child_nodes(node):
             walk(child, function)
 
-    walk(ast.parse(path.read_text(encoding="utf-8")), "")
+    with _PARSING:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    walk(tree, "")
     lines: dict[int, str] = {}
     for name, nodes in found.items():
         for number, node in enumerate(nodes, start=1):

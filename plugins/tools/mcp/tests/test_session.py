@@ -33,10 +33,9 @@ def session(tmp_path: Path) -> Session:
     return Session("s", ServerConfig(command="c", env={"KEY": SECRET}), Keeper(tmp_path / "kept"), default_host())
 
 
-def peer_of(*, has_ended: bool = False, problem: str = "", told: str = "") -> Any:
-    return SimpleNamespace(
-        has_ended=lambda: has_ended, way=SimpleNamespace(problem=problem, told=lambda: told), is_over=asyncio.Event()
-    )  # fmt: skip
+def peer_of(*, has_ended: bool = False, problem: str = "", output: str = "") -> Any:
+    way = SimpleNamespace(problem=problem, output=lambda: output)
+    return SimpleNamespace(has_ended=lambda: has_ended, way=way, is_over=asyncio.Event())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_each_failure_is_told_with_what_is_known_of_the_call(
 def test_an_error_of_ours_stays_what_it_is_and_a_lost_one_names_the_reason(session: Session) -> None:
     own = JackfieldError("x")
     assert session._as_tool_error(own, peer_of(), "x", lost=False) is own
-    peer = peer_of(problem="ended with exit code 3", told="Traceback")
+    peer = peer_of(problem="ended with exit code 3", output="Traceback")
     made = session._as_tool_error(OSError(), peer, "the call of 'a'", lost=True)
     assert "'s' ended with exit code 3 during the call of 'a'" in str(made)
     assert made.__notes__ == ["Traceback"]
@@ -177,7 +176,7 @@ def test_an_address_is_tried_as_an_older_server_only_if_it_refuses_as_one(
 
     entries = SimpleNamespace(version="")
     newer, older = (
-        SimpleNamespace(status=status, problem="", told=lambda: "", entries=entries) for status in (status, 0)
+        SimpleNamespace(status=status, problem="", output=lambda: "", entries=entries) for status in (status, 0)
     )
 
     async def ways(*_: object) -> list[Any]:
@@ -228,7 +227,7 @@ def peers(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[OpenServer]
     made: list[OpenServer] = []
 
     async def connected(_: object) -> OpenServer:
-        way: Any = SimpleNamespace(ended=asyncio.Event(), problem="", told=lambda: "")
+        way: Any = SimpleNamespace(ended=asyncio.Event(), problem="", output=lambda: "")
         made.append(OpenServer(SimpleNamespace(), way, asyncio.Event()))  # type: ignore[arg-type]
         return made[-1]
 

@@ -63,8 +63,8 @@ class Countings:
     """Finds the counting for a request.
 
     Args:
-        tokenizer: The name of a tokenizer, which must be installed, or a dict of `name` and its settings, or `estimate`;
-            None for the model's own.
+        tokenizer: The name of a tokenizer, which must be installed, or a dict of `name` and its settings, or
+            `estimate`; None for the model's own.
         count: A function that counts, over all of these.
         media_tokens: The number of tokens that an image, a sound or a frame of video counts as.
         host: The host in which tokenizers are looked up; the installed ones if None.
