@@ -577,7 +577,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     # Called by connections.
 
     def expect(self, *, chunks: bool, stream: bool) -> None:
-        """Return the encoding of the rest of the answer.
+        """Note how the rest of the answer arrives, once its headers are here.
 
         Args:
             chunks: True if it arrives in chunks: then only the last one can end it.
