@@ -1,7 +1,7 @@
-"""Agents and other settings in files, and the effects that need consent. A library, not a plugin.
+"""Load agents and other settings from files, and find the effects that need consent. A library, not a plugin.
 
-- `files`: agents described by YAML, TOML or JSON files.
-- `tables`: the files as tables.
-- `templates`: variables in the texts of agent files.
-- `effects`: the effects of a file that need the user's consent.
+- `files`: agents defined in YAML, TOML or JSON files.
+- `tables`: bounded parsers for those formats.
+- `templates`: variables in an agent file's texts.
+- `effects`: a file's effects that need the user's consent.
 """

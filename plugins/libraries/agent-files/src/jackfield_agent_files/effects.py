@@ -1,8 +1,8 @@
-"""Find the effects of configuration files: agents, cases of an evaluation, MCP servers and saved runs.
+"""Find the effects of configuration files: agents, evaluation cases, MCP servers and saved runs.
 
-`request_of` reads a file and everything that it refers to, and gives a `jackfield.consent.Request`. Nothing is loaded,
-started or contacted for it. It examines every setting at any depth, because an agent may contain an agent, a searcher a
-tool, and a tool a model.
+`request_of` reads a file and everything the file refers to, and returns a `jackfield.consent.Request`. Nothing is
+loaded, started or contacted. Settings are examined at any depth, because an agent may contain another agent, a searcher
+may contain a tool, and a tool may contain a model.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from jackfield_agent_files.tables import FORMS, parse_table, read_text
 MAX_BYTES = 16 << 20
 SAVED_RUN = "jackfield-run/1"
 ReadAs = Literal["agent", "cases", "saved run", "index"]
-"""The ways to read a file. A list of MCP servers is read as an agent, since its table may appear anywhere in one. For
-an index, the searchers and file names are read."""
+"""The ways to read a file. A list of MCP servers is read as an agent, because an agent may contain such a table at any
+depth. For an index, only the searchers and file names are read."""
 
 BESIDE_THE_FILE = ("files", "knowledge_files", "prompts", "agents", "cassettes", "results")
-"""Settings whose paths are relative to the file; all others are relative to the working folder."""
+"""Settings whose paths are relative to the file. All other paths are relative to the working directory."""
 
 PROVIDERS = (
     "api.openai.com",
@@ -57,7 +57,7 @@ PROVIDERS = (
     ".aliyuncs.com",
     "huggingface.co",
 )
-"""Hosts of model providers, which receive a backend's requests. A leading dot includes all subdomains."""
+"""Model providers' hosts, to which backends may send requests. A leading dot includes all subdomains."""
 
 # Read by people and models, never opened or called.
 _TEXTS = frozenset(
@@ -86,18 +86,19 @@ _STRICT_VALUES: Mapping[str, tuple[object, ...]] = {
     "allow": ([], "", None),
     "recover": (False, None),
 }
-"""Protective settings, each with the values that keep it as strict as its default."""
+"""Protective settings, each with the values that are no less strict than its default."""
 _SERVERS = ("dsn", "host", "endpoint")
-_FUNCTION = re.compile(r"\w+:\w+")  # a scorer of a local file, which needs consent of its own
+_FUNCTION = re.compile(r"\w+:\w+")  # a scorer in a local file, which needs its own consent
 _MAX_WALKED = 20_000
 
 
 def request_of(path: str | Path, *, host: Plugins | None = None) -> Request:
-    """Find the possible effects of a file.
+    """Find the effects that a file could have.
 
     Args:
-        path: An agent, a file of cases, a list of MCP servers, or a saved run.
-        host: The host that finds the packages of components, by their metadata.
+        path: An agent file, a case file, a list of MCP servers, or a saved run.
+        host: The plugin host that maps components to packages, using package metadata only. Defaults to the default
+            host.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -120,20 +121,20 @@ def request_for(
     host: Plugins | None = None,
     agents: dict[str, str] | None = None,
 ) -> Request:
-    """Find the possible effects of a file whose text is already read, so that the same text is judged and used.
+    """Find the effects that a file could have, given its text, so that the text judged is the text used.
 
     Args:
-        file: The path of the file.
-        text: The content of the file.
-        table: The value of the text.
-        read_as: The way in which the caller uses the file; judged by its shape if None. Consent to a file that is read
-            in one way does not count for another, since a file may have the shape of several.
-        host: As for `request_of`.
-        agents: The texts of the agent files that cases name, by path. A missing text is read and added, so that the
-            caller uses the text that was judged.
+        file: The file's path.
+        text: The file's content.
+        table: The value parsed from `text`.
+        read_as: The way the caller uses the file. If None, the content's shape decides. Consent covers only this way of
+            reading the file, because the same content may have several shapes.
+        host: See `request_of`.
+        agents: The texts of the agent files that cases refer to, by path. Missing texts are read and added, so that the
+            caller uses the texts that were judged.
 
     Raises:
-        ConfigError: A file that the text names as an agent cannot be read.
+        ConfigError: An agent file that the cases refer to cannot be read.
     """
     kind = read_as or _shape_of(table)
     parts = {f"{kind}:{file.name}": text.encode(errors="surrogatepass")}
@@ -153,7 +154,7 @@ def _shape_of(table: object) -> ReadAs:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one file, and the files that it refers to into `parts`."""
+    """Reads one file, and collects in `parts` the contents that the consent covers."""
 
     file: Path
     host: Plugins
@@ -166,7 +167,7 @@ class _Reader:
         return os.path.realpath(self.file.parent)
 
     def effects_of(self, table: Any, kind: ReadAs) -> Iterator[Effect]:
-        """Yield the effects of a whole file, by the way it is read."""
+        """Yield the effects of a whole file, depending on how the file is read."""
         match kind:
             case "saved run":
                 yield from self._of_saved_run(table["messages"])
@@ -176,7 +177,7 @@ class _Reader:
                 yield from self._of_value("", table)
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
-        """Return the effects of another file that this one uses; paths in it are relative to that file."""
+        """Return the effects of an agent file that this one uses. Paths are resolved against that file's folder."""
         text = self.agents.get(str(path))
         if text is None:
             text = self.agents[str(path)] = read_text(path, max_bytes=MAX_BYTES, what="an agent file")
@@ -267,7 +268,7 @@ class _Reader:
             yield SendsVariable(found[1].partition(":-")[0], f"whatever reads {key!r}")
 
     def _of_package(self, text: str) -> Iterator[Effect]:
-        """Find components of foreign packages by their names, anywhere in a setting."""
+        """Yield the components from third-party packages that a text names, whatever the setting."""
         names, packages = self._foreign_names()
         for name in dict.fromkeys((text, text.partition(":")[0])):
             distribution, slash, _ = name.rpartition("/")
@@ -277,7 +278,7 @@ class _Reader:
                 yield UsesPackage(*names[name])
 
     def _foreign_names(self) -> tuple[Mapping[str, tuple[str, str]], frozenset[str]]:
-        """Return the names that come from foreign packages, and those packages; loading them may add more names."""
+        """Return the component names from third-party packages, and those packages; loading them may add more names."""
         if self._foreign is None:
             policy = self.host.policy
             rows = [row for kind in KINDS for row in policy.left_out(kind)]
@@ -289,7 +290,7 @@ class _Reader:
     # --- paths ---
 
     def _of_path(self, key: str, text: str) -> Iterator[Effect]:
-        """Yield the path if it leads out of the folder, directly or through a link."""
+        """Yield an effect if the path leads out of the folder, directly or through a link."""
         base = self.folder if key in BESIDE_THE_FILE else os.getcwd()  # noqa: PTH109 - as the reader of the setting does
         path = os.path.join(base, os.path.expanduser(text))  # noqa: PTH111, PTH118
         if not self._is_inside(path):
@@ -302,7 +303,7 @@ class _Reader:
         return real == self.folder or real.startswith(os.path.join(self.folder, ""))  # noqa: PTH118
 
     def _links_out_of(self, path: str) -> Iterator[str]:
-        """Yield the links below a folder, or below the fixed part of a pattern, that lead out of it."""
+        """Yield the links out of the folder that lie below a path, or below the fixed part of a glob pattern."""
         walked = 0
         for root, folders, names in os.walk(_before_magic(path)):
             for name in (*folders, *names):
@@ -317,11 +318,11 @@ class _Reader:
     def _of_index(self, key: str, name: str) -> Iterator[Effect]:
         if "/" in name or os.sep in name:
             yield from self._of_path(key, name)
-        else:  # the user's own, by its name
+        else:  # one of the user's own indexes, by name
             yield ReachesOutside(key, f"index:{name}")
 
     def _add_file(self, text: str) -> None:
-        """Bind consent to the content of a file beside this one that will be run, if there is one."""
+        """Tie the consent to the content of a local file that will be run, if the file exists inside the folder."""
         for base in dict.fromkeys((self.folder, os.getcwd())):  # noqa: PTH109
             path = os.path.join(base, text)  # noqa: PTH118
             if "\0" not in text and self._is_inside(path) and os.path.isfile(path):  # noqa: PTH113
@@ -356,7 +357,7 @@ class _Reader:
                 yield from (one for one in self._of_value(key, value) if not isinstance(one, SendsVariable))
 
     def _of_server_file(self, text: str) -> Iterator[Effect]:
-        """Yield the effects of a list of servers in another file; a missing file starts nothing."""
+        """Yield the effects of a separate MCP server list; a missing file has none."""
         path = Path(os.path.expanduser(text))  # noqa: PTH111
         if "\0" in text or not path.exists():
             return
@@ -379,7 +380,7 @@ class _Reader:
 
 
 def _loosened(key: str, value: object) -> Iterator[Effect]:
-    """Yield the protection that a setting weakens, if any."""
+    """Yield an effect if the setting weakens a protection."""
     if key == "trust_remote_code" and value:
         yield RunsCode("the repository of the model brings its own (trust_remote_code)")
     elif key in _LIMITS and value is None:
@@ -404,14 +405,14 @@ def _variables_in(value: object) -> Iterator[str]:
 
 
 def _before_magic(path: str) -> str:
-    """Return the fixed part of a pattern."""
+    """Return the part of a glob pattern before its first wildcard."""
     while glob.has_magic(path):
         path = os.path.dirname(path)  # noqa: PTH120
     return path
 
 
 def _is_public(url: str) -> bool:
-    """Return True unless an address names this machine or a private network."""
+    """Return True unless a URL points to this machine or a private network."""
     host = (_split(url) or "").strip("[]").rstrip(".").lower()
     if not host or host == "localhost" or not ({".", ":"} & set(host)):
         return False
@@ -437,7 +438,7 @@ def _split(url: str) -> str | None:
 
 
 def _without_secrets(url: str) -> str:
-    """Return an address without user, password and query, any of which may be a secret."""
+    """Return a URL without its user, password and query, any of which may be a secret."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""Agents as data: YAML, TOML or JSON files that describe an agent."""
+"""Load agents defined in YAML, TOML or JSON files."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def load_agent_config(
     text: str | None = None,
     params: Mapping[str, str] | None = MappingProxyType({}),
 ) -> AgentConfig:
-    """Read an agent from a YAML, TOML or JSON file. Paths in it are relative to its folder.
+    """Load an agent from a YAML, TOML or JSON file. Relative paths in the file start at its folder.
 
     Args:
         path: The file.
-        trust: The caller vouches for the file. Without it, a file that starts a program, contacts a server, leaves its
-            folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
-        text: The parsed content, if the caller has already read and judged the file; the file is not read again.
-        params: The values of its variables, such as `{{ topic }}`; None leaves them as they are, for a caller that does
-            not run the agent. See `templates`.
+        trust: True if the caller vouches for the file. Otherwise, a file that starts a program, contacts a server,
+            leaves its folder or loosens a protection needs the user's consent (`jackfield trust FILE`).
+        text: The file's text, if the caller has already read and judged it. If None, the file is read.
+        params: Values for the file's variables, such as `{{ topic }}`. None leaves variables unfilled, for callers that
+            do not run the agent. See `templates`.
 
     Raises:
         ConsentNeededError: The file has effects that the user has not agreed to; the message lists them.
-        ConfigError: The file cannot be read, or one of its settings does not fit.
+        ConfigError: The file cannot be read, or a setting is invalid.
     """
     with ForgetLocals():  # they may contain a key
         return _config_of(Path(path), text, params, trust=trust)
@@ -70,7 +70,7 @@ def _form_of(file: Path) -> Form:
 
 
 def _placed(file: Path, value: Any, key: str = "") -> Any:
-    """Return a setting with its paths relative to the file's folder."""
+    """Return a setting with relative paths resolved against the file's folder."""
     if isinstance(value, list):
         return [_placed(file, entry, key) for entry in value]
     if isinstance(value, dict) and (key in OF_AGENTS or is_agent(value)):
@@ -85,7 +85,7 @@ def _beside(file: Path, name: str) -> str:
 
 
 def text_of(file: Path) -> str:
-    """Return the text of a file that describes an agent.
+    """Return the text of an agent file.
 
     Raises:
         ConfigError: The file cannot be read, is larger than 1 MiB, or is not UTF-8.

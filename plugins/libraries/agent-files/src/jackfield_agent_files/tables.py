@@ -1,6 +1,6 @@
-"""Read untrusted YAML, TOML and JSON: bounded, without aliases, and without implicit types in texts.
+"""Parse untrusted YAML, TOML and JSON safely: limited depth, no YAML aliases, no NUL and no lone surrogates.
 
-Every reader of YAML in Jackfield goes through this module.
+All YAML in Jackfield is parsed by this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jackfield.errors import ConfigError
 Form = Literal["yaml", "toml", "json"]
 
 FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
-"""The forms by file extension, in lower case."""
+"""The format for each lowercase file extension."""
 
 MAX_DEPTH = 64
 # The C parser takes a tenth of the time; it is missing if PyYAML was built without libyaml.
@@ -28,16 +28,16 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse_table(text: str, form: Form, *, max_depth: int = MAX_DEPTH) -> object:
-    """Parse a text, and check the value before anything else sees it.
+    """Parse a text and validate the result before returning it.
 
     Args:
-        text: The whole text of a file.
-        form: The form in which it is written.
-        max_depth: The largest depth of lists and tables.
+        text: The file's whole text.
+        form: The text's format.
+        max_depth: The deepest allowed nesting of lists and tables.
 
     Raises:
-        ValueError: The text is not of this form; it has a YAML alias or a duplicate key; it is nested too deeply; or
-            one of its texts contains a NUL or a lone surrogate. No value is shown, since it may be a secret.
+        ValueError: The text is malformed, has a YAML alias or a duplicate key, is nested too deeply, or contains a NUL
+            or a lone surrogate. The message quotes no values, which may be secrets.
     """
     try:
         value = _PARSERS[form](text, max_depth)
@@ -48,10 +48,10 @@ def parse_table(text: str, form: Form, *, max_depth: int = MAX_DEPTH) -> object:
 
 
 def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file") -> str:
-    """Read a file of settings.
+    """Read a settings file.
 
     Raises:
-        ConfigError: The file cannot be read, is not regular, is larger than `max_bytes`, or is not UTF-8.
+        ConfigError: The file cannot be read, is not a regular file, is larger than `max_bytes`, or is not UTF-8.
     """
     try:
         # Non-blocking, because a pipe without a writer would block forever.
@@ -79,7 +79,7 @@ def read_text(path: Path, *, max_bytes: int, what: str = "a configuration file")
 
 @dataclass(slots=True)
 class _Open:
-    """A list or table that is being parsed."""
+    """A list or table whose end has not been parsed yet."""
 
     is_table: bool
     keys: set[str] = field(default_factory=set)
@@ -127,7 +127,7 @@ def _line(event: yaml.Event) -> str:
 
 
 def _begins_with_tab(text: str, error: Any) -> bool:
-    """Return True if the line of an error, or the one before it, has a tab in its indentation."""
+    """Return True if the line an error points to, or the line before, has a tab in its indentation."""
     mark = getattr(error, "problem_mark", None)
     lines = text.split("\n")[max(0, mark.line - 1) : mark.line + 1] if mark else []
     return any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
@@ -171,7 +171,7 @@ _PARSERS = {"yaml": _parse_yaml, "toml": _parse_toml, "json": _parse_json}
 
 
 def _check_value(value: object, max_depth: int) -> None:
-    """Check depth and texts without recursion, so that no value can exhaust the stack."""
+    """Check nesting depth and strings iteratively, so that no value can exhaust the stack."""
     waiting: list[tuple[str, int, object]] = [("", 0, value)]
     while waiting:
         place, depth, one = waiting.pop()

@@ -1,7 +1,7 @@
-"""Variables in agent files: `{{ topic }}` in a text that the model reads.
+"""Fill variables such as `{{ topic }}` in the texts of agent files that a model reads.
 
-A variable is a name, never an expression, and its value is text. No other setting has variables, so a value can
-neither change the structure of a file nor name a path, a program or a server.
+A variable is a plain name, never an expression, and its value is text. No other settings may contain variables, so a
+value cannot change the file's structure or choose a path, a program or a server.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from jackfield.errors import ConfigError
 from jackfield.suggestions import suggest
 
 INPUT = "input"
-"""The variable in `prompt` for the question of the command line."""
+"""The variable in `prompt` that stands for the command line's question."""
 DEFAULTS = "params"
-"""The key of a file with the default values of its variables."""
+"""The key under which a file gives its variables' default values."""
 
 OF_AGENTS = ("", "handoffs", "options", "agents")
-"""The keys whose tables have settings of an agent, also without `agent`; '' is the file itself."""
+"""The keys whose tables are agent settings even without an `agent` key. '' is the file itself."""
 
 _VARIABLE = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}")
 _TEXTS = ("system_message", "prompt", "description")
 
 
 def fill_variables(table: Mapping[str, Any], params: Mapping[str, str], *, file: str) -> dict[str, Any]:
-    """Return the settings of an agent file with its variables replaced by values.
+    """Return an agent file's settings with every variable replaced by its value.
 
     Args:
-        table: The settings, with the defaults under `params`.
-        params: The values.
-        file: The name of the file, for errors.
+        table: The settings, with default values under `params`.
+        params: The values, which override the defaults.
+        file: The file's name, for errors.
 
     Raises:
         ConfigError: A variable has no value, or a value has no variable.
@@ -55,7 +55,7 @@ def fill_variables(table: Mapping[str, Any], params: Mapping[str, str], *, file:
 
 
 def fill_input(prompt: str, text: str) -> str:
-    """Return the `prompt` of an agent file with a question in place of `{{ input }}`, or after the prompt."""
+    """Return an agent file's `prompt` with the question in place of `{{ input }}`, or at the end without one."""
     if any(match[1] == INPUT for match in _VARIABLE.finditer(prompt)):
         return _VARIABLE.sub(lambda match: text if match[1] == INPUT else match[0], prompt).strip()
     return f"{prompt}\n\n{text}" if text else prompt
@@ -69,7 +69,7 @@ def _read_defaults(table: Mapping[str, Any], file: str) -> dict[str, str]:
 
 
 def _variables_in(value: Any, key: str = "") -> list[str]:
-    """Return the names of the variables in the texts of an agent and its inner agents, in order."""
+    """Return the names of the variables used by an agent and its nested agents, in order and without duplicates."""
     names: list[str] = []
     if isinstance(value, str) and key in _TEXTS:
         found = (match[1] for match in _VARIABLE.finditer(value))
