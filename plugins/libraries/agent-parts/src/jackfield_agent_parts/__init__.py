@@ -1,4 +1,4 @@
-"""Parts that agent kinds share: nested agents, prompts, JSON in answers."""
+"""Building blocks shared by agent kinds: nested agents, prompts, and JSON in answers."""
 
 from __future__ import annotations
 

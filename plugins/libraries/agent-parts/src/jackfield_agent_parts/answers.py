@@ -1,4 +1,4 @@
-"""Find JSON in the answers of models, which like to wrap it in fences and sentences."""
+"""Extract JSON from model answers, which often wrap it in code fences or prose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def object_in(text: str) -> Mapping[str, Any]:
     """Return the JSON object in an answer.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The answer contains no JSON object.
     """
     value = _value_in(text, "{", "}")
     if not isinstance(value, Mapping):
@@ -25,7 +25,7 @@ def list_in(text: str) -> list[Any]:
     """Return the JSON list in an answer.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The answer contains no JSON list.
     """
     value = _value_in(text, "[", "]")
     if not isinstance(value, list):

@@ -15,7 +15,7 @@ from jackfield.streams import closing
 
 @dataclass(slots=True)
 class Answered:
-    """The answer to a question, once all its events have been read."""
+    """The answer to a question, complete once all events have been consumed."""
 
     text: str = ""
     messages: tuple[Message, ...] = ()
@@ -23,7 +23,7 @@ class Answered:
 
     @property
     def text_with_notes(self) -> str:
-        """The text, below the notes that the agent made about it in `extra["note"]` of its messages."""
+        """The answer's text, preceded by the notes that the agent left in `extra["note"]` of its messages."""
         notes = [message.extra.get("note") for message in self.messages if message.extra]
         return "\n\n".join(filter(None, (*notes, self.text)))
 
@@ -31,17 +31,17 @@ class Answered:
 async def ask_below(
     agent: Agent, messages: Messages, parent: ParentRun, answered: Answered, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Ask an agent within a run, and yield its events; after the last, `answered` has the answer.
+    """Ask another agent within a run and yield its events. After the last event, `answered` holds the answer.
 
     Args:
-        agent: The agent that is asked.
-        messages: The messages with its question.
-        parent: The waiting run, to which the agent's usage is added.
-        answered: Is filled in.
-        options: As for `Agent.astream`.
+        agent: The agent to ask.
+        messages: The messages to send, including the question.
+        parent: The run that waits for the answer, and is charged for the agent's usage.
+        answered: Receives the answer.
+        options: See `Agent.astream`.
 
     Raises:
-        Interrupted: The waiting run was cancelled, or its time is up.
+        Interrupted: The parent run was cancelled or timed out.
         JackfieldError: The nested run failed.
     """
     depth = parent.depth + 1

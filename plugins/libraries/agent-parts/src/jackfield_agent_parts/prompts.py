@@ -1,4 +1,4 @@
-"""The texts that an agent kind sends to models: kept in a file by name and language, and replaceable."""
+"""Load the prompts of an agent kind from a file, by name and language, with optional overrides by the user."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from jackfield.errors import ConfigError
 from jackfield.suggestions import suggest
 
 GivenPrompts: TypeAlias = "str | PathLike[str] | Mapping[str, str | Mapping[str, str]] | None"
-"""A user's prompts: the path of a TOML file, or a dict; each a text for all languages, or one per language."""
+"""A user's prompts: a TOML file's path, or a dict. Each prompt is one text for all languages, or one per language."""
 
 _LANGS = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
 class Prompts:
-    """Prompts by name and language.
+    """An agent kind's prompts by name and language.
 
     Args:
-        own: The prompts of the agent kind, in each language.
-        given: The user's prompts, which replace some or all of them.
+        own: The kind's built-in prompts, by name and language.
+        given: The user's prompts, which override some or all of the built-in ones.
 
     Raises:
-        ConfigError: `given` cannot be read, names an unknown prompt, or holds something other than texts.
+        ConfigError: `given` cannot be read, names an unknown prompt, or has a value that is not text.
     """
 
     def __init__(self, own: Mapping[str, Mapping[str, str]], given: GivenPrompts = None) -> None:
@@ -40,7 +40,7 @@ class Prompts:
 
     @classmethod
     def read(cls, path: Path, given: GivenPrompts = None) -> Prompts:
-        """Prompts from a kind's own file.
+        """Load the built-in prompts from a TOML file.
 
         Raises:
             ConfigError: See `Prompts`.
@@ -48,7 +48,7 @@ class Prompts:
         return cls(tomllib.loads(path.read_text(encoding="utf-8")), given)
 
     def text(self, name: str, lang: Lang, /, **values: str) -> str:
-        """Return a prompt with its `{names}` replaced by values; the values are not expanded again."""
+        """Return a prompt with each `{name}` replaced by its value. Placeholders inside values are not expanded."""
         return _PLACE.sub(lambda place: values.get(place[1], place[0]), self._texts[name][lang]).strip()
 
 
