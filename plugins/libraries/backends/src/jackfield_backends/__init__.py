@@ -1,9 +1,10 @@
-"""Help for backends between Jackfield's messages and a provider's. A library, not a plugin.
+"""Convert between Jackfield's messages and a provider's, for backends. A library, not a plugin.
 
-- `history`: a history in the form that strict servers accept.
-- `images`: images checked by their bytes.
-- `prompts`: the prompt for a model that makes images.
-- `embedding`: texts embedded in requests of a bounded size.
-- `known_models`: facts about models, as dated data.
-- `blocking`: the base class of backends whose SDK blocks.
+- `history`: histories normalised for strict servers.
+- `images`: image validation by content.
+- `prompts`: prompts for image generation models.
+- `embedding`: embedding in batches of bounded size.
+- `known_models`: dated facts about models.
+- `known_prices`: dated prices of models.
+- `blocking`: the base class for backends with a blocking SDK.
 """

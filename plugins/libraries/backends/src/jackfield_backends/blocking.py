@@ -1,4 +1,4 @@
-"""The base class of backends whose SDK blocks."""
+"""The base class for backends with a blocking SDK."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jackfield.request import ChatRequest
 
 
 class BlockingChatModel(BaseChatModel):
-    """A backend whose SDK blocks: it defines `stream_blocking`, which runs in a worker thread."""
+    """A backend with a blocking SDK. Subclasses implement `stream_blocking`, which runs in a worker thread."""
 
     @abstractmethod
     def stream_blocking(self, request: ChatRequest) -> Iterator[ModelEvent]:
-        """Answer one request as `stream` does, as a plain generator."""
+        """Stream the answer to one request. The blocking counterpart of `stream`, as a plain generator."""
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the events of `stream_blocking`; each takes one hop between threads."""
+        """Yield the events of `stream_blocking`, at the cost of one thread hop per event."""
         events = self.stream_blocking(request)
         turn = threading.Lock()  # a running generator cannot be closed, so closing waits in a thread for its turn
         end = object()

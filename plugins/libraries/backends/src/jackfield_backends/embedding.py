@@ -1,4 +1,4 @@
-"""Embed any number of texts with a server that limits the number of texts per request."""
+"""Embed any number of texts, even if the server limits the number per request."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ async def embed_in_batches(
     max_retries: int = 0,
     dimension: int | None = None,
 ) -> Embedded:
-    """Return the vectors of texts, in order, from several requests; if one request fails, cancel the others.
+    """Embed texts in batches and return the vectors in input order. If one request fails, the others are cancelled.
 
     Args:
         texts: The texts, none of them empty.
         ask: Sends one request.
         backend: The backend's name, for errors.
-        size: The maximum number of texts in one request.
-        concurrency: The maximum number of requests in flight; a request that waits for its retry does not count.
-        max_retries: The number of times that a failed request is repeated, if that may help.
-        dimension: The length that every vector must have; None if the model decides.
+        size: The maximum number of texts per request.
+        concurrency: The maximum number of requests in flight. Requests waiting to be retried do not count.
+        max_retries: The maximum number of retries per request, for failures that a retry may cure.
+        dimension: The required vector length. If None, the model decides.
 
     Raises:
-        ValueError: A text is empty, or `texts` is a single text.
-        ModelResponseError: The vectors differ in length, or have another length than `dimension`.
+        ValueError: A text is empty, or `texts` is a single string.
+        ModelResponseError: The vectors are empty, differ in length, or do not have `dimension` numbers.
     """
     check_texts(texts)
     starts = iter(range(0, len(texts), size))
@@ -75,10 +75,10 @@ async def embed_in_batches(
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Refuse texts that no embedder takes.
+    """Reject texts that cannot be embedded.
 
     Raises:
-        ValueError: A text is empty, or `texts` is a single text.
+        ValueError: A text is empty, or `texts` is a single string.
     """
     if isinstance(texts, str):
         raise ValueError("texts is one text: put it into a list")
@@ -88,7 +88,7 @@ def check_texts(texts: Sequence[str]) -> None:
 
 
 def _check_lengths(lengths: Sequence[int], dimension: int | None, backend: str) -> None:
-    """Check the lengths of the vectors, from which duplicates were removed."""
+    """Check the distinct lengths of the vectors."""
     problem = ""
     if len(lengths) > 1 or lengths == [0]:
         problem = f"sent vectors of different lengths, or empty ones ({', '.join(str(length) for length in lengths)})"

@@ -1,11 +1,11 @@
-"""Put a history into the form that strict chat servers accept.
+"""Normalise a history to the form that strict chat servers accept.
 
-- A model's answer (reasoning, text, a message for each call) is one unit.
-- Each call has an id that is unique in the request, and arguments that are a JSON object.
-- The results of an answer's calls follow it directly, one for each call, in the order of the calls.
+- A model's answer (reasoning, text, and one message per call) is one unit.
+- Each call has an id that is unique in the request, and a JSON object as arguments.
+- An answer's results follow it directly, one per call, in call order.
 
-Nothing is lost: a call without a result gets one that says so, and a result that belongs to no call becomes a note in a
-user message.
+Nothing is lost: a call without a result gets a placeholder result, and a result without a call becomes a note in a user
+message.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RESULT_BELOW = "(the result is in the next message)"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a tool: its text, and its media, which few servers accept in results.
+    """A tool result: its text and its media, which few servers accept in results.
 
-    `text` has notes in place of files. It is never empty if there are media.
+    `text` has notes in place of files, and is never empty if there are media.
     """
 
     name: str
@@ -39,18 +39,19 @@ class Result:
 
     @property
     def label(self) -> str:
-        """The text before the result when it is written into a user message."""
+        """The heading for a result that is written into a user message."""
         return f"Result of the tool {self.name}:"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of an answer, with its result.
+    """A function call in an answer, with its result.
 
     Attributes:
-        id: Unique in the request. It depends only on earlier messages, so a longer history begins with the same ids.
-        function: The tool's name, and the arguments as the text of a JSON object.
-        result: The tool's result, or a note that there was none.
+        id: The call's id, unique in the request. Derived only from earlier messages, so that the ids stay the same as
+            the history grows.
+        function: The tool's name, and the arguments as JSON object text.
+        result: The tool's result, or a placeholder if the call has none.
     """
 
     id: str
@@ -60,14 +61,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The messages of a model between two messages of others, with the results of its calls.
+    """A model's consecutive messages, merged into one answer with the results of its calls.
 
     Attributes:
-        messages: The original messages, for backends that read `origin`; empty if there are only strays.
-        text: The texts, with notes in place of media.
-        reasoning: The reasoning; '' if there is none.
-        calls: The calls, in order.
-        strays: Results that belong to none of these calls.
+        messages: The original messages, for backends that read `origin`. Empty if there are only stray results.
+        text: The messages' texts, with notes in place of media.
+        reasoning: The reasoning, or '' if there is none.
+        calls: The function calls, in order.
+        strays: Results that match none of the calls.
     """
 
     messages: tuple[Message, ...]
@@ -77,7 +78,7 @@ class Answer:
     strays: tuple[Result, ...]
 
     def by_origin(self) -> Iterator[tuple[list[Message], list[Call]]]:
-        """Yield the messages with their calls, grouped by the answer in which the server sent them."""
+        """Yield the messages and their calls, grouped by the original server answer."""
         calls = iter(self.calls)
         for _, run in itertools.groupby(self.messages, key=lambda message: message.origin):
             messages = list(run)
@@ -85,11 +86,11 @@ class Answer:
 
 
 _IN_ONE_ANSWER = {(ASSISTANT, ASSISTANT), (ASSISTANT, FUNCTION), (FUNCTION, FUNCTION)}
-"""The roles of two messages in a row that belong to one answer."""
+"""Pairs of consecutive roles that belong to the same answer."""
 
 
 def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
-    """Split a history into system and user messages, and the answers between them."""
+    """Split a history into answers and the system and user messages between them."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and (groups[-1][-1].role, message.role) in _IN_ONE_ANSWER:
@@ -101,16 +102,16 @@ def parts_of(messages: Sequence[Message]) -> list[Message | Answer]:
 
 
 def text_of(content: str | Sequence[ContentItem] | None) -> str:
-    """Return the texts of a content, then a note for everything else."""
+    """Return a content's text, followed by a note for each item of another type."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join([*(item.text for item in content if item.text), *notes_of(content)])
 
 
 def repair_arguments(text: str) -> str:
-    """Return a call's arguments as the text of a JSON object, repaired if they are malformed.
+    """Return a call's arguments as JSON object text, repaired if malformed.
 
-    A server that parses them would refuse the whole history because of one malformed call.
+    Servers that parse arguments would reject the whole history because of a single malformed call.
     """
     # A history is sent again and again, so short arguments are cached.
     if _is_object_cached(text) if len(text) <= _MAX_CACHED_CHARS else _is_object(text):

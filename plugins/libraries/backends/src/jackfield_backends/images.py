@@ -1,8 +1,8 @@
-"""Check that bytes from outside are an image before they enter a conversation.
+"""Check that untrusted bytes are an image before they enter a conversation.
 
-Servers of tools and code that a model wrote label their own output. A page of HTML or a private text labelled
-`image/png` would reach a provider as an image, and a few bytes can claim a size that fills the memory of any decoder.
-Only the bytes count here: signature, structure and size. Nothing is decompressed.
+Tool servers and model-written code label their own output. An HTML page or a private text labelled `image/png` would
+reach a provider as an image, and a few bytes can declare dimensions that exhaust any decoder's memory. Only the bytes
+count here: signature, structure and dimensions. Nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from jackfield.errors import UnsupportedInputError
 from jackfield.media import MAX_FILE_BYTES, Media, media_type_of
 
 MAX_PIXELS = 50_000_000
-"""Default limit of width times height: 200 MB once decoded."""
+"""The default limit for width times height: 200 MB once decoded."""
 MAX_SIDE = 65_535
-"""Largest width or height, the limit of JPEG."""
+"""The maximum width or height, which is JPEG's limit."""
 
 _Size = tuple[int, int]
 _START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # these three are tables, not frames
@@ -26,15 +26,15 @@ _MAX_SEGMENTS = 10_000  # chunks of a PNG, segments of a JPEG; a photo has fewer
 
 
 def decode_image(encoded: str, *, max_bytes: int = MAX_FILE_BYTES, max_pixels: int = MAX_PIXELS) -> Media:
-    """Decode base64 and check the image in it; see `check_image`.
+    """Decode a base64 image and validate it with `check_image`.
 
     Args:
-        encoded: Base64, with or without line breaks.
-        max_bytes: Longest image; a longer text is refused before it is decoded.
-        max_pixels: Largest width times height.
+        encoded: The base64 text, with or without line breaks.
+        max_bytes: The maximum decoded size; longer input is rejected before decoding.
+        max_pixels: The maximum width times height.
 
     Raises:
-        UnsupportedInputError: The text is not base64, is too long, or is not such an image.
+        UnsupportedInputError: The text is not base64, is too long, or is not a valid image.
     """
     if len(encoded) > max_bytes // 3 * 4 + max_bytes // 32 + 8:  # four characters for three bytes, and line breaks
         raise UnsupportedInputError(f"the image is larger than {max_bytes:,} bytes: send a smaller one")
@@ -48,15 +48,15 @@ def decode_image(encoded: str, *, max_bytes: int = MAX_FILE_BYTES, max_pixels: i
 
 
 def check_image(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Media:
-    """Return an image with the media type that its bytes show: PNG, JPEG, GIF or WebP.
+    """Return an image with the media type detected from its bytes: PNG, JPEG, GIF or WebP.
 
     Args:
-        content: A whole file. Its label and name never count.
-        max_pixels: Largest width times height.
+        content: The complete file. Its label and name are never considered.
+        max_pixels: The maximum width times height.
 
     Raises:
-        UnsupportedInputError: The bytes are something else (SVG, HTML and text are), are cut off before the size, or
-            claim a size that is zero or too large.
+        UnsupportedInputError: The bytes are in another format (including SVG, HTML and text), are truncated before the
+            dimensions, or declare dimensions that are zero or too large.
     """
     media_type = media_type_of(content[:16])
     read_size = _READERS.get(media_type)
@@ -78,7 +78,7 @@ def check_image(content: bytes, *, max_pixels: int = MAX_PIXELS) -> Media:
 
 
 def _png_size(content: bytes) -> _Size:
-    """Read IHDR, and walk the chunks to IEND: without an end or image data it is not a PNG."""
+    """Read the dimensions from IHDR, and walk the chunks to IEND; a PNG without image data or an end is invalid."""
     length, kind, width, height = struct.unpack_from(">I4sII", content, 8)
     if (length, kind) != (13, b"IHDR"):
         raise ValueError("IHDR is not first")
@@ -95,7 +95,7 @@ def _png_size(content: bytes) -> _Size:
 
 
 def _jpeg_size(content: bytes) -> _Size:
-    """Walk the segments to the frame header, which has the size."""
+    """Walk the segments to the frame header, which holds the dimensions."""
     position = 2
     for _ in range(_MAX_SEGMENTS):
         if content[position] != 0xFF:

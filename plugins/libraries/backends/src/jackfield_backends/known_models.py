@@ -1,4 +1,4 @@
-"""Facts about the models of providers, as data with a date and a source for each entry.
+"""Look up facts about providers' models, stored as data with a date and a source for each entry.
 
 A provider's table is `models/PROVIDER.json` in this package: a list of entries such as
 
@@ -6,8 +6,8 @@ A provider's table is `models/PROVIDER.json` in this package: a list of entries 
 {"names": ["acme-2*"], "as_of": "2026-11-28", "source": "https://acme.example/models", "context_tokens": 128000}
 ```
 
-The user's own `models.json`, beside `config.toml`, is an object of such lists by provider. Its entries win over those
-of the package.
+Users can add a `models.json` next to `config.toml`: an object that maps each provider to such a list. Its entries take
+precedence over those of the package.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ USER_FILE = "models.json"
 PROVIDERS = ("anthropic", "dashscope", "deepseek", "openai")
 """The providers with a table in this package."""
 
-_FACTS = frozenset(fact.name for fact in fields(ModelFacts)) - {"prices"}  # they have tables of their own
+_FACTS = frozenset(fact.name for fact in fields(ModelFacts)) - {"prices"}  # prices have their own tables
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """An entry of a table: models with the same abilities.
+    """A table entry: one or more models with the same capabilities.
 
     Attributes:
-        names: Patterns for their names, in lower case, with `*` for any text; none for an unknown model.
-        as_of: The day on which the source stated these facts.
-        source: The provider's page that states them.
-        facts: The facts by their names in `ModelFacts`. A fact that the source does not state is missing.
-        details: Further facts, which only the provider's backend understands.
+        names: Lowercase name patterns, in which `*` matches any text. Empty for an unknown model.
+        as_of: The date of the source.
+        source: The provider's page that states the facts.
+        facts: The facts, keyed by field of `ModelFacts`. Facts that the source does not state are absent.
+        details: Additional facts that only the provider's backend understands.
     """
 
     names: tuple[str, ...] = ()
@@ -57,16 +57,16 @@ UNKNOWN = KnownModel()
 
 
 def find_model(provider: str, model: str) -> KnownModel:
-    """Find the entry of a model; `UNKNOWN` if its table has none.
+    """Return the entry for a model, or `UNKNOWN` if there is none. The user's entries take precedence.
 
-    An exact name wins over a pattern; among patterns, the one with the longest text besides `*` wins.
+    Exact names take precedence over patterns, and patterns with more literal characters over those with fewer.
 
     Args:
-        provider: The name of the table; '' for a server whose models are not known.
-        model: The model's name, as its server knows it. Case does not matter.
+        provider: The table's name, or '' for a server whose models are not known.
+        model: The model's name on the server, in any case.
 
     Raises:
-        ConfigError: The user's file is not valid.
+        ConfigError: The user's file is invalid.
     """
     name = model.lower()
     for entries in (_user_tables(config_path().with_name(USER_FILE)).get(provider, ()), shipped_models(provider)):
@@ -81,9 +81,9 @@ def find_model(provider: str, model: str) -> KnownModel:
 
 
 def with_configured(known: Mapping[str, Any], config: LLMConfig) -> ModelFacts:
-    """Return facts, overridden by the settings of a configuration with the same names.
+    """Return a model's facts, overridden by the configuration's settings of the same name.
 
-    A setting's default applies only if the fact is unknown, and None counts as unset.
+    A setting's default applies only if the fact is unknown. None counts as unset.
     """
     values = dict(known)
     for name in _FACTS:
@@ -95,7 +95,7 @@ def with_configured(known: Mapping[str, Any], config: LLMConfig) -> ModelFacts:
 
 
 def shipped_models(provider: str) -> tuple[KnownModel, ...]:
-    """Return the entries that come with this package; none for a provider without a table."""
+    """Return the entries shipped with this package; empty for a provider without a table."""
     return _read_shipped(provider) if provider in PROVIDERS else ()
 
 

@@ -1,8 +1,8 @@
-"""Prices of models at the servers of providers, as data with a first day and a source for each row.
+"""Look up model prices, stored as data with a start date and a source for each row.
 
-The table of a server is `prices/HOST.json` in this package: a list of rows with the fields of
-`jackfield.prices.PriceRow`. The user's own rows are in `prices.json`, beside `config.toml`, and win over those of the
-package. They apply to any server, unless they name `servers`.
+A server's table is `prices/HOST.json` in this package: a list of rows with the fields of `jackfield.prices.PriceRow`.
+Users can add rows in a `prices.json` next to `config.toml`. Those rows take precedence over the package's, and apply to
+any server unless they list `servers`.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ HOSTS = ("api.anthropic.com", "api.deepseek.com", "api.openai.com", "dashscope.a
 
 
 class Addressed(Protocol):
-    """A model that may have its own address, as `jackfield_http.backend.HTTPBackend` does."""
+    """A model that may have its own server URL, such as `jackfield_http.backend.HTTPBackend`."""
 
     @property
     def config(self) -> LLMConfig:
-        """The configuration, with the model's name as its server knows it."""
+        """The configuration, including the model's name on the server."""
 
     @property
     def server_name(self) -> str:
-        """The server's name in requests."""
+        """The server's name as requests use it."""
 
     def configured_url(self) -> str | None:
-        """Return the configured address, None for the usual one."""
+        """Return the configured URL, or None to use the usual one."""
 
 
 def find_prices(model: Addressed, usual_url: str) -> tuple[PriceRow, ...]:
-    """Find the rows of a model, one for each period of constant price; none if its price is unknown.
+    """Return a model's price rows, one per period of constant price; empty if the price is unknown.
 
-    An exact name wins over a pattern, and a longer pattern over a shorter one.
+    Exact names take precedence over patterns, and longer patterns over shorter ones.
 
     Args:
-        model: The model, whose address decides which prices apply.
-        usual_url: The address to assume if the model has none of its own.
+        model: The model, whose server determines the prices.
+        usual_url: The URL to assume if the model has none of its own.
 
     Raises:
-        ConfigError: The user's file is not valid.
+        ConfigError: The user's file is invalid.
     """
     user_rows = _user_rows(config_path().with_name(USER_FILE))
     try:
@@ -66,7 +66,7 @@ def find_prices(model: Addressed, usual_url: str) -> tuple[PriceRow, ...]:
 
 
 def shipped_prices(host: str, model: str | None = None) -> tuple[PriceRow, ...]:
-    """Return the rows that come with this package, of one model or of all; none for a server without a table."""
+    """Return the rows shipped with this package, for one model or all; empty for a server without a table."""
     if host not in HOSTS:
         return ()
     rows = _read_shipped(host)

@@ -1,4 +1,4 @@
-"""Turn a conversation into a prompt for a model that makes images."""
+"""Turn a conversation into a prompt for an image generation model."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _TEXT_OPTIONS = (
 
 
 def image_prompt(request: ChatRequest, *, takes: Collection[str] = ()) -> str:
-    """Return the prompt for an image: the user's last message, after the system message if there is one.
+    """Return an image prompt: the system messages, followed by the last user message.
 
     Args:
-        request: The request.
-        takes: The options of `GenerateConfig` that the model supports.
+        request: The chat request.
+        takes: The `GenerateConfig` options that the model supports.
 
     Raises:
         UnsupportedInputError: The request has tools, or an option that the model does not support.
-        ModelRequestError: The user's last message has no text.
+        ModelRequestError: The last user message has no text.
     """
     if request.functions:
         raise UnsupportedInputError(f"{request.model} makes images and cannot call tools: ask it without them")
