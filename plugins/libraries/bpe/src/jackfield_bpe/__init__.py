@@ -1,4 +1,4 @@
-"""Byte-pair encoding of any text, for tokenizers whose vocabulary is in tiktoken's format."""
+"""Byte-pair encoding of arbitrary text, for tokenizers with a vocabulary in tiktoken format."""
 
 from jackfield_bpe.safe import LONGEST, SafeEncoding
 from jackfield_bpe.tokenizer import BPETokenizer

@@ -1,4 +1,4 @@
-"""A tiktoken encoding that takes any text, including long ones, control tokens and lone surrogates."""
+"""Make a tiktoken encoding safe for any text, including very long text, control tokens and lone surrogates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import tiktoken
 
 LONGEST = 100_000
-"""The most characters passed to tiktoken at once. Its Rust side panics on longer runs of spaces, and a panic is no
-`Exception`: it passes every handler and ends the thread."""
+"""The maximum number of characters passed to tiktoken at once. Its Rust code panics on longer runs of spaces, and a
+panic is not an `Exception`: it bypasses every handler and ends the thread."""
 
-# In the patterns of GPT-2 and its successors, no piece continues from a letter or digit to one of these, and counts add
-# up wherever a piece ends. The apostrophe is missing on purpose, because it may be inside a piece ("don't").
+# In the patterns of GPT-2 and its successors, no pre-token continues from a letter or digit to one of these, and counts
+# add up wherever a pre-token ends. The apostrophe is left out, because it may be inside a pre-token ("don't").
 _BREAK = re.compile(r"[^\W_](?=[\s.,;:!?/\\|<>()\[\]{}\"=+*#@&%，。、；：！？（）《》「」“”…])")
 _LOOK_BACK = 1024
 _BLOCK = 4096
@@ -25,15 +25,15 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class SafeEncoding:
-    """Encodes, counts and cuts texts with a tiktoken encoding. Threads may share one.
+    """Encodes, counts and truncates text with a tiktoken encoding. Instances are thread-safe.
 
-    A text of more than `LONGEST` characters is encoded in parts that end where two pieces of the pattern meet, so the
-    ids are the same as for the whole text. Only `LONGEST` characters without such a place (spaces, one endless word)
-    are cut in the middle, which changes a token or two.
+    Text longer than `LONGEST` characters is encoded in blocks that end at pre-token boundaries, so the token ids are
+    the same as for the whole text. Only a run of `LONGEST` characters without a boundary (spaces, one endless word) is
+    split in the middle, which changes a token or two.
 
     Args:
-        encoding: The function that encodes a part.
-        normal_form: The Unicode form that texts are converted to first; None to leave them as they are.
+        encoding: The tiktoken encoding.
+        normal_form: The Unicode form to normalise text to first. None disables normalisation.
     """
 
     def __init__(self, encoding: tiktoken.Encoding, *, normal_form: Literal["NFC", "NFKC"] | None = None) -> None:
@@ -41,7 +41,7 @@ class SafeEncoding:
         self.normal_form = normal_form
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens; control tokens are plain text, lone surrogates U+FFFD."""
+        """Return a text's token ids. Control tokens are encoded as plain text, and lone surrogates as U+FFFD."""
         plain = self._plain(text)
         if len(plain) <= LONGEST:
             return self.encoding.encode_ordinary(plain)
@@ -51,7 +51,7 @@ class SafeEncoding:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens; invalid UTF-8 becomes U+FFFD.
+        """Return the text for token ids, with invalid UTF-8 replaced by U+FFFD.
 
         Raises:
             ValueError: A token is not in the vocabulary.
@@ -62,16 +62,16 @@ class SafeEncoding:
             raise ValueError(f"the vocabulary {self.encoding.name!r} does not have this token: {error}") from error
 
     def count(self, text: str) -> int:
-        """Return the number of a text's tokens."""
+        """Return a text's token count."""
         plain = self._plain(text)
         if len(plain) <= LONGEST:
             return len(self.encoding.encode_ordinary(plain))
         return sum(self._tokens_of(plain, start, end) for start, end in _parts(plain))
 
     def cut(self, text: str, most: int) -> str:
-        """Return the longest beginning of a text with at most `most` tokens.
+        """Return the longest prefix of a text with at most `most` tokens.
 
-        It encodes about as much as it returns, however long the text is.
+        Without normalisation, only about as much text is encoded as is returned, however long the input is.
         """
         if most <= 0:
             return ""
@@ -83,7 +83,7 @@ class SafeEncoding:
         return text[:end]
 
     def _plain(self, text: str) -> str:
-        """Return the text for tiktoken: normalised, and without surrogates."""
+        """Return the text in the form passed to tiktoken: normalised, with lone surrogates replaced."""
         if text.isascii():
             return text
         if self.normal_form is not None:
@@ -98,7 +98,7 @@ class SafeEncoding:
         return len(self.encoding.encode_ordinary(text[start:end]))
 
     def _end(self, text: str, most: int) -> int:
-        """Return the end of the text that fits, counted by blocks, and by characters in the last block."""
+        """Return the end of the longest prefix that fits, found by block, then by character in the last block."""
         left = most
         for start, end in _blocks(text):
             tokens = self.encoding.encode_ordinary(text[start:end])
@@ -108,9 +108,9 @@ class SafeEncoding:
         return len(text)
 
     def _end_in_block(self, text: str, start: int, end: int, kept: Sequence[int]) -> int:
-        """Return the end of a block that has more tokens than fit.
+        """Return the end of the prefix that fits in a block with too many tokens.
 
-        The characters of the kept tokens give the approximate place; ends are tried between the breaks around it.
+        The kept tokens give an estimate; bisection between the nearest breaks on either side finds the exact end.
         """
         about = start + len(b"".join(self.encoding.decode_tokens_bytes(kept)).decode("utf-8", "ignore"))
         before = _last_break(text, start, about)
@@ -120,7 +120,7 @@ class SafeEncoding:
 
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the starts and ends of the blocks of a long text."""
+    """Yield the start and end of each block of at most `LONGEST` characters."""
     start = 0
     while len(text) - start > LONGEST:
         end = _part_end(text, start, start + LONGEST)
@@ -130,7 +130,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _part_end(text: str, start: int, limit: int) -> int:
-    for low in (limit - _LOOK_BACK, start):  # there is nearly always a break near the end
+    for low in (limit - _LOOK_BACK, start):  # nearly always, there is a break near the end
         end = _last_break(text, low, limit)
         if end > low:
             return end
@@ -138,7 +138,7 @@ def _part_end(text: str, start: int, limit: int) -> int:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield small parts of a text, each of which ends at a break."""
+    """Yield the start and end of each small block, ending at a break where possible."""
     for begin, end in _parts(text):
         start = begin
         while end - start > _BLOCK:
@@ -149,19 +149,19 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _last_break(text: str, low: int, high: int) -> int:
-    """Return the last place of a range where a piece certainly ends; `low` without one."""
-    # One character more, because a break is known by what follows it.
+    """Return the last safe boundary in a range, or `low` if there is none."""
+    # One extra character, because a break is identified by the character after it.
     return max((match.end() for match in _BREAK.finditer(text, low, high + 1)), default=low)
 
 
 def _next_break(text: str, low: int, high: int) -> int:
-    """Return the first place after `low` where a piece certainly ends; `high` without one."""
+    """Return the first safe boundary after `low`, or `high` if there is none."""
     found = _BREAK.search(text, low, high)
     return found.end() if found else high
 
 
 def _last_within(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the last place that fits, by bisection."""
+    """Return the last position that fits, found by bisection."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -1,4 +1,4 @@
-"""A tokenizer that loads its encoding once, at the first call from any thread."""
+"""A tokenizer that loads its encoding once, on first use from any thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from jackfield_bpe.safe import SafeEncoding
 
 
 class BPETokenizer(Tokenizer):
-    """A subclass adds `name` and `load`. Instances can be pickled; the copy reads the vocabulary again."""
+    """The base class for byte-pair tokenizers. Subclasses define `name` and `load`.
+
+    Instances can be pickled; a copy loads the vocabulary again.
+    """
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
@@ -20,10 +23,10 @@ class BPETokenizer(Tokenizer):
 
     @abstractmethod
     def load(self) -> SafeEncoding:
-        """Load the encoding; called once, or again after a failure.
+        """Load the encoding. Called once, and again only after a failure.
 
         Raises:
-            ConfigError: The vocabulary cannot be read; the message says what to do.
+            ConfigError: The vocabulary cannot be read; the message explains how to fix it.
         """
 
     @property
@@ -31,7 +34,7 @@ class BPETokenizer(Tokenizer):
         """The encoding, loaded on first use.
 
         Raises:
-            ConfigError: As `load`.
+            ConfigError: See `load`.
         """
         if self._loaded is None:
             with self._loading:

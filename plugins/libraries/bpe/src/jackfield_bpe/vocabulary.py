@@ -1,4 +1,4 @@
-"""Vocabularies in tiktoken's format: one line per token, with its bytes in Base64, a space, and its rank."""
+"""Read vocabularies in tiktoken format: one token per line, as its Base64-encoded bytes, a space, and its rank."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jackfield.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokens of a file.
+    """A vocabulary file's tokens.
 
     Attributes:
-        ranks: The rank of each token, which is its id; the lower of two is merged first.
-        sha256: The hash of the file, in hex.
+        ranks: The rank of each token, which is also its id. Lower ranks are merged first.
+        sha256: The file's hash, in hex.
     """
 
     ranks: Mapping[bytes, int]
@@ -25,11 +25,11 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
-    """Read a file in tiktoken's format. (tiktoken's own reader keeps a copy of every file it reads, under its name.)
+    """Read a vocabulary file in tiktoken format. Unlike tiktoken's own reader, this one caches no copy of the file.
 
     Args:
         path: The file.
-        sha256: The hash it must have, in hex; '' for any.
+        sha256: The expected hash, in hex. '' accepts any.
 
     Raises:
         ConfigError: The file cannot be read, is not a vocabulary, or has another hash; the message names the file.
@@ -42,12 +42,12 @@ def read_vocabulary(path: Path | str, *, sha256: str = "") -> Vocabulary:
 
 
 def vocabulary_of(data: bytes, origin: str, *, sha256: str = "") -> Vocabulary:
-    """Return the vocabulary in the bytes of a file.
+    """Parse a vocabulary file's bytes.
 
     Args:
-        data: The bytes, in tiktoken's format.
-        origin: The origin of the bytes, for errors.
-        sha256: The hash they must have, in hex; '' for any.
+        data: The file's bytes, in tiktoken format.
+        origin: The bytes' origin, for errors.
+        sha256: The expected hash, in hex. '' accepts any.
 
     Raises:
         ConfigError: The bytes are not a vocabulary, or have another hash.
