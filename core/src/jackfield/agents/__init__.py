@@ -1,4 +1,4 @@
-"""Agents: a model, tools and a way to use them."""
+"""Agents: models that call tools and answer, run as streams of events."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load names on first use if a first answer does not need them."""
+    """Import names on first use, to keep the first answer fast."""
     if name in ("CORE_KINDS", "AgentConfig", "is_agent"):
         from jackfield.agents import _configs
 

@@ -1,7 +1,8 @@
-"""The output tool: a function that the model calls with its final answer. The call becomes the text of the answer.
+"""The output tool, a function that the model calls to give its final answer as data.
 
-History, records, streams and results contain the answer as JSON text, as if the server enforced a schema. So no message
-contains a call without a result, and the conversation can continue without the tool.
+The call is converted to text before it enters the history, so records, streams and results contain the answer as JSON
+text, as if the server had enforced a schema. No message then contains a call without a result, and the conversation can
+continue without the tool.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _PROMPT: Mapping[Lang, str] = {
 
 
 class AnswerTool(Processor):
-    """Offers the output tool to a model, and turns the call into text.
+    """Processor that offers the output tool to a model and converts its call into text.
 
-    If a turn has several such calls, the first counts. If the turn also calls other tools, its answer is provisional:
-    those calls run first, and the model answers again.
+    If a turn has several such calls, the first one counts. If the turn also calls other tools, its answer is
+    provisional: those tools run first, then the model answers again.
 
     Args:
-        schema: The schema of the object that the model must write.
+        schema: The JSON Schema of the answer, an object.
     """
 
     name: ClassVar[str] = "answer_tool"
@@ -45,7 +46,7 @@ class AnswerTool(Processor):
         self._schema = schema
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Add the tool to the request, and read the call in the answer."""
+        """Add the tool to the request, and convert its call in the response."""
         if request.config.function_choice == "none":
             return call_next(request)
         name = _free_name({function["name"] for function in request.functions})
@@ -74,10 +75,10 @@ def _free_name(taken: Collection[str]) -> str:
 
 
 class _CallAsText:
-    """Turns the first call of the output tool into text, and passes other calls through.
+    """Converter of the output tool's first call to text. Other tools' calls pass through.
 
     Args:
-        name: The tool's name.
+        name: The output tool's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,7 +91,7 @@ class _CallAsText:
         self._has_text = False
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events that replace one event."""
+        """Yield the events that replace `event`."""
         match event:
             case TextDelta():
                 if self._answer is None:  # text after the answer would be read as part of it
@@ -142,5 +143,5 @@ class _CallAsText:
         if self._other_calls:
             yield event
         else:
-            # The backend's data belongs to the call, which is not in the history.
+            # The backend's data belongs to the call, which never enters the history.
             yield replace(event, reason="stop" if event.reason == "tool_calls" else event.reason, data=None)

@@ -1,4 +1,4 @@
-"""Ask an agent, and get one result. Functions over `astream`, and methods of agents."""
+"""Run an agent and return a single result. `Agent` exposes these functions as methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", default=str)
 
 
 class RunOptions(TypedDict, Generic[Deps], total=False):
-    """The options of a run; see `Agent.astream`. Agent kinds with further options extend this."""
+    """Options for a run, documented in `Agent.astream`. Agent kinds with further options extend this class."""
 
     lang: Lang | None
     cancel: CancelToken | None
@@ -40,14 +40,14 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
 
 
 class KnownOptions(RunOptions[Deps], Generic[Deps], total=False):
-    """The options that type checkers accept for every agent. If a kind does not take one, it raises `ConfigError`."""
+    """Options that type checkers accept for every agent. A kind that does not support one raises `ConfigError`."""
 
     knowledge: object
-    """For kinds that work with documents."""
+    """Used by kinds that work with documents."""
 
 
 class AskOptions(KnownOptions[Deps], Generic[Deps], total=False):
-    """The options of `ask` and `stream`, except `output`."""
+    """Options for `ask` and `stream`, except `output`."""
 
     history: History
 
@@ -68,9 +68,9 @@ def stream(
     history: History = (),
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunStream[Any]:
-    """Run, and return the events as they happen, for `async for` or plain `for`; then `result` is set.
+    """Run the agent and return a stream of its events, for `async for` or plain `for`.
 
-    Arguments and errors are those of `ask`.
+    After the last event, the stream's `result` is set. Arguments and errors are the same as for `ask`.
     """
     asked = (*messages_so_far(history), *as_messages(messages))
     read: Callable[[str], Any] = str
@@ -97,7 +97,7 @@ async def aask(
 async def aask(
     agent: AgentLike[Deps], messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]:
-    """Ask as `ask` does, from code in an event loop."""
+    """Ask the agent from async code; see `ask`."""
     progress = None
     async with stream(agent, messages, output=output, **options) as events:
         async for event in events:
@@ -123,18 +123,18 @@ def ask(
 def ask(
     agent: AgentLike[Deps], messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions[Deps]]
 ) -> RunResult[Any]:
-    """Ask, and wait for the result.
+    """Ask the agent and wait for the result.
 
     Args:
-        messages: A question, a message, or a whole conversation, oldest first.
-        output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON Schema; the
-            value is in `result.output`. None for text.
-        history: The conversation so far: the result of the last question, or its `history`.
-        options: Options of the run, as for `astream`.
+        messages: A question, a message, or a whole conversation, oldest message first.
+        output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema. The
+            validated value is in `result.output`. If None, the answer is text.
+        history: The conversation so far: the previous result, or its `history`.
+        options: Further options for the run; see `Agent.astream`.
 
     Raises:
-        ConfigError: The agent does not take an option, or `output` is neither a type nor a JSON Schema.
-        InvalidAnswerError: None of the answers has the requested form.
+        ConfigError: The agent does not support an option, or `output` is neither a type nor a JSON Schema.
+        InvalidAnswerError: No answer matched `output`.
         JackfieldError: The run failed.
     """
     return sync.run(aask(agent, messages, output=output, **options))
@@ -149,7 +149,7 @@ async def aresume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
-    """Resume as `resume` does, from code in an event loop."""
+    """Resume a recorded run from async code; see `resume`."""
     if "resume" in options:
         raise ConfigError("resume() takes no option 'resume': pass the decisions as approvals={call_id: True}")
     if "run_id" in options:
@@ -167,19 +167,20 @@ def resume(
     output: Output[Any] = None,
     **options: Unpack[KnownOptions[Deps]],
 ) -> RunResult[Any]:
-    """Continue a recorded run where its record ends, and return its result. Another process may have started it.
+    """Resume a recorded run, possibly one that another process started, and return its result.
 
-    Recorded steps are not repeated. A call that was under way when the program ended is repeated if its tool is
-    `read_only` or `idempotent`; otherwise the run pauses, and `ApprovalNeeded.in_doubt` names the call.
+    The run continues where its record ends; recorded steps are not repeated. A call that was under way when the program
+    ended is repeated if its tool is `read_only` or `idempotent`. Otherwise the run pauses, and
+    `ApprovalNeeded.in_doubt` lists the call.
 
     Args:
-        run_id: The id of the run, from `RunResult.run_id` or `jackfield runs list`.
-        approvals: The decisions about pending calls, by call id: True, False or `Denial(reason)`.
-        output: As for `ask`. Pass it again, because it is not recorded.
-        options: Options of the run, as for `astream`, without `resume` and `run_id`.
+        run_id: The run's id, from `RunResult.run_id` or `jackfield runs list`.
+        approvals: Decisions about pending calls, by call id: True, False or `Denial(reason)`.
+        output: The output type, as for `ask`. It is not recorded, so pass it again.
+        options: Options for the run, as for `Agent.astream`, except `resume` and `run_id`.
 
     Raises:
-        ConfigError: `options` has `resume` or `run_id`, or an option that the agent does not take.
+        ConfigError: `options` contains `resume`, `run_id` or an option that the agent does not support.
         RunNotFoundError: The store has no run with this id.
         RunBusyError: Another process or task holds the run.
         StoreError: The run's record cannot be read or written.

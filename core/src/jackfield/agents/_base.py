@@ -1,4 +1,4 @@
-"""The base of all agents: a model, tools and a way to use them, run as a stream of events."""
+"""The base class of all agents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LEFT_TEXT = "the run was abandoned before it ended"
 
 
 class AgentOptions(TypedDict, total=False):
-    """The keyword-only options of `Agent`, for subclasses that pass them on."""
+    """The keyword-only options of `Agent`, for subclasses that forward them."""
 
     suggestions: Sequence[str]
     adjustable: Sequence[Adjustable]
@@ -83,7 +83,7 @@ class AgentOptions(TypedDict, total=False):
 
 
 class InitSignature:
-    """The signature of a class's `__init__`, for `inspect.signature` and `help`."""
+    """Descriptor that shows the signature of a class's `__init__` to `inspect.signature` and `help`."""
 
     def __get__(self, _: object, owner: type[object]) -> inspect.Signature:
         signature = inspect.signature(owner.__init__)
@@ -91,41 +91,42 @@ class InitSignature:
 
 
 class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
-    """The base class of all agent kinds. A subclass defines `events`, or `_run` as in Qwen-Agent.
+    """Base class of all agent kinds. Subclasses define `events`, or `_run` as in Qwen-Agent.
 
-    For type checkers, the `deps` of each run of an `Agent[User]` are a `User`.
+    Agents hold no conversation: each run receives its messages as an argument, so one agent can serve many runs at
+    once.
 
-    An agent keeps no conversation. Each run gets its messages as an argument, so one agent serves many runs at once.
+    `Agent[User]` tells type checkers that the `deps` of every run are a `User`.
 
     Args:
-        function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict with `name` and
+        function_list: The agent's tools. Each entry is the name or address of an installed tool, a dict of `name` and
             settings, a tool or its class, a typed function, or a toolset in any of these forms.
-        llm: The agent's model: `"backend:model"`, a configuration, or a model.
-        system_message: The agent's system message, put before the caller's.
+        llm: The agent's model: `"backend:model"`, a configuration, or a model object.
+        system_message: The agent's system message, placed before the caller's.
         name, description: The agent's name and purpose, for people and for other agents.
-        suggestions: Questions that the web page offers at the start of a conversation.
+        suggestions: Questions that the web page suggests at the start of a conversation.
         adjustable: Model options that users may change on the web page: `temperature`, `top_p`, `max_tokens`, `seed`.
         models: Other models that users may choose on the web page, as `backend:model`.
-        files: Paths of files, which are sent whole with the first question. Kinds that read files themselves, such as
+        files: Paths of files to send in full with the first question. Kinds that read files themselves, such as
             `assistant`, search them instead.
-        limits: The limits of its runs.
-        approve: A function that decides about each call that needs approval, or a rule for which calls need it, or
-            both: `{"ask": "read_only", "by": function}`. The function gets the call as it will be made. True allows the
-            call, False or an exception refuses it (with the exception's text as the reason), and any other value ends
-            the run with an error. Without a function, the run pauses. The rules are `"ask"` (all calls), `"read_only"`
-            (all except those of read-only tools) and `{"allow": ["search_*"]}` (all except those of tools with matching
-            names). Without a rule, calls need approval if their tool says so.
-        forbid: Effects (`network`, `files`, `processes`) that its tools may not have. Calls of such tools are refused.
-            Its model, processors, observers and store, and the search in its `files`, are not restricted.
-        extra_generate_cfg: Options for its model; they override the model's own.
-        tool_timeout_s: The time-out for tools that set none themselves.
-        workspace: The folder in which its tools write files.
-        observers: Observers, or names of installed observers, that get every event, in addition to the enabled ones.
+        limits: Limits that apply to each run.
+        approve: A function that decides about each call that needs approval, a rule that selects those calls, or both:
+            `{"ask": "read_only", "by": function}`. The function receives the call exactly as it will be made. True
+            allows the call; False or an exception denies it, with the exception's text as the reason; any other value
+            ends the run with an error. Without a function, the run pauses. The rules are `"ask"` (all calls),
+            `"read_only"` (all calls except those of read-only tools) and `{"allow": ["search_*"]}` (all calls except
+            those of matching tools). Without a rule, each tool states whether its calls need approval.
+        forbid: Effects (`network`, `files`, `processes`) that the agent's tools may not have. Calls of such tools are
+            denied. The model, processors, observers, the store and the search in `files` are not restricted.
+        extra_generate_cfg: Model options, which override the model's own.
+        tool_timeout_s: Timeout for tools that set none themselves, in seconds.
+        workspace: The folder where the tools write files.
+        observers: Observers, or names of installed ones, that receive every event in addition to the enabled observers.
             Events of subagents go to the subagents' own observers.
-        handoffs: Agents to which its model can hand the conversation over.
-        store: The store that records its runs, so that they can be resumed: a store, the name of an installed store, or
-            a dict of `name` and settings. None to record nothing.
-        host: The host that looks names up.
+        handoffs: Agents to which the model can hand the conversation over.
+        store: The store that records runs for resuming: a store, the name of an installed one, or a dict of `name` and
+            settings. If None, nothing is recorded.
+        host: The plugin host that resolves names.
 
     Raises:
         ConfigError: Two tools have the same name, an entry is not a tool, or the agent hands over to itself.
@@ -133,30 +134,30 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     """
 
     supports_handoff: ClassVar[bool] = False
-    """True if agents of this kind can have `handoffs`: their models call tools, and `FnCallAgent` runs them."""
+    """True if agents of this kind can have `handoffs`, which requires a model that calls tools, as in `FnCallAgent`."""
 
     run_options: ClassVar[type] = RunOptions
-    """The options of a run of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. Parameters of
+    """The options for runs of this kind and their types: `RunOptions`, or a `TypedDict` that extends it. Parameters of
     `_run` are added."""
 
     resumable: bool = False
-    """True if `events` continues after `Run.start`, as `Loop` does, so that an interrupted run can be resumed. The
-    value belongs to the class that defines `events`; a subclass that overrides `events` must set it again."""
+    """True if interrupted runs can be resumed, because `events` continues after `Run.start`, as `Loop` does. A subclass
+    that overrides `events` must set this again."""
 
     answers_by_tool: bool = False
-    """True if `events` runs one `Loop` with the agent's model, so that a call of the output tool can be the answer. A
-    subclass that overrides `events` must set it again."""
+    """True if a call of the output tool can be the answer, because `events` runs one `Loop` with the agent's model. A
+    subclass that overrides `events` must set this again."""
 
     passes_events: ClassVar[bool] = False
-    """True if `events` passes on all events of subagents unchanged and counts none of them, as `Loop` does. These
-    events then reach the caller directly. A subclass that overrides `events` must set this again."""
+    """True if `events` forwards all events of subagents unchanged and counts none of them, as `Loop` does. These events
+    then reach the caller directly. A subclass that overrides `events` must set this again."""
 
     reads_files: ClassVar[bool] = False
-    """True if agents of this kind use `ToolContext.files` themselves, as `assistant` does when it searches them. Their
-    models then get the names of attached files; models of other kinds get the content."""
+    """True if agents of this kind read `ToolContext.files` themselves, like `assistant`, which searches them. Their
+    models receive only the names of attached files. Models of other kinds receive the content."""
 
     kind: str = ""
-    """The kind that was passed to `create_agent`; '' if the class was called directly."""
+    """The kind passed to `create_agent`, or '' if the class was instantiated directly."""
 
     if not TYPE_CHECKING:  # `Agent[User]` is for type checkers only
 
@@ -228,7 +229,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
                 self.store = load_store(store, self.host)
             self.function_map: dict[str, BaseTool] = {}
-            self.toolsets: list[Toolset] = []  # those that make their tools for each run
+            self.toolsets: list[Toolset] = []  # only toolsets that make their tools for each run
             self.handoffs: tuple[Handoff, ...] = ()
             entries = [*checked_list(() if function_list is None else function_list, "function_list", "tools")]
             if handoffs != ():
@@ -249,7 +250,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             raise TypeError(f"{type(self).__name__} must define `events` or `_run`")
 
     def _check_parts(self) -> None:
-        """Raise ConfigError for options that this kind cannot use."""
+        """Raise ConfigError if an option is not supported by this kind of agent."""
         if self.handoffs and not self.supports_handoff:
             raise ConfigError(f"{type(self).__name__} cannot hand conversations over: leave handoffs out")
         if self.toolsets and type(self)._run is not Agent._run:
@@ -258,10 +259,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 f"tools are made for each run"
             )
 
-    # --- what a kind of agent writes ---
+    # --- for subclasses to override ---
 
     def events(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the events of one run after `RunStarted`. The last must be `RunFinished`."""
+        """Yield the events of a run that follow `RunStarted`, ending with `RunFinished`."""
         return self._events_of_lists(run)
 
     # --- running ---
@@ -286,40 +287,41 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         run_id: str | None = None,
         **options: Any,
     ) -> AsyncIterator[RunEvent]:
-        """Run, and yield every event as it happens, with its run, agent and number. `stream` yields plain events.
+        """Run the agent, and yield each event with its run id, number, agent and depth. For plain events, use `stream`.
 
         Args:
-            messages: A question, or the conversation, oldest first. If the conversation ends in calls without results,
-                as after a paused run, the run pauses at them again, unless `resume` is set.
-            lang: The language of the texts that the agent adds; detected from the messages if None.
-            cancel: Stops the run from another task or thread; the run then ends with `cancelled` and a valid history.
-            resources: Holds resources of tools that should outlive the run. The caller closes it.
-            resume: True to run the calls that the conversation ends in; those that need approval still need it. Or
-                decisions about these calls by call id: True, False or `Denial(reason)`.
-            approve: Replaces the agent's own `approve` for this run.
-            ask: Answers questions that come up during calls (`ToolContext.ask`) if there is no `approve`. It returns a
-                decision, or the values of the question's form. Calls that need approval still pause the run.
-            deps: Passed to tools as `ToolContext.deps`, such as a connection or the current user.
-            config: Options for the model in this run, such as `{"temperature": 0}`, or a function that returns the
-                options of each turn. They override `extra_generate_cfg`, also for agents that take the run over. Agents
+            messages: A question, or the conversation, oldest message first. If the conversation ends with calls that
+                have no results, as after a paused run, the run pauses at them again unless `resume` is set.
+            lang: The language of the text that the agent adds. If None, it is detected from the messages.
+            cancel: A token to stop the run from another task or thread. The run then ends with `cancelled` and a valid
+                history.
+            resources: A holder for tools' resources that should outlive the run. The caller closes it.
+            resume: True to run the calls at the end of the conversation, except those that still need approval. Or
+                decisions about these calls, by call id: True, False or `Denial(reason)`.
+            approve: A function that replaces the agent's own `approve` for this run.
+            ask: A function that answers questions raised during calls (`ToolContext.ask`) if there is no `approve`. It
+                returns a decision, or values for the question's form. Calls that need approval still pause the run.
+            deps: A value for tools, available as `ToolContext.deps`, such as a connection or the current user.
+            config: Model options for this run, such as `{"temperature": 0}`, or a function that returns the options for
+                each turn. They override `extra_generate_cfg`, and also apply to agents that take over the run. Agents
                 that run as tools keep their own options.
-            output: The form of the answer: a pydantic model or any type that pydantic can validate, or a JSON Schema.
-                Answers that do not fit are sent back with the reasons.
-            way: The way to make the model follow the form, as for `BaseChatModel.parse`; None for the strictest way
-                that the model supports. `RunResult.way` is the way taken.
-            attempts: The maximum number of answers until one fits.
-            parent: The run that waits for this one. Its limits apply to both; see `run_below`.
+            output: The output type: a pydantic model, any other type that pydantic can validate, or a JSON Schema.
+                Answers that do not match are returned to the model with the validation errors.
+            way: The strategy for making the model follow `output`; see `BaseChatModel.parse`. Defaults to the strictest
+                one that the model supports. `RunResult.way` reports the strategy used.
+            attempts: The maximum number of answers the model may give before one matches `output`.
+            parent: The run that waits for this one. Its limits apply to both runs; see `run_below`.
             session: The conversation in the agent's store to which the run belongs.
-            run_id: The id of a recorded run, to continue where its record ends. Leave `messages` empty, and pass
-                decisions about pending calls as `resume`.
-            options: Further options of the agent kind, which declares them in `run_options`.
+            run_id: The id of a recorded run to resume where its record ends. Leave `messages` empty, and pass decisions
+                about pending calls as `resume`.
+            options: Further options that the agent kind declares in `run_options`.
 
         Raises:
-            ConfigError: The agent kind does not take an option or its value, `config` has an unknown option, `output`
-                is neither a type nor a JSON Schema, or the agent kind does not support this `way`.
-            InvalidAnswerError: None of the answers has the requested form.
-            StoreError: The run cannot be recorded, has no record to continue from, or is in use by another process.
-            JackfieldError: The run failed; `RunFailed` was its last event.
+            ConfigError: The agent kind does not support an option, its value or this `way`, `config` contains an
+                unknown option, or `output` is neither a type nor a JSON Schema.
+            InvalidAnswerError: No answer matched `output`.
+            StoreError: The run cannot be recorded, has no record to resume from, or is in use by another process.
+            JackfieldError: The run failed. The last event was `RunFailed`.
         """
         self._check_options(options)
         _check_run(
@@ -373,7 +375,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 _check_answers(run)
             else:  # the store knows all calls of the run, and checks the decisions itself
                 run = recorded.resume(run)
-                if run.later_parts:  # counted as they arrive
+                if run.later_parts:  # their events are counted as they arrive
                     run = replace(run, passes_events=False)
             self.observers.prepare(self, run.id, run.trace)
             places = _Places(run, self._label, self.observers)
@@ -391,7 +393,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 yield places.of(RunFailed(str(complete), type(complete).__name__))
                 raise complete  # noqa: B904 - with the error as its cause, or the error itself
             except BaseException as error:
-                # Cancelled, or its reader left. Observers must still let go of the run.
+                # The run was cancelled, or its reader left. Observers must still release the run.
                 if not isinstance(places.last, RunFinished):
                     places.of(RunFailed(LEFT_TEXT, type(error).__name__))
                 raise
@@ -408,7 +410,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
 
     @cached_property
     def _needed_deps(self) -> list[tuple[str, str, str]]:
-        """Return the tools that need `deps`, including those of reachable agents: agent, tool and type."""
+        """Return the tools that need `deps`, including those of reachable agents, as (agent, tool, type)."""
         from jackfield.agents._subagents import reachable_agents
         from jackfield.tools._deps import needed_deps
 
@@ -421,7 +423,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def _events_of(
         self, output: Output[Any] | Form[Any], *, way: Way | None, attempts: int
     ) -> Callable[[Run], AsyncIterator[Event]]:
-        """Return the function that yields the events of a run. The run ends in data if `output` is a form."""
+        """Return the function that yields a run's events. With `output`, the run ends in validated data."""
         if output is None:
             if way is not None:
                 raise ConfigError(f"way={way!r} has no effect without output=: pass output= as well, or leave way out")
@@ -438,7 +440,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return history if self.reads_files else attach_files(history, self.files)
 
     async def _save_attached(self, history: tuple[Message, ...], resources: RunResources) -> None:
-        """Save the files in the user's messages if an agent of the run uses files."""
+        """Save files embedded in the user's messages if a reachable agent has tools or reads files itself."""
         if any(not isinstance(message.content, str) for message in history) and self._has_readers:
             await save_attached(history, resources)
 
@@ -452,7 +454,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         )
 
     def _check_options(self, options: Mapping[str, object]) -> None:
-        """Raise ConfigError for an option that runs of this kind do not take, or whose value does not fit."""
+        """Raise ConfigError if this kind's runs do not support an option or its value."""
         if not options:
             return
         self._check_config(cast(RunConfig, options.get("config")))
@@ -483,9 +485,9 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return config
 
     async def arun(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
-        """Return the whole response, as dicts if the messages are dicts. `Response.stop_reason` says why the run ended.
+        """Run the agent from async code and return the whole response, as dicts if the messages are dicts.
 
-        Options are those of `astream`.
+        Options are the same as for `astream`. `Response.stop_reason` is the reason why the run ended.
         """
         finished: RunFinished | None = None
         async for placed in self.astream(messages, **options):
@@ -494,11 +496,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
     def run(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> sync.Stream[Response]:
-        """Return the response as it grows: each item is the whole response so far, as dicts if the messages are dicts.
+        """Run the agent and stream the response as it grows. Each item is the whole response so far.
 
-        The last item has a `stop_reason`. Options are those of `astream`. A consumer that is slower than the run gets
-        fewer, longer items. Leaving the loop early cancels the run; `close`, or the end of a `with`, also waits until
-        the run has closed all its resources.
+        Items are dicts if the messages are dicts, and the last one has a `stop_reason`. Options are the same as for
+        `astream`. A consumer that is slower than the run receives fewer, longer items. Leaving the loop early cancels
+        the run. To also wait until its resources are closed, call `close` or use a `with` block.
         """
         self._check_options(options)  # now, not when the first item is requested
         view = RunView(self.name)
@@ -513,28 +515,28 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return sync.stream(self.astream(messages, **options), lists)
 
     def run_nonstream(self, messages: Messages, **options: Unpack[KnownOptions[Deps]]) -> Response:
-        """Return the whole response as `arun` does, from synchronous code."""
+        """Run the agent from synchronous code and return the whole response; see `arun`."""
         return sync.run(self.arun(messages, **options))
 
-    # Functions over `astream`, bound as methods.
+    # Functions that wrap `astream`, bound as methods.
     stream, aask, ask = asking.stream, asking.aask, asking.ask
     aresume, resume = asking.aresume, asking.resume
 
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """Return the agent as a tool of another agent. It receives one text and nothing else of the conversation.
+        """Return the agent as a tool for another agent. It receives the request's text, not the conversation.
 
-        Its events appear in the other agent's run, one level deeper. Its usage counts against the limits of both
-        agents, except for turns. The other agent's `approve` decides about its calls. Without `approve`, calls that
-        need approval pause the whole run if the run is recorded.
+        The agent's events appear in the calling agent's run, one level deeper. Its usage counts against the limits of
+        both agents, except for turns. The calling agent's `approve` decides about its calls. Without `approve`, calls
+        that need approval pause the whole run if the run is recorded.
 
         Args:
-            name, description: The tool's name and description; None for the agent's own.
-            timeout_s: The time limit of a call; None for the other agent's `tool_timeout_s`.
+            name, description: The tool's name and description. Default to the agent's own.
+            timeout_s: Timeout for a call, in seconds. Defaults to the calling agent's `tool_timeout_s`.
 
         Raises:
-            ConfigError: The agent's name or description is missing, or not valid for a tool.
+            ConfigError: The agent's name or description is missing, or is not valid for a tool.
         """
         from jackfield.agents._subagents import AgentTool
 
@@ -549,14 +551,14 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         token_file: str | PathLike[str] | None = None,
         open_browser: bool = True,
     ) -> None:
-        """Serve a web page to chat with the agent, until Ctrl-C. In a notebook, interrupt the cell.
+        """Serve a web page for chatting with the agent. Stop it with Ctrl-C, or by interrupting the notebook cell.
 
         Args:
-            address: The address to listen on. An address that other machines can reach needs a `token_file`.
-            port: The port; 0 takes a free one.
-            store: The name of the store for conversations, such as `"sqlite"`; None keeps them in memory.
-            token_file: A file with one access token per line, optionally after its owner's name.
-            open_browser: Open the page in the browser if there is a desktop.
+            address: The address to listen on. An address that other machines can reach requires a `token_file`.
+            port: The port to listen on. 0 picks a free one.
+            store: The name of the store for conversations, such as `"sqlite"`. If None, conversations stay in memory.
+            token_file: A file with one access token per line, optionally followed by its owner's name.
+            open_browser: Open the page in a browser if there is a desktop.
 
         Raises:
             ConfigError: An argument is not valid, or the address cannot be used.
@@ -594,7 +596,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return self.llm
 
     def function_schemas(self, lang: Lang) -> tuple[FunctionSchema, ...]:
-        """Return the agent's tools as a model sees them."""
+        """Return the schemas of the agent's tools, as the model receives them."""
         if lang not in self._schemas:
             self._schemas[lang] = tuple(entry.schema(lang) for entry in self.function_map.values())
         return self._schemas[lang]
@@ -608,7 +610,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return self.store.recorder(self)
 
     def _recorder_of(self, run_id: str | None, parent: ParentRun | None) -> Recorder | None:
-        """Return the recorder of a run: its parent's if the parent is recorded, else one of the agent's store."""
+        """Return the recorder for a run, from its recorded parent or else from the agent's store."""
         if run_id is None and parent is not None:
             inside = parent.recorder(self._label, resumable=self.resumable)
             if inside is not None:
@@ -616,11 +618,11 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         return None if run_id is None and self.store is None else self._recorder
 
     def make_loop(self, *, functions: Sequence[FunctionSchema], toolbox: Toolbox | None = None) -> Loop:
-        """Return the loop of turns and tool calls for the agent's model and tools.
+        """Create the loop of turns and tool calls for the agent's model and tools.
 
         Args:
-            functions: The tools that the model sees.
-            toolbox: `run.toolbox`, whose tools were made for this run and are offered as well.
+            functions: Schemas of the tools that the model can call.
+            toolbox: Further tools to offer, made for this run. Pass `run.toolbox`.
         """
         return Loop(
             model=self.model,
@@ -653,10 +655,10 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         config: RunConfig = None,
         **options: Any,
     ) -> Run:
-        """Return a run that has not begun; see `astream` for the arguments.
+        """Create a run without starting it. Arguments are the same as for `astream`.
 
         Raises:
-            MissingFileError: A file of the agent does not exist.
+            MissingFileError: One of the agent's files does not exist.
         """
         check_files(self.files, (), agent=self._label)
         if not self.reads_files:
@@ -677,7 +679,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         run_id: str | None = None,
         **fields: Any,
     ) -> Run:
-        """Return a run with these fields and those that follow from the agent."""
+        """Create a run from these fields and the agent's own settings."""
         config = self._check_config(config)
         run_id = run_id or new_run_id()
         resources = resources or RunResources()
@@ -814,7 +816,7 @@ def _check_answers(run: Run) -> None:
 
 
 def options_of_kind(kind: type[Agent]) -> frozenset[str] | None:
-    """Return the names that a kind takes as keyword arguments; None if it takes any."""
+    """Return the keyword arguments that an agent kind accepts, or None if it accepts any."""
     if kind not in _OPTIONS:
         named = dict(inspect.signature(kind.__init__).parameters)
         rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
@@ -828,7 +830,7 @@ _OPTIONS: WeakKeyDictionary[type[Agent], frozenset[str] | None] = WeakKeyDiction
 
 
 def check_options(kind: type[Agent], options: Collection[str]) -> None:
-    """Raise TypeError for a keyword argument that a kind does not take."""
+    """Raise TypeError for keyword arguments that an agent kind does not accept."""
     known = options_of_kind(kind) if options else None
     if known is not None:
         for name in options:
@@ -837,11 +839,11 @@ def check_options(kind: type[Agent], options: Collection[str]) -> None:
 
 
 class _Places:
-    """Numbers the events of a run, and shows them to its observers.
+    """Adds a run's id, number, agent and depth to its events, and reports them to observers.
 
     Attributes:
-        last: The last event so far.
-        surrounded: The events, if observers surround the work of the run.
+        last: The most recent event.
+        surrounded: The event stream, if observers wrap the run's work.
     """
 
     def __init__(self, run: Run, agent: str, observers: Observers) -> None:
@@ -852,7 +854,7 @@ class _Places:
         self.surrounded: SurroundedEvents[Event] | None = None
 
     def of(self, event: ModelEvent | AgentEvent) -> RunEvent:
-        """Return the event with its run, number, agent and depth."""
+        """Return the event wrapped with its run id, number, agent and depth."""
         if type(event) is HandedOff:
             self._agent = event.to
         self.last = event
@@ -865,7 +867,7 @@ class _Places:
         return placed
 
     def check_end(self, kind: str) -> None:
-        """Raise BrokenPluginError if the events did not end with `RunFinished`."""
+        """Raise BrokenPluginError unless the last event was `RunFinished`."""
         if not isinstance(self.last, RunFinished):
             raise BrokenPluginError(f"{kind} ended without RunFinished, which must be the last event of its `events`")
 

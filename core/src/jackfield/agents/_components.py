@@ -1,4 +1,4 @@
-"""Find the components that an agent needs from its configuration, without loading them."""
+"""Find the components that an agent's configuration needs, without loading them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser for a file, by its extension.
+    """Return the name of our parser for a file, based on its extension.
 
-    Return '' if no parser reads the file, and for images, which are sent to the model as they are.
+    The name is empty if no parser reads the file. It is also empty for images, which are sent to the model unparsed.
     """
     suffix = PurePath(file).suffix.lower().removeprefix(".")
     return "" if suffix in _PICTURES else parser_of_extension(suffix) or ""
@@ -29,15 +29,15 @@ def known_parser_of(file: str) -> str:
 def components_of(
     config: AgentConfig, host: Plugins, *, parser_of: Callable[[str], str] = known_parser_of
 ) -> Iterator[str]:
-    """Yield the components that an agent and its inner agents name, as `kind.address`.
+    """Yield the components that an agent and its inner agents need, as `kind.address`.
 
     Args:
-        config: The agent.
-        host: The host that knows the installed backends.
+        config: The agent's configuration.
+        host: The plugin host, which knows the installed backends.
         parser_of: A function that returns the name of the parser for a file, or '' if none is needed.
 
     Raises:
-        ConfigError: The model of an agent names neither a backend nor a server.
+        ConfigError: An agent's model names neither a backend nor a server.
     """
     if config.agent not in CORE_KINDS:
         yield f"agent.{config.agent}"
@@ -58,7 +58,7 @@ def components_of(
 
 
 def models_in(settings: object, host: Plugins) -> Iterator[str]:
-    """Yield the backends of the models in a component's settings, such as a fallback, a judge or a summariser."""
+    """Yield the backends that a component's settings refer to, such as those of a fallback, judge or summarizer."""
     match settings:
         case str():
             backend, _, model = settings.partition(":")
@@ -77,7 +77,7 @@ def models_in(settings: object, host: Plugins) -> Iterator[str]:
 
 
 def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
-    """Map the components that an agent is missing to our distributions that provide them."""
+    """Map each component that an agent lacks to our distribution that provides it."""
     missing: dict[str, str] = {}
     pending = list(components_of(config, host, parser_of=known_parser_of))
     for component in pending:  # the loop appends to it
@@ -90,7 +90,7 @@ def missing_components(config: AgentConfig, host: Plugins) -> dict[str, str]:
 
 
 def config_of(kind: str, options: Mapping[str, object]) -> AgentConfig:
-    """Return the options of an agent kind as data, without options that are already objects."""
+    """Return an agent's options as a configuration, leaving out options that are already objects."""
     values: dict[str, object] = {"agent": kind}
     llm, store, rag_cfg = (options.get(name) for name in ("llm", "store", "rag_cfg"))
     if isinstance(llm, LLMConfig):
@@ -106,7 +106,7 @@ def config_of(kind: str, options: Mapping[str, object]) -> AgentConfig:
     values["function_list"] = _entries(options.get("function_list"), str | Mapping)
     values["handoffs"] = [entry for entry in _entries(options.get("handoffs"), Mapping) if is_agent(entry)]
     values |= {name: _entries(options.get(name), str) for name in ("observers", "files")}
-    if kind in CORE_KINDS:  # the core kinds read text files themselves, and send images as they are
+    if kind in CORE_KINDS:  # the core kinds read text files themselves and send images unparsed
         files = _entries(options.get("files"), str)
         values["files"] = [file for file in files if known_parser_of(str(file)) not in ("", "text")]
     else:
@@ -131,7 +131,7 @@ def _components_of_model(llm: str | Mapping[str, object], host: Plugins) -> Iter
 
 
 def _components_of_entry(kind: str, entry: str | Mapping[str, object], host: Plugins) -> Iterator[str]:
-    """Yield the component of a list entry (an address, or a mapping with settings), and models in its settings."""
+    """Yield the component that a list entry (an address, or a dict with settings) names, and models in its settings."""
     yield f"{kind}.{name_of_entry(entry)}"
     if not isinstance(entry, str):
         yield from models_in(entry, host)

@@ -1,4 +1,4 @@
-"""The configuration of an agent, as written in a file or a dict."""
+"""An agent's configuration, as written in a file or a dict."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import Field, model_validator
 from jackfield.config import Adjustable, ComponentSettings, Config, Limits, SettingsDict
 
 CORE_KINDS = ("basic", "fncall")
-"""The agent kinds of the core, which have no options besides those of `AgentConfig`."""
+"""The core's agent kinds, whose only options are those of `AgentConfig`."""
 
 
 class AgentConfig(Config):
-    """An agent as data, in a file or on the command line. Other settings are options of the agent's kind."""
+    """An agent described as data, in a file or on the command line. Other settings are options of the agent kind."""
 
     agent: str = Field(default="fncall", description="The agent kind: fncall, basic, or a plugin's (assistant …)")
     llm: str | ComponentSettings | None = Field(default=None, description="backend:model, or the settings of LLMConfig")
@@ -73,13 +73,13 @@ class AgentConfig(Config):
         return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:
-        """Return the settings of the tool with this name; its own override the settings about documents."""
+        """Return the settings of the named tool, which override the shared `rag_cfg`."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}
 
     @property
     def agents(self) -> list[dict[str, Any]]:
-        """The inner agents as dicts; those of hand-offs have `history`."""
+        """The inner agents as dicts. Those listed in `handoffs` may include `history`."""
         values = (value if isinstance(value, list | tuple) else [value] for value in self.options.values())
         return [*filter(is_agent, (*self.function_list, *chain(*values))), *self.handoffs]
 
@@ -94,5 +94,5 @@ class AgentConfig(Config):
 
 
 def is_agent(entry: object) -> TypeGuard[dict[str, Any]]:
-    """Return True if an entry of a tool list or an option of an agent kind describes an agent."""
+    """Return True if an entry of a tool list, or an option of an agent kind, describes an agent."""
     return isinstance(entry, dict) and "agent" in entry

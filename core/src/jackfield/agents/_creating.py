@@ -1,4 +1,4 @@
-"""Make agents of the kinds that the core and plugins offer."""
+"""Create agents of the kinds that the core and plugins provide."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _CORE_KINDS: Mapping[str, type[Agent]] = {"basic": BasicAgent, "fncall": FnCallA
 
 
 class CreateOptions(AgentOptions, total=False):
-    """The options of `create_agent`: those of every agent, and those of agent configurations.
+    """Options for `create_agent`: those that every agent has, and those of agent configurations.
 
-    A kind may have more options. For their types, use its class: `from jackfield_assistant import Assistant`.
+    Some kinds have more options. For type-checked ones, use the class itself: `from jackfield_assistant import
+    Assistant`.
     """
 
     function_list: Iterable[ToolEntry] | None
@@ -48,13 +49,13 @@ def create_agent(kind: str | Mapping[str, object] | AgentConfig, **options: Unpa
 def create_agent(
     kind: str | Mapping[str, object] | AgentConfig, *, host: Plugins | None = None, **options: Any
 ) -> Agent:
-    """Make an agent.
+    """Create an agent.
 
     Args:
-        kind: `basic`, `fncall`, the name or address of an installed kind (`assistant`), or a whole `AgentConfig` or its
-            dict.
-        host: The host that looks names up.
-        options: Options of the kind's class; they override the configuration.
+        kind: `basic`, `fncall`, or the name or address of an installed kind, such as `assistant`. Or a complete
+            `AgentConfig` or equivalent dict.
+        host: The plugin host that resolves names.
+        options: Keyword arguments for the kind's class, which override the configuration.
 
     Raises:
         ConfigError: A setting is not valid.
@@ -106,7 +107,7 @@ def _loaded(kind: str, host: Plugins) -> object:
 
 
 def _with_agents(options: Mapping[str, object], host: Plugins) -> dict[str, Any]:
-    """Create the agents that options describe as data. An agent without a model gets the outer agent's model."""
+    """Create the agents that options describe as data. Inner agents without a model inherit the outer agent's."""
     around = {} if options.get("llm") is None else {"llm": options["llm"]}
 
     def inside(entry: Mapping[str, object]) -> Agent:
@@ -145,7 +146,7 @@ def _handoff(entry: Mapping[str, object], inside: _Inside) -> Handoff:
 
 
 def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, object]) -> None:
-    """Raise ConfigError for an option that the kind does not take. Kinds that take any option check them themselves."""
+    """Raise ConfigError for options that the kind does not accept, unless it accepts any and checks them itself."""
     named = dict(inspect.signature(agent_class).parameters)
     rest = [named.pop(name) for name, parameter in [*named.items()] if parameter.kind is parameter.VAR_KEYWORD]
     if rest and "AgentOptions" not in str(rest[0].annotation):
@@ -162,6 +163,6 @@ def _check_options(kind: str, agent_class: type[Agent], options: Mapping[str, ob
 
 
 def _check_type(what: str, value: object, types: Sequence[str]) -> None:
-    """Raise ConfigError if the types are all plain and the value has none of them."""
+    """Raise ConfigError if all `types` are built-in ones and the value matches none of them."""
     if not any(isinstance(value, _PLAIN.get(one, object)) for one in types):
         raise ConfigError(f"{what} must be {' or '.join(types)}, not {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Decide the next step of a run in one pure function."""
+"""Decide a run's next step in one pure function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls, which are all calls of one turn, unless some need approval."""
+    """Run these calls, which are all the calls of one turn, unless some need approval."""
 
     calls: tuple[PlannedCall, ...]
 
@@ -36,7 +36,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """Give the conversation to the agent of this name."""
+    """Hand the conversation over to the agent named `to`."""
 
     to: str
 
@@ -60,16 +60,16 @@ def decide(
     turns_before: int = 0,
     handoff_to: str = "",
 ) -> Action:
-    """Decide the next step of a run, without taking it.
+    """Decide a run's next step without taking it.
 
     Args:
-        history: All messages so far. If they end in calls without results, these calls come first.
+        history: All messages so far. Calls without results at the end are handled first.
         spent: The run's usage so far.
-        limits: The limits of the run.
-        resume: True to run open calls at the end of the initial history. Otherwise the run pauses at them, because
-            anyone who can write a history can write a call.
+        limits: The run's limits.
+        resume: True to run calls that were already open at the start. Otherwise the run pauses at them, because anyone
+            who can write a history can write a call.
         turns_before: The number of turns before the run was resumed.
-        handoff_to: The agent that takes the conversation over before the next turn; '' for none.
+        handoff_to: The agent that takes over before the next turn, or '' for none.
     """
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:

@@ -1,4 +1,4 @@
-"""Check the files of an agent and its callers, and put them into the conversation."""
+"""Check files from agents and callers, and attach them to the conversation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MAX_NAME_BYTES = 120
 
 
 def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[str]:
-    """Return the files and images that the user attached, in order. Paths in other messages are plain text.
+    """Return the paths of files and images that the user attached, in order. Paths in other messages are plain text.
 
     Args:
         history: The conversation.
-        attached: The paths of saved files by their `data:` URIs. Other `data:` URIs are left out.
+        attached: Maps `data:` URIs to the paths of the saved files. Other `data:` URIs are skipped.
     """
     asked = (message.content for message in history if message.role == USER and not isinstance(message.content, str))
     values = [item.file or item.image for content in asked for item in content]
@@ -34,10 +34,10 @@ def files_in(history: Sequence[Message], attached: Mapping[str, str]) -> list[st
 
 
 async def save_attached(history: Sequence[Message], resources: RunResources) -> None:
-    """Save the files that the user's messages contain as `data:` URIs, so that tools can read them.
+    """Save the `data:` URIs in the user's messages as files that tools can read.
 
-    The files stay in a private folder until the resources are closed; `resources.attached` has their paths. Invalid
-    files of earlier questions are left out, because those questions have been answered.
+    The files stay in a private folder until the resources are closed. Their paths are in `resources.attached`. Invalid
+    files in earlier questions are skipped, because those questions have been answered.
 
     Raises:
         UnsupportedInputError: A file in the last question is not valid.
@@ -63,7 +63,7 @@ async def save_attached(history: Sequence[Message], resources: RunResources) -> 
 
 
 class _Folder:
-    """A folder that only its owner can open. Closing removes it."""
+    """Temporary folder that only its owner can open. Closing deletes it."""
 
     def __init__(self) -> None:
         import tempfile
@@ -76,7 +76,7 @@ class _Folder:
 
 
 def _save(uri: str, folder: Path) -> str:
-    """Write the file in a `data:` URI, and return its path."""
+    """Write the contents of a `data:` URI to a file, and return its path."""
     import hashlib  # few files are data: URIs
 
     from jackfield.attachments import decode_uri
@@ -90,7 +90,7 @@ def _save(uri: str, folder: Path) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a name short enough for file systems, with the same extension."""
+    """Shorten a file name to fit file system limits, preserving the extension."""
     stem, dot, extension = name.rpartition(".")
     kept = name.encode("utf-8", "replace")
     if len(kept) <= _MAX_NAME_BYTES:
@@ -103,12 +103,12 @@ def _is_data(value: str) -> bool:
 
 
 def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -> None:
-    """Check that the files of an agent and of the last question exist.
+    """Check that the agent's files and those in the last question exist.
 
-    Files of earlier questions may be gone, because those questions have been answered.
+    Files in earlier questions may be gone, because those questions have been answered.
 
     Raises:
-        MissingFileError: A file does not exist; the message names it.
+        MissingFileError: A file does not exist. The message names it.
     """
     for name in own:
         if not name.startswith(INDEX) and _PATTERN.isdisjoint(name) and not _exists(name):
@@ -122,7 +122,7 @@ def check_files(own: Iterable[str], history: Sequence[Message], *, agent: str) -
 
 
 def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Message, ...]:
-    """Return the conversation with an agent's files in its first question, except files already in it."""
+    """Return the conversation with the agent's files added to the first question, skipping those already present."""
     if not files:
         return history
     present = {item.file for message in history for item in message.items}
@@ -137,11 +137,11 @@ def attach_files(history: tuple[Message, ...], files: Sequence[str]) -> tuple[Me
 
 
 def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
-    """Return how attached files reach the model of a run.
+    """Return how attached files reach the model in a run.
 
     Args:
-        tools: The tools of the run. A tool with `file_access` and the effect `files` can open long and unreadable files
-            itself; any other tool with `file_access` may handle unreadable files.
+        tools: The run's tools. Those with `file_access` and the effect `files` can open long and unreadable files
+            themselves; others with `file_access` may handle unreadable ones.
         reads_files: True if the agent kind reads files itself.
     """
     if reads_files:

@@ -1,4 +1,4 @@
-"""The two basic agents: one answer, and answers with tools."""
+"""The two basic agents: `BasicAgent` answers in one turn, and `FnCallAgent` calls tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jackfield.tools._base import Deps
 
 
 class BasicAgent(Agent[Deps]):
-    """Asks its model once, without tools."""
+    """Agent that asks its model once, without tools."""
 
     resumable = True
     answers_by_tool = True
@@ -22,7 +22,7 @@ class BasicAgent(Agent[Deps]):
 
 
 class FnCallAgent(Agent[Deps]):
-    """Asks its model, runs the calls in the answer, and asks again, until there are no calls or a limit is reached."""
+    """Agent that asks its model and runs the calls in each answer, until an answer has none or a limit is reached."""
 
     resumable = True
     answers_by_tool = True

@@ -1,4 +1,4 @@
-"""Hand-offs: an agent gives the conversation to another agent, which continues the same run."""
+"""Hand-offs, where an agent hands the conversation over to another one that continues the same run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jackfield.tools._schema import check_tool_name, tool_name_for
 
 
 def check_handoffs(entries: Iterable[AgentLike | Handoff], owner: AgentLike) -> tuple[Handoff, ...]:
-    """Return the hand-offs that a caller or a configuration names for an agent.
+    """Validate an agent's hand-offs, fill in their tool names, and return them.
 
     Raises:
         ConfigError: A target has no name or description, is the agent itself, or has the same name.
@@ -47,12 +47,12 @@ def _checked(handoff: Handoff, owner: AgentLike) -> Handoff:
 
 
 def transfer_tools(handoffs: Sequence[Handoff]) -> list[BaseTool]:
-    """Return the tools with which a model hands the conversation over."""
+    """Return the tools that let a model hand the conversation over."""
     return [_TransferTool(handoff) for handoff in handoffs]
 
 
 class _TransferTool(BaseTool):
-    """The tool with which a model hands the conversation over, once all calls of its turn are done."""
+    """Tool that hands the conversation over once all calls of the turn are done."""
 
     read_only = True
 
@@ -67,7 +67,12 @@ class _TransferTool(BaseTool):
         super().__init__()
 
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:  # noqa: ARG002
-        """Hand over."""
+        """Claim the hand-off for this turn.
+
+        Raises:
+            ToolServiceError: The target has already had the conversation, another hand-off is under way, or there is no
+                run.
+        """
         parent = None if context is None else context.run
         if not isinstance(parent, ParentRun):
             raise ToolServiceError("a conversation can be handed over in a run of an agent only")
@@ -83,7 +88,7 @@ class _TransferTool(BaseTool):
 
 
 def find_handoff(agent: AgentLike, name: str) -> Handoff:
-    """Return the hand-off of an agent to the agent of this name.
+    """Return the agent's hand-off to the agent called `name`.
 
     Raises:
         ConfigError: The agent has no such hand-off, because the run was recorded with others.
@@ -98,10 +103,10 @@ def find_handoff(agent: AgentLike, name: str) -> Handoff:
 
 
 def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
-    """Return the hand-off that a run of `agent` continues with.
+    """Return the hand-off with which a run of `agent` continues, or None.
 
-    An interrupted run continues with the agent that had the conversation. A paused run continues with the next agent
-    on the way to the one whose calls are pending.
+    An interrupted run continues with the agent that had the conversation. A paused run continues with the next agent on
+    the path to the one whose calls are pending.
 
     Raises:
         ConfigError: The recorded agent is not one of the agent's handoffs.
@@ -118,18 +123,18 @@ def handoff_at_start(agent: AgentLike, run: Run) -> Handoff | None:
         for handoff in agent.handoffs:
             if caller in _names_behind(handoff.agent, known):
                 return handoff
-    if run.start.handoff_to:  # after the open calls
+    if run.start.handoff_to:  # the hand-off follows the open calls
         find_handoff(agent, run.start.handoff_to)
     return None
 
 
 async def hand_over(run: Run, state: RunState, handoff: Handoff) -> AsyncIterator[Event]:
-    """Yield the events of a run after a hand-over.
+    """Hand the run over, and yield its remaining events.
 
     Args:
         run: The run of the agent that hands over.
         state: The current state of that run.
-        handoff: The agent that takes over, and the part of the conversation that it sees.
+        handoff: The agent that takes over, and the part of the conversation that it receives.
     """
     agent, before = run.agent, state.made
     yield HandedOff("" if agent is None else agent.name or type(agent).__name__, handoff.agent.name or "")
@@ -152,15 +157,14 @@ def _names_behind(agent: AgentLike, known: set[int]) -> Iterator[str | None]:
 def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent) -> Run:
     """Return a run in which `agent` continues another agent's run.
 
-    The new run has the same id, limits, time, approval, answers to questions, resources and `config`.
-
-    Its events follow a `HandedOff` event in that run, and its `RunFinished` ends only its part.
+    The new run has the same id, limits, deadline, resources, `approve`, `ask` and `config`. Its events follow a
+    `HandedOff` event in the original run, and its `RunFinished` covers only its own part.
 
     Args:
-        agent: The agent that continues, with its own system message, tools and model.
-        run: The run that continues.
-        messages: The messages that the agent sees.
-        spent: The usage of the run so far.
+        agent: The agent that takes over, with its own system message, tools and model.
+        run: The run to continue.
+        messages: The messages that the agent receives.
+        spent: The run's usage so far.
 
     Raises:
         ConfigError: The run was interrupted during another agent's turn, or this agent cannot resume it.
@@ -200,7 +204,7 @@ def run_as(agent: AgentLike, run: Run, messages: Sequence[Message], spent: Spent
 
 
 def _resume_part(agent: AgentLike, run: Run, part: Part) -> Run:
-    """Return the run as it continues where the part of its agent was interrupted."""
+    """Return the run, set to continue where the agent's part was interrupted."""
     _check_part(agent, part.agent, has_begun=bool(part.start.made))
     spent = run.start.spent
     turns = max(spent.turns, part.start.spent.turns)
@@ -209,7 +213,7 @@ def _resume_part(agent: AgentLike, run: Run, part: Part) -> Run:
 
 
 def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
-    """Raise ConfigError if an agent cannot continue the part of the agent of this name."""
+    """Raise ConfigError if `agent` cannot continue the part recorded for the agent called `name`."""
     label = agent.name or type(agent).__name__
     if name != label:
         raise ConfigError(
@@ -223,7 +227,7 @@ def _check_part(agent: AgentLike, name: str, *, has_begun: bool) -> None:
 
 
 def _seen(handoff: Handoff, history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the part of the conversation that the next agent sees."""
+    """Return the part of the conversation that the next agent receives."""
     if handoff.history == "all":
         return history
     return tuple(_question_in(history) if handoff.history == "question" else handoff.history(history))

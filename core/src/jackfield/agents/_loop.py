@@ -1,4 +1,4 @@
-"""Ask the model and run its tools until the run ends. `_decide` chooses each step, and this module waits for it."""
+"""Alternate between the model and its tools until the run ends. `_decide` chooses each step; this module runs it."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from jackfield.tools._toolbox import Toolbox
 
 T = TypeVar("T")
 
-# Half of the arguments, mended, would be other arguments: half a path, half a query.
+# Repairing half of the arguments would produce different ones, such as half a path or half a query.
 CUT_OFF_TEXT = (
     "The reply was cut off inside of this call (at its length limit?): nothing was done. Call again with less at once."
 )
-_OF_CALLS = (FunctionCallDelta, StreamReset)  # a union would be made for each event
+_OF_CALLS = (FunctionCallDelta, StreamReset)  # `A | B` would be evaluated for each event
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _LoopState(RunState):
-    """The state of a run, and what the loop must remember between its steps.
+    """A run's state, plus data that the loop needs between steps.
 
     Attributes:
         doubtful: The ids of calls that may have been made before.
-        pauses: The approvals that nested agents wait for, by the ids of the calls that asked them.
-        is_ready: The tools of the run have been made.
-        reason: The reason why the run ends now; None if it continues.
+        pauses: The approvals that nested agents wait for, by the id of the call that runs the agent.
+        is_ready: True once the run's tools have been made.
+        reason: The reason why the run ends now, or None if it continues.
     """
 
     doubtful: frozenset[str] = frozenset()
@@ -64,24 +64,24 @@ class _LoopState(RunState):
 
 @dataclass(frozen=True, slots=True)
 class _Prepare:
-    """Make the tools of the run, before anything else."""
+    """Make the run's tools, before anything else."""
 
     toolbox: Toolbox
 
 
 @dataclass(kw_only=True)
 class Loop:
-    """Runs one agent's turns.
+    """The turns of one agent: model requests and tool calls until the run ends.
 
     Attributes:
         model: The model.
-        functions: The schemas of the tools that the model may call.
-        toolbox: Further tools, which are made when the run starts.
-        executor: Runs the calls.
-        approve: Decides about calls of tools that need approval; None lets the run pause at them.
-        name: The agent's name, for every message of the model.
-        around: Processors around the model's own ones.
-        reads_files: The agent kind uses attached files itself, so the model gets only their names.
+        functions: Schemas of the tools that the model can call.
+        toolbox: Further tools, made when the run starts.
+        executor: The executor that runs the calls.
+        approve: A function that decides about calls that need approval. If None, the run pauses at them.
+        name: The agent's name, added to each message from the model.
+        around: Processors that wrap the model's own.
+        reads_files: True if the agent kind reads attached files itself. The model then receives only their names.
     """
 
     model: BaseChatModel
@@ -94,7 +94,7 @@ class Loop:
     reads_files: bool = False
 
     async def events(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the events of the run from its first turn to `RunFinished`, including those after a hand-off."""
+        """Yield the run's events from its first turn to `RunFinished`, including those after a hand-off."""
         start = run.start
         state = _LoopState(
             history=[*run.messages, *start.made],
@@ -154,8 +154,8 @@ class Loop:
         return await self._plan(run, state, action.calls) if isinstance(action, RunTools) else action
 
     async def _plan(self, run: Run, state: _LoopState, calls: Sequence[PlannedCall]) -> CallPlan | Pause | Finish:
-        """Plan calls; the run pauses if some wait for approval, and ends at a limit of a parent."""
-        is_fresh = state.spent.turns > run.start.spent.turns  # then no earlier answer is about them
+        """Plan the calls. The run pauses if any call awaits approval, and ends if a parent's limit is reached."""
+        is_fresh = state.spent.turns > run.start.spent.turns  # earlier decisions do not concern these calls
         work = self.executor.plan(
             calls,
             approve=run.approve or self.approve,
@@ -172,7 +172,7 @@ class Loop:
         return Pause(plan.waiting) if plan.waiting else plan
 
     async def _make_tools(self, run: Run, toolbox: Toolbox) -> AsyncIterator[Event]:
-        """Make the tools of the run."""
+        """Make the run's tools, and yield progress events."""
         preparation = run.prepare(toolbox.tools)
         async with closing(preparation.events()) as progress:
             async for event in progress:
@@ -181,11 +181,11 @@ class Loop:
         self.executor = self.executor.with_tools(made)
         self.functions = (*self.functions, *(tool.schema(run.lang) for tool in made.values()))
         self.around = (*self.around, *toolbox.processors(run.start.reported))
-        if toolbox.has_changed():  # since the agent was made
+        if toolbox.has_changed():  # since the agent was created
             await self._update_tools(run, toolbox)
 
     async def _update_tools(self, run: Run, toolbox: Toolbox) -> None:
-        """Replace the tools of the sets that have changed. The others keep their order, which prompt caches need."""
+        """Replace the tools of toolsets that have changed. Other tools keep their order, to preserve prompt caches."""
         earlier, tools = await _waited_for(run, toolbox.ask_again())
         gone = earlier - tools.keys()
         self.executor = self.executor.with_tools(tools, without=gone)
@@ -212,7 +212,7 @@ class Loop:
         named, started = _Named(), time.perf_counter()
         yield TurnStarted(state.spent.turns + 1)
         try:
-            # The language is the conversation's: documents that an agent adds must not change it.
+            # Use the conversation's language, which documents added by an agent must not change.
             config = run.config_of_turn(state.history, state.spent)
             tools = self.executor.tools.values()
             asked = self.model.astream(
@@ -231,10 +231,10 @@ class Loop:
                         yield event
         except Interrupted:
             state.history += [message for message in answer.messages() if not message.function_call]
-            # Some servers count the prompt before the answer; it is paid for, although the turn has no end.
+            # Some servers report prompt tokens before the answer. They are billed even if the turn never ends.
             state.spent = replace(state.spent, usage=state.spent.usage + answer.usage)
             raise
-        # An empty reply stands in the history as what it is; asking again would burn turns.
+        # An empty reply stays in the history. Asking again would waste turns.
         messages = tuple(answer.messages())
         finished = TurnFinished(state.spent.turns + 1, messages, answer.usage, time.perf_counter() - started)
         state.apply(finished)
@@ -270,7 +270,7 @@ class Loop:
                 yield result
             raise
         except BaseException:
-            if run.record is not None:  # what was done is known, although nobody reads on
+            if run.record is not None:  # record the finished calls, although the reader has left
                 await run.record.finished([one for one in left if one.error not in (STOPPED, CANCELLED)])
             raise
         finally:
@@ -282,7 +282,7 @@ class Loop:
 
 
 def _handoff_at_start(run: Run) -> Handoff | None:
-    """Return the hand-off that an interrupted or paused run continues with; most runs have none."""
+    """Return the hand-off with which an interrupted or paused run continues, or None for most runs."""
     if run.agent is None or not (run.agent.handoffs or run.start.handoff_to or run.later_parts):
         return None
     from jackfield.agents._handoffs import handoff_at_start
@@ -315,7 +315,7 @@ def _joined(waits: Iterable[ApprovalNeeded]) -> ApprovalNeeded:
 
 
 def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished]:
-    """Yield results for the calls inside which an answer was cut off."""
+    """Yield error results for calls whose arguments were cut off."""
     is_cut_off = answer.finished is not None and answer.finished.is_cut_off
     for planned in open_calls(messages) if is_cut_off else ():
         if not is_json(planned.call.arguments):
@@ -323,7 +323,7 @@ def _cut_off(answer: Fold, messages: Sequence[Message]) -> Iterator[ToolFinished
 
 
 def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
-    """Return results for the calls that have none when a run is stopped. Only calls that never began are undone."""
+    """Return results for the calls left open when a run stops. Calls that may have begun have an unknown outcome."""
     before = run.start.in_doubt if state.spent.turns == run.start.spent.turns else frozenset()
     return [
         stopped(planned, began=planned.call_id in before or planned.call_id in state.pauses)
@@ -332,7 +332,7 @@ def _stopped_calls(run: Run, state: _LoopState) -> list[ToolFinished]:
 
 
 async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of work, or raise `Interrupted` at the time limit of the run or a cancel."""
+    """Await `work`, or raise `Interrupted` if the run is cancelled or its time is up."""
     if run.ends_at is None and run.cancel is None:
         return await work
 
@@ -343,7 +343,7 @@ async def _waited_for(run: Run, work: Coroutine[Any, Any, T]) -> T:
         async with closing(run.guarded(once())) as found:
             return await anext(found)
     finally:
-        work.close()  # after a cancel, it may never have begun
+        work.close()  # after a cancellation, the coroutine may never have started
 
 
 def _shown_to(run: Run) -> tuple[Processor, ...]:
@@ -351,7 +351,7 @@ def _shown_to(run: Run) -> tuple[Processor, ...]:
 
 
 class _ShowRequest(Preprocessor):
-    """Shows a request to the observers of a run, as it enters the chain of the model."""
+    """Preprocessor that shows each request to the run's observers, before the model's own processors change it."""
 
     name = "show_request"
 
@@ -364,13 +364,13 @@ class _ShowRequest(Preprocessor):
 
 
 class _Named:
-    """Gives a call a new id if it has none, or the id of another call of the answer."""
+    """Ensures that every call in an answer has a unique id."""
 
     def __init__(self) -> None:
         self._ids: dict[int, str] = {}
 
     def with_id(self, event: FunctionCallDelta | StreamReset) -> FunctionCallDelta | StreamReset:
-        """Return the event; the first one of a call carries its id, and no later one another id."""
+        """Return the event with its call's id, which the first event of a call sets and later ones never change."""
         if isinstance(event, StreamReset):
             self._ids.clear()
             return event

@@ -1,4 +1,4 @@
-"""Name everything that an agent is missing in one error: packages, with one command to install them, and keys."""
+"""Report everything that an agent is missing in one error: API keys, and packages with one command to install them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jackfield.secrets import is_secret
 
 @dataclass(frozen=True)
 class NameAllMissing:
-    """A context manager that adds everything else that the agent is missing to a `PluginNotFoundError`.
+    """Context manager that extends a `PluginNotFoundError` with everything else that the agent is missing.
 
     Args:
         kind: The agent's kind.
         options: The agent's options. Options that are already objects, such as a model, need nothing.
-        host: The installed plugins.
+        host: The plugin host, which knows the installed plugins.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class NameAllMissing:
             raise complete
 
     def complete(self, error: PluginNotFoundError) -> PluginNotFoundError:
-        """Return an error that also names the other missing parts, or the error itself if it is complete."""
+        """Return an error that also lists the other missing components, or `error` itself if there are none."""
         from jackfield.agents._components import config_of, missing_components  # for errors only
 
         first = _innermost(error)
@@ -51,7 +51,7 @@ class NameAllMissing:
 
 
 def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: Sequence[str]) -> BaseException:
-    """Return an error of a run, extended with everything that the agent is missing."""
+    """Return a run's error, extended with everything that the agent is missing."""
     match error:
         case PluginNotFoundError():
             return NameAllMissing(kind or "fncall", {**_options_of(agent), "files": files}, agent.host).complete(error)
@@ -67,7 +67,7 @@ def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: 
 
 
 def _options_of(agent: AgentLike) -> dict[str, object]:
-    """Return the options of an agent that name components."""
+    """Return those of the agent's options that name components."""
     from jackfield.tools._plugin_tool import PluginTool
 
     tools = [tool for tool in agent.function_map.values() if isinstance(tool, PluginTool)]
@@ -75,9 +75,10 @@ def _options_of(agent: AgentLike) -> dict[str, object]:
 
 
 def unset_secrets(agent: AgentLike) -> list[str]:
-    """Return the unset API keys of an agent: the variables, with the name of the model or tool.
+    """List the API keys that an agent needs but that are not set, as `VARIABLE (kind 'name')`.
 
-    Agents that it asks or hands over to are included, models with a server address of their own are not.
+    Agents that it can call or hand over to are included. Models with their own server address are not, because they may
+    need no key.
     """
     from jackfield.agents._subagents import reachable_agents
     from jackfield.descriptors import ComponentSpec
@@ -101,7 +102,7 @@ def unset_secrets(agent: AgentLike) -> list[str]:
 
 
 def _innermost(error: PluginNotFoundError) -> PluginNotFoundError:
-    """Return the error about one component that the errors of inner agents extend."""
+    """Return the original error about one component, which the errors of outer agents extend."""
     while isinstance(error.__cause__, PluginNotFoundError):
         error = error.__cause__
     return error

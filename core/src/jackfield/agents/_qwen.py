@@ -1,4 +1,4 @@
-"""The methods of Qwen-Agent's agents, for subclasses of `Agent` that were written for Qwen-Agent."""
+"""Qwen-Agent's methods, for subclasses of `Agent` that were written for Qwen-Agent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jackfield.tools._plan import PlannedCall
 from jackfield.tools._workspace import Workspace
 
 _NAMED = frozenset({"name", "read_short"})
-"""Uses of files that `chat` does not support. As in Qwen-Agent, the model then gets names, and the tools get the
+"""File uses that `chat` does not support. As in Qwen-Agent, the model then receives names, and the tools receive the
 files."""
 
 _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
@@ -35,9 +35,9 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
 class QwenMethods:
-    """`_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as in Qwen-Agent.
+    """Mixin with `_run`, `_call_llm`, `_call_tool` and `_detect_tool`, as in Qwen-Agent.
 
-    `_run` and `events` are defined in terms of each other; an agent kind overrides one of them.
+    `_run` and `events` are defined in terms of each other. An agent kind overrides one of them.
     """
 
     name: str | None
@@ -60,7 +60,7 @@ class QwenMethods:
         raise NotImplementedError
 
     def _run(self, messages: list[Message], lang: Lang = "en", **options: Any) -> Iterator[list[Message]]:
-        """Yield the response as growing lists: each item is the whole response so far."""
+        """Yield growing lists of messages, each of them the whole response so far."""
         view = RunView(self.name)
         for batch in sync.batches(self.events(self.make_run(as_messages(messages), lang, **options))):
             changed = [view.feed(event) for event in batch]
@@ -68,7 +68,7 @@ class QwenMethods:
                 yield view.messages()
 
     async def _events_of_lists(self, run: Run) -> AsyncIterator[Event]:
-        """Yield the lists of `_run` as events."""
+        """Convert the lists that `_run` yields to events."""
         lists = self._run(list(run.messages), lang=run.lang, **run.options)
         last: tuple[Message, ...] = ()
         end: list[Message] = []
@@ -97,7 +97,7 @@ class QwenMethods:
         yield RunFinished(reason, last, Usage())
 
     def _options_of_lists(self, given: Iterable[str]) -> list[str]:
-        """Return the options that `_run` takes: its parameters, or all of `given` if it takes any."""
+        """Return the options that `_run` accepts: its parameters, or all of `given` if it has `**kwargs`."""
         parameters = inspect.signature(type(self)._run).parameters
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             return [*given]
@@ -110,7 +110,7 @@ class QwenMethods:
         stream: bool = True,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Message]]:
-        """Ask the agent's model, and yield growing lists, or one list if `stream` is False."""
+        """Ask the agent's model and yield growing lists of messages, or a single list if `stream` is False."""
         run = _RUN.get()
         own: object = self
         config = self.extra_generate_cfg
@@ -127,10 +127,10 @@ class QwenMethods:
     def _call_tool(
         self, tool_name: str, tool_args: str | Mapping[str, Any] = "{}", **_: Any
     ) -> str | list[ContentItem]:
-        """Call one of the agent's tools, and return its result in the form that a model reads.
+        """Call one of the agent's tools, and return the result as the model receives it.
 
-        In a run of the agent, the tool gets everything that belongs to the run (files, deps, open resources), and the
-        rules of parent agents apply.
+        Within a run of the agent, the tool can access the run's files, deps and open resources, and the rules of parent
+        agents apply.
         """
         text = tool_args if isinstance(tool_args, str) else dumps(tool_args)
         planned = PlannedCall(0, "1", FunctionCall(tool_name, text))
@@ -143,7 +143,7 @@ class QwenMethods:
         return sync.run(work).message.content
 
     def _detect_tool(self, message: Message) -> tuple[bool, str | None, str | None, str]:
-        """Return True for a call, with the tool's name, its arguments, and the text of the message."""
+        """Return (is a call, tool name, arguments, message text)."""
         call = message.function_call
         if call is None:
             return False, None, None, message.get_text_content()
@@ -151,5 +151,5 @@ class QwenMethods:
 
 
 def _next_in(run: Run, lists: Iterator[list[Message]], end: list[Message]) -> list[Message]:
-    _RUN.set(run)  # each call in a worker thread has its own context
+    _RUN.set(run)  # each call of a worker thread has its own context
     return next(lists, end)

@@ -1,4 +1,4 @@
-"""Run agents whose answer is data: request the data, validate the answer, and ask again if it does not fit."""
+"""Run agents that answer with data: request the data, validate the answer, and ask again if it does not match."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 def choose_way(agent: AgentLike, way: Way | None) -> Way:
-    """Return the way to make an agent's model follow a form.
+    """Choose the strategy for making an agent's model follow an output format.
 
     Args:
         agent: The agent.
-        way: The caller's choice; None for the strictest way that the model's facts allow.
+        way: The caller's choice, or None for the strictest strategy that the model supports.
 
     Raises:
-        ConfigError: The way is unknown, or the agent kind does not support it.
+        ConfigError: The strategy is unknown, or the agent kind does not support it.
     """
     if way not in (None, *get_args(Way)):
         raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
@@ -46,18 +46,18 @@ def choose_way(agent: AgentLike, way: Way | None) -> Way:
 
 
 async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, attempts: int) -> AsyncIterator[Event]:
-    """Yield the events of a run that ends in data, or at a limit.
+    """Yield the events of a run that ends with validated data, or at a limit.
 
     Args:
-        agent: The agent of the run.
-        form: The form of the data.
+        agent: The agent to run.
+        form: The output format.
         run: The run.
-        way: The way to make the model follow the form.
-        attempts: The number of answers that the model may give.
+        way: The strategy for making the model follow the format.
+        attempts: The maximum number of answers that the model may give.
 
     Raises:
         ConfigError: `attempts` is less than 1.
-        InvalidAnswerError: None of the answers fits.
+        InvalidAnswerError: No answer matched the format.
     """
     if attempts < 1:
         raise ConfigError(f"attempts must be at least 1, got {attempts}")
@@ -88,11 +88,11 @@ async def end_in_data(agent: AgentLike, form: Form[T], run: Run, *, way: Way, at
 
 
 class _Attempt:
-    """One answer of a run, after earlier ones that did not fit.
+    """One attempt at an answer, following earlier ones that did not match.
 
     Attributes:
-        end: The event that ended it; None before that.
-        spent: The usage of the run until then.
+        end: The `RunFinished` event of this attempt, or None before that.
+        spent: The run's usage up to that point.
     """
 
     def __init__(self, run: Run, said: tuple[Message, ...]) -> None:
@@ -102,7 +102,7 @@ class _Attempt:
         self._run = replace(run, messages=(*run.messages, *said), asked=(*run.asked, *said), start=start)
 
     async def events(self, agent: AgentLike) -> AsyncIterator[Event]:
-        """Yield the events except the last."""
+        """Yield all events except the last, which is stored as `end`."""
         async with closing(agent.events(self._run)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -113,9 +113,9 @@ class _Attempt:
 
 
 def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
-    """Return the run with a model that is asked for the data.
+    """Return the run, set up to ask its model for the data.
 
-    An agent that takes the conversation over has a different model, which reads the schema in the prompt.
+    An agent that takes the conversation over has another model, which receives the schema in the prompt.
     """
     text = asking_text(form.sent, run.lang)
     run = replace(run, asked=tuple(with_system_text(run.asked, text, first=False)), ends_in_data=True)
@@ -130,7 +130,7 @@ def _asking_for(form: Form[T], run: Run, way: Way) -> Run:
 
 
 def _problem(form: Form[T], end: RunFinished) -> str:
-    """Return why the answer of a finished run does not fit; '' if it fits, or if there is no answer yet."""
+    """Return the reason why a finished run's answer does not match, or '' if it does or there is no answer yet."""
     if end.stop_reason not in ("finished", "empty_reply"):
         return ""
     try:

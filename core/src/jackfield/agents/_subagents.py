@@ -1,4 +1,4 @@
-"""Agents that work for another agent: as runs below its run, within its limits, or as its tool."""
+"""Agents that work for another agent, either in a run below its run and within its limits, or as its tool."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _PARAMETERS: Mapping[str, object] = {
 def run_below(
     agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Run an agent for a parent run, and yield its events. Its usage counts against the limits of both.
+    """Run an agent on behalf of a parent run, and yield its events. Its usage counts against the limits of both.
 
     Args:
-        agent: The agent to ask.
+        agent: The agent to run.
         messages: The question, or a conversation.
-        parent: The run that waits for it; None for an independent run.
-        options: As for `Agent.astream`. Decisions about pending calls are passed on without `resume`.
+        parent: The run that waits for this one, or None for an independent run.
+        options: Options for `Agent.astream`. Decisions about pending calls are forwarded without `resume`.
 
     Raises:
-        ToolServiceError: The agent already waits for this run, so it would ask itself forever. Or it paused because its
+        ToolServiceError: The agent is already part of this chain of runs, so it would call itself endlessly. Or its
             calls need approval; a recorded parent run then pauses as well.
         JackfieldError: The run failed.
     """
@@ -87,7 +87,7 @@ async def _asked(
 
 
 def _wait_in_doubt(parent: ParentRun, name: str, error: InDoubtError) -> None:
-    """Make the parent run ask whether an interrupted subagent may start over."""
+    """Make the parent run ask for approval before an interrupted subagent starts over."""
     call_id = parent.call_id
     if call_id and error.call_id == call_id and not error.is_refused:
         # A record accepts approval only for a call that it contains.
@@ -103,12 +103,12 @@ def _agents_at_work(parent: ParentRun | None) -> Iterator[object]:
 
 
 def approve_of(run: Run) -> Callable[..., Any] | None:
-    """Return the function that decides about the calls of a run."""
+    """Return the function that decides about the run's calls."""
     return run.approve or (run.agent.approve if run.agent else None)
 
 
 def effects_of(agent: AgentLike) -> frozenset[str]:
-    """Return the effects of an agent's tools; all effects if a toolset does not state its own."""
+    """Return the effects of an agent's tools, or all effects if a toolset does not state its own."""
     of_sets = [_ALL_EFFECTS if one.effects is None else one.effects for one in getattr(agent, "toolsets", ())]
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
     members: Sequence[AgentLike] = getattr(agent, "agents", ())
@@ -116,7 +116,7 @@ def effects_of(agent: AgentLike) -> frozenset[str]:
 
 
 def reachable_agents(agent: AgentLike) -> list[AgentLike]:
-    """Return an agent and all agents that it may ask or hand over to, each once."""
+    """Return an agent and all agents that it can call or hand over to, without duplicates."""
     reachable: dict[int, AgentLike] = {}
     pending = [agent]
     while pending:
@@ -132,7 +132,7 @@ def reachable_agents(agent: AgentLike) -> list[AgentLike]:
 
 
 class AgentTool(BaseTool):
-    """An agent as a tool; see `Agent.as_tool`."""
+    """Tool that runs an agent; see `Agent.as_tool`."""
 
     parameters = _PARAMETERS
 
@@ -160,7 +160,7 @@ class AgentTool(BaseTool):
         super().__init__()
 
     async def call(self, params: str | Mapping[str, object], *, context: ToolContext | None = None) -> ToolResult:
-        """Ask the agent."""
+        """Run the agent with the request as its question."""
         question = (Message(USER, str(self.parse_arguments(params)["request"])),)
         parent = None if context is None else context.run
         if context is None or not isinstance(parent, ParentRun):
@@ -177,13 +177,13 @@ class AgentTool(BaseTool):
 
 
 def _answers(parent: ParentRun, call_id: str) -> dict[str, Decision]:
-    """Return the decisions about calls of the agent that this call runs."""
+    """Return the decisions about the subagent's calls, by their ids in the subagent's run."""
     prefix = f"{call_id}/"
     return {one.removeprefix(prefix): said for one, said in parent.answers.items() if one.startswith(prefix)}
 
 
 def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded:
-    """Return the approvals that a subagent waits for, as its parent run reports them."""
+    """Return a subagent's pending approvals, with the ids and agent names that the parent run reports."""
     deeper = needed.agents or ("",) * len(needed.calls)
     return ApprovalNeeded(
         needed.calls,
@@ -194,10 +194,10 @@ def _as_below(needed: ApprovalNeeded, name: str, call_id: str) -> ApprovalNeeded
 
 
 def _result_of(name: str, result: RunResult[str]) -> ToolResult:
-    """Return the text that the other agent reads.
+    """Convert a subagent's result to the text that the calling agent reads.
 
     Raises:
-        ToolServiceError: The other agent gave no answer.
+        ToolServiceError: The subagent gave no answer.
     """
     if result.waiting:
         waiting = ", ".join(sorted({call.name for call in result.waiting.values()}))

@@ -1,4 +1,4 @@
-"""Models: the base class of backends, and functions that make and ask models."""
+"""Models: the base class of backends, and functions that create models and query them."""
 
 from __future__ import annotations
 

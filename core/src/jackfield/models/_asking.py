@@ -1,4 +1,4 @@
-"""Methods that ask a model and return one result, all built on `acomplete`."""
+"""Methods that ask a model and return a single result, all built on `acomplete`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_CONCURRENCY = 16
 
 
 class AskOptions(TypedDict, total=False):
-    """The options of `ask`, except `output`."""
+    """Options for `ask`, except `output`."""
 
     history: History
     attempts: int
@@ -31,20 +31,20 @@ class AskOptions(TypedDict, total=False):
 
 
 class Asking(ABC):
-    """The methods of a model that ask it and return one result; a base of `BaseChatModel`."""
+    """Base of `BaseChatModel`, with the methods that ask the model and return a single result."""
 
     config: LLMConfig
 
     @property
     @abstractmethod
     def facts(self) -> ModelFacts:
-        """The model's abilities."""
+        """The model's capabilities."""
 
     @abstractmethod
     async def acomplete(
         self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
     ) -> ModelResponse:
-        """Return one whole answer."""
+        """Return one complete answer."""
 
     # --- an answer with its history, usage and data ---
 
@@ -65,7 +65,7 @@ class Asking(ABC):
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> RunResult[Any]:
-        """Ask as `ask` does, from code in an event loop."""
+        """Ask the model from async code; see `ask`."""
         check_count("attempts", attempts)
         conversation = (*messages_so_far(history), *as_messages(messages))
         refuse_empty_question(conversation)
@@ -98,24 +98,25 @@ class Asking(ABC):
         self, messages: Messages, *, output: type[Out] | None = None, **options: Unpack[AskOptions]
     ) -> RunResult[Out]: ...
     def ask(self, messages: Messages, *, output: Output[Any] = None, **options: Unpack[AskOptions]) -> RunResult[Any]:
-        """Ask, and wait for the whole answer.
+        """Ask the model and wait for the complete answer.
 
         Args:
-            messages: A question, a message, or a whole conversation, oldest first.
-            output: The form of the answer, as for `aparse`; `result.output` has the data. None for text.
-            history: The conversation so far: the result of the last question, or its `history`.
-            attempts: The maximum number of requests until an answer fits `output`.
-            config: Options for this answer; they override the model's.
+            messages: A question, a message, or a whole conversation, oldest message first.
+            output: The output type, as for `aparse`. The validated value is in `result.output`. If None, the answer is
+                text.
+            history: The conversation so far: the previous result, or its `history`.
+            attempts: The maximum number of requests to send before an answer matches `output`.
+            config: Options for this answer, which override the model's.
 
         Raises:
-            InvalidAnswerError: No answer has the requested form.
+            InvalidAnswerError: No answer matched `output`.
             ConfigError: `output` is neither a type nor a JSON Schema.
             ModelServiceError: The model could not answer.
         """
         return sync.run(self.aask(messages, output=output, **options))
 
     def quick_chat(self, prompt: str) -> str:
-        """Return the text of the answer to one question, without its reasoning."""
+        """Ask one question and return the text of the answer, without its reasoning."""
         return sync.run(self.acomplete(prompt)).get_content()
 
     # --- data ---
@@ -129,17 +130,20 @@ class Asking(ABC):
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> Structured[T]:
-        """Ask for an answer that is data.
+        """Ask for structured data, and return the validated value.
 
         Args:
-            messages: The history, or one question.
-            wanted: A pydantic model or any type that pydantic can validate, or a JSON Schema, for plain values.
-            way: The way to make the model follow `wanted`; None for the strictest way that the model supports.
-            attempts: The maximum number of requests. Answers that do not fit are sent back with the reasons.
-            config: Options for this answer; they override the model's.
+            messages: One question, or a conversation.
+            wanted: The output type: a pydantic model or any other type that pydantic can validate. A JSON Schema
+                returns plain values.
+            way: The strategy for making the model follow `wanted`: `native`, `tool` or `prompt`. Defaults to the
+                strictest one that the model supports.
+            attempts: The maximum number of requests. Answers that do not match are returned to the model with the
+                validation errors.
+            config: Options for this answer, which override the model's.
 
         Raises:
-            InvalidAnswerError: No answer has the requested form.
+            InvalidAnswerError: No answer matched `wanted`.
             ConfigError: `wanted` is neither a type nor a JSON Schema.
             ModelServiceError: The model could not answer.
         """
@@ -156,7 +160,7 @@ class Asking(ABC):
         attempts: int = 3,
         config: GenerateOptions = None,
     ) -> Structured[T]:
-        """Parse as `aparse` does, from synchronous code."""
+        """Ask for structured data from synchronous code; see `aparse`."""
         return sync.run(self.aparse(messages, wanted, way=way, attempts=attempts, config=config))
 
     # --- many requests ---
@@ -164,11 +168,11 @@ class Asking(ABC):
     async def abatch(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> list[BatchAnswer]:
-        """Return the answers to independent requests, in order. A request that failed has its error as the answer.
+        """Answer independent requests and return the answers in order. If a request fails, its answer is the error.
 
         Args:
-            requests: Questions, histories, or `BatchRequest`s.
-            concurrency: The number of requests sent at the same time.
+            requests: Questions, conversations, or `BatchRequest`s.
+            concurrency: The maximum number of requests in flight.
         """
         answers = self.abatch_as_completed(requests, concurrency=concurrency)
         by_number = {number: answer async for number, answer in answers}
@@ -177,16 +181,16 @@ class Asking(ABC):
     def batch(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> list[BatchAnswer]:
-        """Answer a batch as `abatch` does, from synchronous code."""
+        """Answer a batch of requests from synchronous code; see `abatch`."""
         return sync.run(self.abatch(requests, concurrency=concurrency))
 
     def abatch_as_completed(
         self, requests: Iterable[Messages | BatchRequest], *, concurrency: int = DEFAULT_CONCURRENCY
     ) -> AsyncGenerator[tuple[int, BatchAnswer]]:
-        """Answer a batch as `abatch` does, but yield each answer when it arrives, with its request's number from 0.
+        """Answer independent requests, and yield (request number, answer) as each answer arrives. Numbers start at 0.
 
-        Requests are taken from the iterable only as they are sent, so it may be long or a generator. Closing the
-        generator cancels running requests.
+        Each request is taken from the iterable only when it is sent, so the iterable may be long or a generator.
+        Closing the returned generator cancels running requests. Arguments are the same as for `abatch`.
 
         Raises:
             ConfigError: `concurrency` is less than 1.

@@ -1,4 +1,4 @@
-"""The base class of models. A backend defines `stream`; all other methods that ask are built on it."""
+"""The base class of models. A backend defines `stream`, on which all methods that query the model are built."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _TEXT_ONLY = ModelFacts(native_tools=False)
 
 
 class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
-    """The base class of backends.
+    """Base class of backends, which set `backend` and `facts` and define `stream`.
 
-    A backend sets `backend` and `facts` and defines `stream`. It makes no connection and imports no SDK before the
-    first call. One instance serves many calls at once, from any thread and any event loop.
+    Backends must not connect or import an SDK before the first call. One instance serves many concurrent calls, from
+    any thread and any event loop.
 
     Args:
         config: The model, its server, and options for its answers.
-        processors: The whole chain except the call format, in place of the configured processors and `Retry`.
-        host: The plugins in which processors and call formats are looked up; None for the installed plugins.
+        processors: The whole chain except the call format, replacing the configured processors and `Retry`.
+        host: The plugin host that resolves processors and call formats. Defaults to the installed plugins.
     """
 
     backend: ClassVar[str]
@@ -76,32 +76,35 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def facts(self) -> ModelFacts:
-        """The model's abilities. The default is text only, with tools described in the prompt."""
+        """The model's capabilities. Defaults to text only, with tools described in the prompt."""
         return _TEXT_ONLY
 
     @property
     def server_name(self) -> str:
-        """The server's name for limits, prices and caches: the backend, and the host of its server if one is set.
+        """The server's name for limits, prices and caches: the backend, plus the server's host if an address is set.
 
-        Override this in a backend that also takes an address from the environment.
+        Override this property in a backend that can also read its address from the environment.
         """
         return name_of_server(self.backend, self.config.server_url)
 
     @abstractmethod
     def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Answer one request. Implement it as an async generator of events that ends with `ModelFinished`.
+        """Answer one request. Implement this method as an async generator of events that ends with `ModelFinished`.
 
-        Closing the generator early must release the connection. Raise `ModelServiceError` for errors.
+        Closing the generator early must release the connection.
+
+        Raises:
+            ModelServiceError: The server or the connection failed.
         """
 
     async def aclose(self) -> None:
-        """Close everything that calls opened. The model can be used again. Overrides must call this method."""
+        """Close everything that calls opened. The model remains usable. Overrides must call this method."""
         for processor in self._processors or ():
             await processor.aclose()
 
     @property
     def address(self) -> str:
-        """The backend and the model's name, such as `openai:gpt-x`."""
+        """The backend and model name, such as `openai:gpt-x`."""
         return f"{self.backend}:{self.config.model}"
 
     # --- asking ---
@@ -117,20 +120,20 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         around: Sequence[Processor] = (),
         files: FileUse = "read",
     ) -> AsyncIterator[ModelEvent]:
-        """Yield the events of one answer, after all processors.
+        """Yield the events of one answer, after all processors have handled them.
 
         Args:
-            messages: A question, or a whole conversation, oldest first.
-            functions: The tools that the model may call.
-            config: Options for this answer; they override the model's.
+            messages: A question, or a whole conversation, oldest message first.
+            functions: Schemas of the tools that the model can call.
+            config: Options for this answer, which override the model's.
             metadata: Notes for processors; see `ChatRequest`.
-            lang: The language of texts that Jackfield adds, unless the options set it; None to detect it.
-            around: Processors for this answer only, outside all others.
-            files: The way in which attached files reach the model.
+            lang: The language of text that Jackfield adds, unless `config` sets one. If None, it is detected.
+            around: Processors that wrap all others, for this answer only.
+            files: How attached files reach the model.
 
         Raises:
-            ValueError: The request is contradictory, such as two system messages, or a chosen function that does not
-                exist.
+            ValueError: The request contradicts itself, for example with two system messages or an unknown chosen
+                function.
             UnsupportedInputError: An attached file cannot be read.
         """
         request = self.make_request(messages, functions, config=config, metadata=metadata, lang=lang, files=files)
@@ -152,7 +155,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         *,
         config: GenerateOptions = None,
     ) -> ModelResponse:
-        """Return one whole answer. Errors have the text that had arrived as `partial_text`."""
+        """Return one complete answer. Errors include the text received so far as `partial_text`."""
         answer = Fold(self.backend)
         with answer.reading_from(self.address):
             async with closing(self.astream(messages, functions, config=config)) as events:
@@ -170,7 +173,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         lang: Lang | None = None,
         files: FileUse = "read",
     ) -> ChatRequest:
-        """Return the request that a call with these arguments sends into the chain."""
+        """Return the request that `astream` would send into the processor chain."""
         history = without_foreign_paths(as_messages(messages))
         if not history:
             raise ConfigError("Messages can not be empty: there is nothing to ask, pass a question")
@@ -200,7 +203,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return config.fncall_prompt_type or (NATIVE if self.facts.native_tools else CALL_FORMAT)
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
-        """Return the chain of a request with tools, from the caller inwards."""
+        """Return the processor chain for a request with tools, outermost first."""
         return self._ordered_processors(self.call_format_name(config or self.config.generate_cfg))
 
     def _ordered_processors(self, format_name: str) -> list[Processor]:
@@ -213,7 +216,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return in_order(processors, self.host.settings.order)
 
     def _own_processors(self) -> Sequence[Processor]:
-        """Return this model's processors, which are created once, so that all call formats share their state."""
+        """Return this model's processors. They are created once, so all call formats share their state."""
         with self._chains_lock:
             if self._processors is None:
                 if self._replacing_processors is not None:
@@ -224,10 +227,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             return self._processors
 
     def _use_processors(self, processors: Sequence[Processor], *, add: bool) -> None:
-        """Use these processors instead of the configured ones and `Retry`, or in addition to them.
+        """Replace the configured processors and `Retry` with these, or add these to them.
 
         Raises:
-            RuntimeError: The model has been asked already.
+            RuntimeError: The model has already been used.
         """
         with self._chains_lock:
             if self._processors is not None:
@@ -238,7 +241,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
                 self._replacing_processors = tuple(processors)
 
     def _chain(self, request: ChatRequest) -> CallNext:
-        # A request without tools needs no call format, so none needs to be installed.
+        # A request without tools works even if no call format is installed.
         format_name = self.call_format_name(request.config) if _has_tools(request) else NATIVE
         chain = self._chains.get(format_name)
         if chain is None:
@@ -247,7 +250,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
                 chain, are_files_read = self._send, False
                 for processor in reversed(processors):
                     if not are_files_read and processor.phase in ("output", "input"):
-                        # After the processor with the parsers, and before those that count and hide text.
+                        # Read files after the processor with the parsers, before those that count and hide text.
                         chain, are_files_read = read_files_before(chain, refuse_file), True
                     chain = processor.wrap(chain)
                 if not are_files_read:
@@ -258,7 +261,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return chain
 
     def _send(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Call the backend, at the inner end of the chain."""
+        """Call the backend, at the innermost end of the chain."""
         if any(message.is_multimodal() for message in request.itemized):
             messages = tuple(self._without_unsupported(message) for message in request.messages)
             request = replace(request, messages=messages)
@@ -280,10 +283,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         return until_stop(stops, events)
 
     def _without_unsupported(self, message: Message) -> Message:
-        """Replace media that this model does not take with notes, in the result of a tool.
+        """Replace unsupported media in tool results with notes.
 
         Raises:
-            UnsupportedInputError: A user's message has such media.
+            UnsupportedInputError: A user's message contains unsupported media.
         """
         message = with_media_noted(message, self.facts)
         for item in message.items:
@@ -299,7 +302,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
     @property
     def host(self) -> Plugins:
-        """The plugins in which processors, call formats and settings are looked up."""
+        """The plugin host that resolves processors and call formats and holds the settings."""
         return self._host or default_host()
 
     def __repr__(self) -> str:
@@ -307,10 +310,10 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
 
 
 def make_processors(entries: Sequence[Processor | str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Return the processors that a caller passes or names, without any defaults.
+    """Create the processors that a caller passes or names, without any defaults.
 
     Raises:
-        ConfigError: An entry has no name, or settings that do not fit.
+        ConfigError: An entry has no name, or its settings are not valid.
         PluginError: A processor is not installed or cannot be loaded.
     """
     return [
@@ -326,12 +329,12 @@ def _check_name(processor: Processor) -> Processor:
 
 
 def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins) -> list[Processor]:
-    """Return the processors of a configuration, those enabled in the settings, and the default chain.
+    """Create the processors from a configuration, those enabled in the settings, and the default chain.
 
     Raises:
-        ConfigError: An entry has no name, or settings that do not fit.
-        PluginError: A processor is not installed or cannot be loaded. It is never skipped, because it may protect the
-            user.
+        ConfigError: An entry has no name, or its settings are not valid.
+        PluginError: A processor is not installed or cannot be loaded. Processors are never skipped, because they may
+            protect the user.
     """
     settings = dict(_find_processor(entry, host) for entry in entries)
     for row in acting(host, "processor", named=settings):
@@ -340,7 +343,7 @@ def load_processors(entries: Sequence[str | Mapping[str, object]], host: Plugins
 
 
 def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[Row, Mapping[str, object]]:
-    """Return the processor that a configuration entry names, with its settings."""
+    """Resolve a configuration entry to a processor and its settings."""
     if not isinstance(entry, str | Mapping):
         raise ConfigError(f"{entry!r} is not a processor: pass a name, a dict with 'name', or an object of Processor")
     cfg = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -351,7 +354,7 @@ def _find_processor(entry: str | Mapping[str, object], host: Plugins) -> tuple[R
 
 
 def name_of_server(backend: str, url: str | None) -> str:
-    """Return a server's backend and host without parts that may contain API keys: `openai@127.0.0.1:8000`.
+    """Return a server's backend and host, such as `openai@127.0.0.1:8000`, without URL parts that may contain API keys.
 
     Raises:
         ConfigError: The address is not a valid URL.
@@ -364,14 +367,14 @@ def name_of_server(backend: str, url: str | None) -> str:
 
 
 def _has_tools(request: ChatRequest) -> bool:
-    """Return True if a request offers tools, or its history has calls."""
+    """Return True if the request offers tools, or its history contains calls."""
     return bool(request.functions) or any(
         message.function_call or message.role == FUNCTION for message in request.messages
     )
 
 
 def _unwrap_schema(function: FunctionSchema) -> FunctionSchema:
-    """Return the schema inside OpenAI's `{"type": "function", "function": …}`."""
+    """Return the function schema, unwrapped from OpenAI's `{"type": "function", "function": …}`."""
     if not isinstance(function, Mapping):
         got = type(function).__name__
         raise ConfigError(f"functions must be a list of schemas, such as [tool.function], not of {got}")

@@ -1,4 +1,4 @@
-"""Make a model from an address or a configuration, through the plugin that offers its backend."""
+"""Create models from addresses and configurations, using the plugin that provides the backend."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def get_chat_model(
     add: bool = False,
     host: Plugins | None = None,
 ) -> BaseChatModel:
-    """Make a model.
+    """Create a model.
 
     Args:
-        cfg: `"backend:model"`, a dict or `LLMConfig` with `model` and `model_type` (the backend), or a model, which is
-            returned. It is not changed. Without `model_type`, the backend follows from a setting that only one known
-            backend has (`azure_endpoint`), else from a server's address (Chat Completions), else from the model's name
+        cfg: `"backend:model"`, or a dict or `LLMConfig` with `model` and `model_type` (the backend). A model object is
+            returned unchanged. Without `model_type`, the backend is inferred from a setting that only one known backend
+            has (`azure_endpoint`), else from a server address (Chat Completions), else from the model name
             (`qwen-plus`).
-        processors: The processors around the model, each a processor, a name, or a dict with `name` and settings. They
-            replace all others, including retries, unless `add` is True.
-        add: True to use `processors` in addition to the others.
-        host: The plugins to look in; None for the installed plugins.
+        processors: The model's processors: objects, names, or dicts of `name` and settings. They replace all others,
+            including retries, unless `add` is True.
+        add: True to add `processors` to the others instead of replacing them.
+        host: The plugin host that resolves names. Defaults to the installed plugins.
 
     Raises:
-        ConfigError: The backend is unknown, or a setting is not valid. Values are not shown, because they may be
+        ConfigError: The backend is unknown, or a setting is not valid. The message shows no values, because they may be
             secret.
         PluginError: The backend or a processor is not installed, or cannot be loaded.
     """
@@ -72,20 +72,20 @@ def _make_model(cfg: str | Mapping[str, object] | LLMConfig, host: Plugins) -> B
 
 
 def backend_of(cfg: str | Mapping[str, object] | LLMConfig, names: Sequence[str]) -> str:
-    """Return the backend of a configuration.
+    """Return the backend that a configuration names or implies.
 
     Args:
         cfg: The configuration, as for `get_chat_model`.
-        names: The backends that text without a colon may mean.
+        names: The backends that text without a colon may refer to.
 
     Raises:
-        ConfigError: The configuration names no backend, and none follows from its settings.
+        ConfigError: The configuration names no backend, and none can be inferred from its settings.
     """
     return _split(cfg, names)[0]
 
 
 def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Return the backend, and the configuration as a dict."""
+    """Return the backend and the configuration as a dict."""
     values = _as_dict(cfg, names)
     backend = values.get("model_type") or _implied_backend(values, names)
     if not isinstance(backend, str):
@@ -96,7 +96,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _names_elsewhere() -> dict[str, str]:
-    """Map names that other libraries use for backends and servers to ours."""
+    """Map other libraries' names of backends and servers to ours."""
     import json
     import pkgutil  # both for errors only
 
@@ -128,7 +128,7 @@ def _parse_address(text: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _implied_backend(values: Mapping[str, object], names: Sequence[str]) -> str:
-    """Infer the backend in Qwen-Agent's order: a setting of one backend, the server's address, the model's name."""
+    """Infer the backend as Qwen-Agent does: from a backend's own setting, the server address, or the model name."""
     if backend := known_with_key("llm", (key for key, value in values.items() if value)):
         return backend
     if any(_is_url(key, values.get(key)) for key in ("api_base", "base_url", "model_server")):
@@ -159,5 +159,5 @@ def _is_url(key: str, value: Any) -> bool:
 
 
 def _looks_like_url(text: str) -> bool:
-    """Return True for a URL without its scheme."""
+    """Return True if the text looks like a URL without a scheme."""
     return bool(_ADDRESS.fullmatch(text)) and text != "llama.cpp"

@@ -1,4 +1,4 @@
-"""Turn the events of an answer into messages, in time linear in the length of the text."""
+"""Assemble the events of an answer into messages, in time linear in the answer's length."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class _Call:
 
 
 class Fold:
-    """Collects the events of an answer. `messages()` may be called at any time, and its results never change.
+    """Accumulator for the events of an answer.
 
-    The messages of an answer are, in this order: its reasoning (in a message of its own, without content), its text and
-    media, and one message for each call. A call appears once its name is known; a call without an id gets its number in
-    the answer, from 1.
+    `messages()` may be called at any time, and its results never change later. They contain, in this order: the
+    reasoning (in a message of its own, without content), the text and media, and one message per call. A call appears
+    once its name is known. A call without an id gets its number in the answer, starting at 1.
 
     Args:
-        backend: The backend that answers, for `Message.origin` and errors.
+        backend: The answering backend, for `Message.origin` and errors.
         name: The speaker's name, for `Message.name`.
     """
 
@@ -79,7 +79,7 @@ class Fold:
                 self._clear()
             case PluginEvent():
                 self._warnings += warnings_in(event.data)
-            case _:  # notes for people, which are not part of the answer
+            case _:  # other events are notes for people, not part of the answer
                 pass
 
     def _feed_call(self, delta: FunctionCallDelta) -> None:
@@ -93,7 +93,7 @@ class Fold:
 
     @property
     def usage(self) -> Usage:
-        """The usage that the server has reported; empty if it reported none."""
+        """The usage reported by the server, or empty usage if it reported none."""
         return Usage() if self._usage is None else self._usage
 
     @property
@@ -112,7 +112,7 @@ class Fold:
 
     @property
     def is_empty(self) -> bool:
-        """True for an answer that has ended without any content."""
+        """True if the answer has ended without any content."""
         return self.finished is not None and not [*self._spoken_parts(), *self._call_parts()]
 
     def _spoken_parts(self) -> Iterator[dict[str, Any]]:
@@ -139,14 +139,18 @@ class Fold:
         return Origin(backend=self._backend, id=self.finished.response_id, data=dict(self.finished.data))
 
     def reading_from(self, model: str) -> AbstractContextManager[None]:
-        """Return a context to read an answer in. Errors get the partial text; `check_complete` runs at the end."""
+        """Return a context manager for reading the answer.
+
+        If a `ModelServiceError` is raised, the text so far becomes its `partial_text`. Otherwise `check_complete` runs
+        on exit.
+        """
         return _Reading(self, model)
 
     def check_complete(self, model: str) -> None:
         """Check that the whole answer has arrived.
 
         Args:
-            model: The model that answers, for the error.
+            model: The answering model, for the error message.
 
         Raises:
             ModelResponseError: The stream ended before the answer did.
@@ -157,7 +161,7 @@ class Fold:
             )
 
     def response(self) -> ModelResponse:
-        """Return the answer as one object."""
+        """Return the answer as a `ModelResponse`."""
         end = self.finished
         if end is None:
             return ModelResponse(messages=self.messages(), usage=self.usage, warnings=tuple(self._warnings))
@@ -174,7 +178,7 @@ class Fold:
 
 
 class _Reading(AbstractContextManager[None]):
-    """See `Fold.reading_from`. It is a class, because a generator per answer costs several times as much."""
+    """The context manager of `Fold.reading_from`. A generator per answer would cost several times as much."""
 
     __slots__ = ("_fold", "_model")
 
@@ -192,12 +196,12 @@ class _Reading(AbstractContextManager[None]):
 
 
 def _without_surrogates(name: str) -> str:
-    """Replace lone surrogates, which messages cannot contain."""
+    """Replace lone surrogates, which are not allowed in messages."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def fold(events: Iterable[ModelEvent], backend: str = "") -> ModelResponse:
-    """Return the answer that these events form."""
+    """Assemble events into the complete answer."""
     answer = Fold(backend)
     for event in events:
         answer.feed(event)

@@ -1,4 +1,4 @@
-"""An optional protocol for backends that can list their server's models."""
+"""Optional protocol for backends that can list their server's models."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class ListsModels(Protocol):
 
         Raises:
             ModelServiceError: The server did not answer, or does not list its models.
-            ConfigError: The address or the key is missing.
+            ConfigError: The server's address or API key is missing.
         """
         ...

@@ -11,7 +11,7 @@ from jackfield.messages import FunctionCall, Message
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that waits for its result; `original_id` is its id in the history."""
+    """A call that awaits its result. `original_id` is the call's id in the history."""
 
     id: str
     original_id: str | None
@@ -19,10 +19,10 @@ class OpenCall:
 
 
 def pair_results(calls: Sequence[OpenCall], results: Sequence[Message]) -> tuple[list[Message | None], list[Message]]:
-    """Find the result of each call: first by id and name, then by id, then by name.
+    """Match calls with their results: first by id and name, then by id, then by name.
 
     Returns:
-        The result of each call, or None; and the results that match no call.
+        The result of each call, or None if it has none, and the results that match no call.
     """
     if _are_in_order(calls, results):  # the usual case; the search below costs ten times as much
         return [*results], []
@@ -49,6 +49,6 @@ def _are_in_order(calls: Sequence[OpenCall], results: Sequence[Message]) -> bool
 
 
 def _keys(call_id: str | None, name: str | None) -> tuple[object, object, object]:
-    """Return the keys that match a call with its result, the most exact first. Missing ids never match."""
+    """Return the keys that match a call with its result, from most to least exact. Missing ids never match."""
     unique = object()
     return (unique, unique, name) if call_id is None else ((call_id, name), call_id, name)

@@ -1,4 +1,4 @@
-"""Qwen-Agent's methods that ask a model: lists in, lists out, which grow while they stream."""
+"""Qwen-Agent's model methods, which take lists of messages and return lists that grow while the answer streams."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jackfield.request import FunctionSchema, GenerateOptions
 
 
 class QwenAgentMethods(ABC):
-    """The methods of Qwen-Agent's models. A base of `BaseChatModel`."""
+    """Base of `BaseChatModel`, with the methods of Qwen-Agent's models."""
 
     backend: ClassVar[str]
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """The backend and the model's name."""
+        """The backend and model name."""
 
     @abstractmethod
     def astream(
@@ -41,7 +41,7 @@ class QwenAgentMethods(ABC):
     async def acomplete(
         self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
     ) -> ModelResponse:
-        """Return one whole answer."""
+        """Return one complete answer."""
 
     @overload
     def chat(
@@ -70,16 +70,16 @@ class QwenAgentMethods(ABC):
         delta_stream: bool = False,
         extra_generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Ask the model. Dicts are answered with dicts, messages with messages.
+        """Ask the model. The answer has the messages' type: dicts for dicts, `Message` objects for `Message` objects.
 
         Args:
-            messages: The history; not empty.
-            functions: The tools that the model may call.
-            stream: False for the whole answer as one list; True for an iterator, which sends the request at its first
-                `next`.
-            delta_stream: True to stream only new pieces instead of the whole answer so far. The request is then never
-                retried after the first piece.
-            extra_generate_cfg: Options for this call; they override the model's.
+            messages: The conversation, with at least one message.
+            functions: Schemas of the tools that the model can call.
+            stream: False to return the whole answer as one list. True to return an iterator, which sends the request on
+                its first `next`.
+            delta_stream: True to stream only the new parts instead of the whole answer so far. The request is then
+                never retried after the first part.
+            extra_generate_cfg: Options for this call, which override the model's.
 
         Raises:
             ValueError: There are no messages.
@@ -103,7 +103,7 @@ class QwenAgentMethods(ABC):
         stream: bool = True,
         generate_cfg: GenerateOptions = None,
     ) -> Iterator[list[Any]] | list[Any]:
-        """Ask as `chat` does, with the provider's native tool calls in place of a configured call format."""
+        """Ask the model like `chat`, but with the provider's native tool calls instead of a configured call format."""
         raw = GenerateConfig.parse(generate_cfg, what="generate_cfg").merged({"use_raw_api": True})
         if stream:
             return self.chat(messages, functions, extra_generate_cfg=raw)
@@ -112,7 +112,7 @@ class QwenAgentMethods(ABC):
     def quick_chat_oai(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Ask in the format of OpenAI's clients: messages and tools in, growing responses out, as dicts."""
+        """Ask the model in OpenAI's format. Messages and tools are dicts, as are the growing responses."""
         history = as_messages(messages)
         functions = tuple(checked_list(() if tools is None else tools, "tools", "schemas"))
         answer = Fold(self.backend)
@@ -157,7 +157,7 @@ class QwenAgentMethods(ABC):
 
 
 def to_openai(response: ModelResponse) -> dict[str, Any]:
-    """Return an answer as OpenAI's `chat.completion` object, as a dict."""
+    """Convert an answer to OpenAI's `chat.completion` object, as a dict."""
     reasoning = "".join(
         message.reasoning_content for message in response.messages if isinstance(message.reasoning_content, str)
     )
@@ -193,7 +193,7 @@ def _as_caller_wants(messages: Sequence[Message], as_dicts: bool) -> list[Any]:
 
 
 def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message | None:
-    """Return an event's contribution to the answer as a message; None if there is none."""
+    """Return an event's contribution to the answer as a message, or None."""
     match event:
         case TextDelta(text):
             return Message(ASSISTANT, text)
@@ -208,7 +208,7 @@ def _delta_message(event: ModelEvent, calls: dict[int, _DeltaCall]) -> Message |
 
 
 class _DeltaCall:
-    """A call whose deltas are passed on with its id and name, as soon as its name is known."""
+    """A call whose deltas are forwarded with its id and name once the name is known."""
 
     def __init__(self, call_id: str) -> None:
         self._id = call_id

@@ -1,4 +1,4 @@
-"""Retry failed requests that may succeed later. The class of the error decides, never its text."""
+"""Retry failed requests that may succeed later, as decided by the error's class, never its text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from jackfield.streams import Interrupted, closing, interruptible
 
 MAX_BACKOFF_S = 60.0
 MAX_DELAY_S = 120.0
-"""The longest wait that a server may ask for, in seconds, unless the caller sets another one."""
+"""Default for the longest wait that a server may request, in seconds."""
 RATE_LIMIT_FLOOR_S = 2.0
 ONLY_BEFORE_OUTPUT = "retry_only_before_output"
-"""A key of `ChatRequest.metadata`, for consumers that cannot withdraw output: nothing is retried once there is any."""
+"""A `ChatRequest.metadata` key that disables retries after the first output, for consumers that cannot withdraw it."""
 
 _TOO_LONG = (
     "the server asks for a wait of {wait_s:g} s, longer than max_retry_delay={limit:g}, so there was no retry; "
@@ -38,18 +38,18 @@ Sleep = Callable[[float], Awaitable[None]]
 def wait_before_retry(
     error: ModelServiceError, attempt: int, *, max_retries: int, max_delay_s: float = MAX_DELAY_S, jitter: float
 ) -> float | None:
-    """Return how long to wait before the next attempt, in seconds; None if there is no further attempt.
+    """Return the seconds to wait before the next attempt, or None if there should be no further attempt.
 
     The wait is random, between half of a bound and the bound. The bound starts at half a second and doubles with each
-    attempt, up to a minute. A wait that the server asks for is a lower bound; without one, a rate limit waits at least
-    two seconds. If a server asks for more than `max_delay_s`, there is no retry, and a note in the error gives the
-    reason.
+    attempt, up to one minute. If the server requests a wait, that is the minimum; otherwise rate limits wait at least
+    two seconds. If the server requests more than `max_delay_s`, there is no retry, and a note on the error explains
+    why.
 
     Args:
         error: The error of the last attempt.
-        attempt: The number of the last attempt, from 1.
-        max_retries: The number of times that a request is repeated.
-        max_delay_s: The longest wait that a server may ask for. No other wait is longer, either.
+        attempt: The number of the last attempt, starting at 1.
+        max_retries: The maximum number of retries.
+        max_delay_s: The longest wait that a server may request, in seconds. Other waits are capped at this value.
         jitter: A random number from 0 to 1.
     """
     if not error.retryable or attempt > max_retries:
@@ -72,7 +72,7 @@ async def retry_request(
     sleep: Sleep = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """Send a request that is not for a chat model (embeddings, images), and retry it as `Retry` does.
+    """Send a request to a service other than a chat model (embeddings, images), with the same retries as `Retry`.
 
     Raises:
         ModelServiceError: The error of the last attempt.
@@ -92,12 +92,12 @@ async def retry_request(
 
 
 class Retry(Processor):
-    """Repeats a failed call up to `max_retries` times (2 by default), within `deadline` seconds.
+    """Processor that retries a failed call up to `max_retries` times (2 by default), within `deadline` seconds.
 
-    It announces each retry (`RetryScheduled`), and withdraws the part of an answer that was already passed on
-    (`StreamReset`). It raises an error at once if waiting cannot help, if the wait would pass the deadline, or if the
-    server asks for a wait longer than `max_retry_delay`; `retry_after_s` of the error is that wait. The error of the
-    last attempt is raised unchanged.
+    Each retry is announced with `RetryScheduled`. If part of an answer has already been sent, `StreamReset` withdraws
+    it. Errors are raised immediately if waiting cannot help, if the wait would exceed the deadline, or if the server
+    requests a wait longer than `max_retry_delay`; the error's `retry_after_s` is then the requested wait. The error of
+    the last attempt is raised unchanged.
     """
 
     name = "retry"
@@ -108,7 +108,7 @@ class Retry(Processor):
         self._jitter = jitter
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Pass events on until the answer is complete."""
+        """Forward events, and retry the call until an answer is complete."""
         if request.config.max_retries == 0 and request.config.deadline is None:
             return call_next(request)
         return self._repeat(request, call_next)
@@ -165,6 +165,6 @@ class Retry(Processor):
 
 
 def _until(ends_at: float, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """Yield events up to a time, in the loop's time; then raise `Interrupted`."""
-    # A scope around each event costs more than everything else here, so requests without a deadline have none.
+    """Yield events until `ends_at` in the event loop's time, then raise `Interrupted`."""
+    # A timeout around each event costs more than everything else here, so requests without a deadline have none.
     return events if ends_at == math.inf else interruptible(events, ends_at=ends_at)

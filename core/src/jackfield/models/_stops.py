@@ -16,22 +16,22 @@ from jackfield.streams import closing
 from jackfield.tags import StopSearch
 
 STOPPED = "jackfield.stopped"
-"""The name of the event for an answer that Jackfield, not the server, ended at a stop word."""
+"""The name of the event for an answer that Jackfield, rather than the server, ended at a stop word."""
 
 
 async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
     """Yield the events of an answer up to the first stop word in its text, even if the server ignores stop words.
 
-    Text that was shown is never withdrawn. Text that may begin a stop word is held back until the next characters
-    decide. At a stop word, the server's stream is closed, so that the server stops generating. The answer then ends
-    with `STOPPED`, whose `stop` is the word, and `ModelFinished("stop")`. It has no usage, because servers report usage
+    Text that may be the start of a stop word is buffered until the next characters settle it, so text is never
+    withdrawn. At a stop word, the server's stream is closed to stop the generation. The answer then ends with a
+    `STOPPED` event, whose `stop` is the word, and `ModelFinished("stop")`. Usage is missing, because servers report it
     at the end.
 
     Reasoning and the arguments of native calls are not searched. Calls that begin after the stop word are dropped. A
-    call that began before the stop word is read to its end, because partial arguments would be a different call.
+    call that began before it is read to its end, because partial arguments would be a different call.
 
     Args:
-        words: The stop words; at least one, and none of them empty.
+        words: The stop words: at least one, none of them empty.
         events: The events of the answer.
     """
     answer = _Answer(words)
@@ -48,7 +48,7 @@ async def until_stop(words: Sequence[str], events: AsyncIterator[ModelEvent]) ->
 
 
 class _Answer:
-    """One answer, up to its stop word."""
+    """An answer, cut at the first stop word."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
@@ -60,16 +60,16 @@ class _Answer:
 
     @property
     def stop(self) -> str:
-        """The stop word that ended the answer; '' until then."""
+        """The stop word that ended the answer, or '' before that."""
         return self._search.found
 
     @property
     def is_complete(self) -> bool:
-        """True once a stop word has arrived, unless a call has begun, whose remaining arguments are still needed."""
+        """True after a stop word, unless an earlier call still needs the rest of its arguments."""
         return bool(self._search.found) and not self._calls
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events to pass on for an event."""
+        """Yield the events to forward for `event`."""
         if isinstance(event, StreamReset):
             self._begin()
         return self._after_stop(event) if self.stop else self._before_stop(event)

@@ -1,7 +1,7 @@
-"""Get data as an answer from a model, in one of three ways.
+"""Get structured data from a model, using one of three strategies.
 
-The way follows from the model's facts unless the caller chooses one: the server enforces a schema (`native`), the model
-calls a tool whose arguments are the answer (`tool`), or the prompt contains the schema (`prompt`).
+The server enforces a schema (`native`), the model calls a tool whose arguments are the answer (`tool`), or the prompt
+contains the schema (`prompt`). Unless the caller chooses one, the model's capabilities decide.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ANSWER_TOOL = "answer"
 
 
 class Model(Protocol):
-    """The part of a model that these functions need."""
+    """The members of a model that these functions use."""
 
     @property
     def config(self) -> LLMConfig: ...
@@ -57,7 +57,7 @@ async def ask_for_data(
     attempts: int,
     config: GenerateOptions,
 ) -> Structured[T]:
-    """Ask until an answer fits; see `BaseChatModel.aparse`."""
+    """Ask until an answer matches `wanted`; see `BaseChatModel.aparse`."""
     check_count("attempts", attempts)
     if way not in (None, *get_args(Way)):
         raise ConfigError(f"there is no way {way!r} to get data: pass {', '.join(get_args(Way))}, or leave it out")
@@ -93,7 +93,7 @@ def _no_answer(response: ModelResponse, attempts: int, problem: str, usage: Usag
 
 
 def best_way(facts: ModelFacts) -> Way:
-    """Choose the strictest way that a model's facts allow, for a request without other tools."""
+    """Choose the strictest strategy that a model supports for a request without other tools."""
     if facts.json_schema:
         return "native"
     return "tool" if facts.native_tools and facts.forced_calls else "prompt"
@@ -101,7 +101,7 @@ def best_way(facts: ModelFacts) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A schema, and the way to make a model follow it."""
+    """A schema, and the strategy for making a model follow it."""
 
     schema: dict[str, Any]
     way: Way
@@ -130,7 +130,7 @@ class _Question:
 
 
 def _shortened_answer(response: ModelResponse) -> list[Message]:
-    """Return an answer that did not fit, without its reasoning and short enough to be sent again."""
+    """Return an answer that did not match, without its reasoning and short enough to send back."""
     messages = []
     for message in response.messages:
         if isinstance(message.content, str) and (message.content or message.function_call):
@@ -142,7 +142,7 @@ def _shortened_answer(response: ModelResponse) -> list[Message]:
 
 
 def _correction_request(response: ModelResponse, problem: str, lang: Lang) -> Message:
-    """Return a request for a corrected answer. If the model made a call, the request is the call's result."""
+    """Return a message that asks for a corrected answer. If the model made a call, the message is the call's result."""
     text = sent_back_text(problem, lang)
     for message in response.messages:
         if message.function_call:

@@ -1,4 +1,4 @@
-"""Separate thoughts at the beginning of an answer, `<think>…</think>`, from the rest, for chunks of any size."""
+"""Separate thoughts (`<think>…</think>`) at the start of an answer from the rest, for chunks of any size."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from jackfield.events import (
 
 BEGIN = "<think>"
 END = "</think>"
-_MAX_SPACE = 200  # blank characters before a thought; holding back more would take quadratic time
+_MAX_SPACE = 200  # whitespace before a thought; buffering more would take quadratic time
 
 State = Literal["before", "opening", "thought", "gap", "answer"]
 
 
 class ThoughtSeparator(AsyncIterator[ModelEvent]):
-    """Iterates over the events of an answer, and turns thoughts at the beginning of its text into reasoning.
+    """Iterator over the events of an answer that converts thoughts at the start of its text to reasoning.
 
-    If an answer should start inside a thought but contains neither tag, it is text after all. It has been passed on as
-    reasoning by then, so a `StreamReset` withdraws it, and it is repeated as text.
+    If the prompt opened a thought but the answer contains neither tag, the answer is text after all. Because it has
+    been yielded as reasoning by then, a `StreamReset` withdraws it, and it is repeated as text.
 
-    Once there can be no more thoughts, events are only passed on, at the cost of one function call each. All events
-    except texts are passed on unchanged. Calls, media and the end never overtake text that is held back.
+    Once no thought can follow, events are forwarded at the cost of one function call each. Only text is ever changed.
+    Calls, media and the final event never overtake buffered text.
 
     Args:
-        events: The events of a backend.
+        events: The backend's events.
         inside: True if the prompt has already opened the thought.
     """
 
@@ -43,7 +43,7 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
         self._inside = inside
         self._has_other_parts = False
         self._splitter = ThoughtSplitter(inside=inside)
-        self._out: list[ModelEvent] = []  # a few events; a deque would be larger than the rest of this object
+        self._out: list[ModelEvent] = []  # only a few events; a deque would be larger than the rest of this object
         self._next: Callable[[], Awaitable[ModelEvent]] = self._next_while_undecided
 
     def __anext__(self) -> Awaitable[ModelEvent]:  # not async: a coroutine for each event would cost more
@@ -99,13 +99,13 @@ class ThoughtSeparator(AsyncIterator[ModelEvent]):
 
 
 class ThoughtSplitter:
-    """Splits one answer. Only text at the very beginning is a thought; a later tag is text.
+    """Incremental parser that splits one answer into thought and text. Tags after the answer's start are plain text.
 
-    Blank lines at either end of a thought, and between it and the answer, are dropped.
+    Blank lines at either end of a thought, and between the thought and the answer, are dropped.
 
     Args:
-        inside: True if the prompt has already opened the thought, as some chat templates do. If the model opens it
-            again, the same thought continues.
+        inside: True if the prompt has already opened the thought, as some chat templates do. If the model repeats the
+            opening tag, the same thought continues.
 
     Attributes:
         state: The part of the answer to which the next character belongs.
@@ -118,14 +118,14 @@ class ThoughtSplitter:
         self._pieces: list[str] | None = [] if inside else None  # None once the model has written a tag
         self._held = ""
         self._blank: list[str] = []  # blank lines of a thought, dropped if they are its end
-        self._has_begun = False  # true once a part of the thought was passed on
+        self._has_begun = False  # True once part of the thought has been yielded
 
     def is_answer_from(self, piece: str) -> bool:
-        """Return True if this is the first piece and cannot begin a thought, as in most answers."""
+        """Return True if this is the first chunk and cannot begin a thought, as in most answers."""
         return self.state == "before" and not self._held and piece[:1].strip() not in ("", BEGIN[0])
 
     def feed(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """Add a piece of text, and yield the parts of the answer that are now certain."""
+        """Add a chunk of text, and yield the parts of the answer that are now certain."""
         self._held += piece
         if self._pieces is not None:
             self._pieces.append(piece)
@@ -145,16 +145,16 @@ class ThoughtSplitter:
 
     @property
     def unmarked_text(self) -> str:
-        """The whole answer if only the prompt opened the thought and nothing closed it; otherwise ''."""
+        """The whole answer if the prompt opened a thought and the answer contains no tag so far, otherwise ''."""
         return "".join(self._pieces or ())
 
     @property
     def has_begun(self) -> bool:
-        """True once a part of the thought was passed on."""
+        """True once part of the thought has been yielded."""
         return self._has_begun
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield the text that was held back. Everything after it is text of the answer."""
+        """Yield the buffered text. Any later text belongs to the answer."""
         (held, self._held), (state, self.state) = (self._held, ""), (self.state, "answer")
         self._pieces = None
         is_thought = state in ("opening", "thought")
@@ -164,7 +164,7 @@ class ThoughtSplitter:
             yield ReasoningDelta(held) if is_thought else TextDelta(held)
 
     def finish_unless_begun(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Unless a thought has begun, yield the text that was held back. Everything after it is text of the answer."""
+        """Yield the buffered text unless a thought has begun. Any later text then belongs to the answer."""
         if self.state == "before" or not (self._has_begun or self._held):
             yield from self.finish()
 
@@ -199,7 +199,10 @@ class ThoughtSplitter:
             yield ReasoningDelta(thought)
 
     def _without_blank_ends(self, text: str) -> str:
-        """Return part of a thought with the preceding blank lines, unless they open the thought."""
+        """Return part of a thought without trailing blank lines, which are kept for the next part.
+
+        Blank lines at the start of the thought are dropped.
+        """
         words = text.rstrip("\r\n")
         if not words:
             self._blank.append(text)
@@ -210,6 +213,6 @@ class ThoughtSplitter:
 
 
 def _start_of_partial_end(text: str) -> int:
-    """Return the position of an end tag that may continue in the next piece; the text's length if there is none."""
+    """Return the index of an end tag that may continue in the next chunk, or the text's length if there is none."""
     start = text.rfind(END[0], -len(END) + 1)
     return start if start >= 0 and END.startswith(text[start:]) else len(text)
