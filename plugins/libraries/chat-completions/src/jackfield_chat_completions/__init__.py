@@ -1,11 +1,11 @@
-"""Chat Completions, for backends of Jackfield. Importing it loads no HTTP stack.
+"""The Chat Completions protocol, for Jackfield backends. Importing this package loads no HTTP stack.
 
 - `model`: `ChatCompletionsModel`, the base class for backends.
-- `config`: the settings that all of them have.
-- `profiles`: how servers differ, as a table.
-- `wire`: from a request to JSON.
-- `answer`, `sound`: from chunks to events.
-- `errors`: from a server's error to Jackfield's.
+- `config`: the settings shared by all of them.
+- `profiles`: the differences between servers.
+- `wire`: converts requests to JSON.
+- `answer`, `sound`: convert response chunks to events.
+- `errors`: translates server errors to Jackfield's.
 """
 
 from jackfield_chat_completions.config import ChatCompletionsConfig

@@ -1,4 +1,4 @@
-"""Turn the chunks of an answer into events, for standard and for deviating servers."""
+"""Turn response chunks into events, from standard and deviating servers alike."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _KEYS_OF_TEXT = frozenset({"role", "content"})
 
 
 class ChatReader(AnswerReader):
-    """Reads a Chat Completions answer.
+    """Reads a Chat Completions response.
 
-    Only the first choice is read, even if `n` in `extra_body` asks for several. `finish` reports the usage and the end,
-    so they come once and last, even from servers that repeat the usage in every chunk. Sound arrives whole, before
-    them; its transcript becomes the text if the server sends no other.
+    Only the first choice is read, even if `n` in `extra_body` requests several. `finish` reports the usage and the end,
+    so both come once and last, even from servers that repeat the usage in every chunk. Audio is delivered as a whole
+    before them. Its transcript becomes the text if the server sends no other text.
 
     Args:
-        failures: The errors of this request.
-        sound_format: The sound format that was requested, '' if none was.
-        cost_currency: The currency of the usage's `cost`, '' if that field is not a cost.
-        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
+        failures: Builds the request's errors.
+        sound_format: The requested audio format, or '' if none was requested.
+        cost_currency: The currency of `cost` in the usage, or '' if that field is not a cost.
+        patience_s: The number of seconds for which the server may send only comments. None means the default.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks Chat Completions"
@@ -159,7 +159,7 @@ class ChatReader(AnswerReader):
         return self._calls.add_piece(call.get("index"), call_id, name, arguments)
 
     def _written(self, content: object) -> Iterator[ModelEvent]:
-        """Text, or a list of parts, which some servers send."""
+        """Yield the events for a content string or a list of parts, which some servers send."""
         self._wrote = True
         for part in content if isinstance(content, list) else [content]:
             if isinstance(part, Mapping) and part.get("image_url"):
@@ -209,11 +209,11 @@ _READERS: Sequence[tuple[str, Callable[[ChatReader, Any], Iterator[ModelEvent]]]
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
-    """Return the counts of a `usage` object; a missing or invalid count is 0.
+    """Return the token counts and cost in a `usage` object. Missing or invalid counts are 0.
 
     Args:
         wire: The object as received.
-        cost_currency: The currency of its `cost`; '' if that field is not a cost.
+        cost_currency: The currency of `cost`, or '' if that field is not a cost.
     """
     prompt = wire.get("prompt_tokens_details") or {}
     completion = wire.get("completion_tokens_details") or {}
@@ -239,7 +239,7 @@ def _cost(value: object, currency: str) -> dict[str, Any]:
 
 
 def _text_of(content: object) -> str:
-    """Text, or the texts of a list of parts, which some servers send."""
+    """Return the text of a content string or a list of parts, which some servers send."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

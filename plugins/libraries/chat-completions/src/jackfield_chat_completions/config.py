@@ -1,4 +1,4 @@
-"""The settings of every backend for Chat Completions."""
+"""Settings shared by all Chat Completions backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jackfield_chat_completions.profiles import Continuation
 
 
 class ChatCompletionsConfig(LLMConfig):
-    """The abilities of the model, and the dialect of its server. The server's profile decides about unset options."""
+    """The model's capabilities and its server's dialect. Unset options default to the server's profile."""
 
     native_tools: bool = Field(default=True, description="The model takes tool schemas and returns structured calls")
     images: bool = Field(default=True, description="The model takes images")

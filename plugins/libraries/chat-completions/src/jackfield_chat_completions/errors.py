@@ -1,4 +1,4 @@
-"""Translate a server's errors into Jackfield's, in this one place."""
+"""Translate server errors to Jackfield's."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECAS
 
 
 def error_of_response(failures: Failures, status: int, body: bytes, *, where: str = WHERE) -> ModelServiceError:
-    """Return the error for an HTTP response.
+    """Return the error for a failed HTTP response.
 
     Args:
-        failures: The errors of the request.
-        status: Not 2xx.
-        body: The part of it that was read.
-        where: The settings that say where the models are, for the advice in the message.
+        failures: Builds the request's errors.
+        status: The HTTP status, never 2xx.
+        body: The response body, which may be truncated.
+        where: The settings that determine where models are looked up, for the advice in the message.
     """
     text, codes = _said(_json_or_text(body))
     error_class = _class_of(status, codes, text)
@@ -57,7 +57,7 @@ def error_of_response(failures: Failures, status: int, body: bytes, *, where: st
 
 
 def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelServiceError:
-    """Return the error of a chunk of a stream; without a known code, a failure of the server."""
+    """Return the error that a stream chunk reports. Without a known code, it is a server failure."""
     text, codes = _said(chunk)
     code = codes[0]
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
@@ -65,10 +65,11 @@ def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelSer
 
 
 def filtered_categories(results: object) -> str:
-    """Return the findings of a content filter, such as ` [violence, jailbreak]`; '' without any.
+    """Return the triggered content filter categories, such as ` [violence, jailbreak]`, or '' if there are none.
 
     Args:
-        results: By category, as Azure gives them: `{"violence": {"filtered": true, "severity": "high"}}`.
+        results: The filter results by category, as sent by Azure: `{"violence": {"filtered": true, "severity":
+            "high"}}`.
     """
     if not isinstance(results, Mapping):
         return ""
@@ -84,7 +85,7 @@ def _json_or_text(body: bytes) -> object:
 
 
 def _json_in_events(body: bytes) -> object:
-    """Return the first object of a body that is an event stream, the form in which some servers report errors."""
+    """Return the first JSON object in an event stream, the format in which some servers report errors, or None."""
     if not re.search(rb"^(data|event|error):", body, re.MULTILINE):
         return None
     for line in re.findall(rb"^(?:data|error): ?(.*)$", body, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Images, audio and video in the form Chat Completions takes: URLs as they are, local files inside the request."""
+"""Encode media for Chat Completions: URLs are sent unchanged, and local files are embedded in the request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav"}
 
 
 def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, object]:
-    """Return the part of a message for an image, audio or video.
+    """Return the message part for an image, audio or video.
 
     Raises:
         UnsupportedInputError: A local file is missing, too large, or of another type.
@@ -27,10 +27,10 @@ def media_part(item: ContentItem, *, sound_as_uri: bool = False) -> dict[str, ob
 
 
 def file_part(address: str) -> dict[str, object] | None:
-    """Return the part of a message for a PDF; None for a URL, which the protocol lacks, and for any other file.
+    """Return the message part for a PDF. None for any other file, and for a URL, which the protocol does not support.
 
     Raises:
-        UnsupportedInputError: A local file is missing, or too large.
+        UnsupportedInputError: A local file is missing or too large.
     """
     pdf = pdf_of(address)
     if pdf is None:

@@ -1,4 +1,4 @@
-"""The base class for backends that speak Chat Completions, over plain HTTP."""
+"""The base class for backends that speak Chat Completions over plain HTTP."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _DIALECT = ("send_reasoning", "stream_usage", "max_tokens_key", "continuation")
 
 @dataclass(frozen=True, slots=True)
 class ChatServer(Server):
-    """The address, headers and key of requests, and the server's dialect."""
+    """A server's address, headers and API key, along with its dialect."""
 
     dialect: Dialect = field(default_factory=Dialect)
 
 
 class ChatCompletionsModel(HTTPBackend[ChatServer]):
-    """A model at a server that speaks Chat Completions.
+    """A model on a server that speaks Chat Completions.
 
-    A backend sets `backend` and `profile`; that is enough if the server needs no more than an address and an API key.
-    Others override `server`.
+    Subclasses set `backend` and `profile`, which is enough for servers that need only an address and an API key. Others
+    also override `server`.
     """
 
     config_class: ClassVar[type[LLMConfig]] = ChatCompletionsConfig
@@ -43,15 +43,15 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
     config: ChatCompletionsConfig
 
     def server_profile(self) -> ServerProfile:
-        """The profile of the server, computed once from the configuration alone."""
+        """Return the server's profile, derived from the configuration alone."""
         return self.profile
 
     def server(self) -> ChatServer:
-        """Return the server's address and credentials; called once, in a worker thread, before the first request.
+        """Return the server's address and credentials. Called once, in a worker thread, before the first request.
 
         Raises:
-            ConfigError: The configuration has no address, or not one that HTTP can reach.
-            MissingSecretError: The server needs an API key, and none is set.
+            ConfigError: The address is missing, or cannot be reached over HTTP.
+            MissingSecretError: The server requires an API key, and none is set.
         """
         profile = self.server_profile()
         url = self.configured_url() or profile.url
@@ -62,7 +62,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return ChatServer(url + PATH, headers, key, self.dialect(profile))
 
     def dialect(self, profile: ServerProfile) -> Dialect:
-        """The profile's dialect, changed by the configuration's settings."""
+        """Return the profile's dialect, overridden by the configuration."""
         dialect = profile.dialect
         chosen = {name: value for name in _DIALECT if (value := self._set(name)) is not None}
         return replace(dialect, **chosen, body={**dialect.body, **self._body()})
@@ -76,25 +76,25 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return {key: value for key, value in body.items() if value is not None}
 
     async def alist_models(self) -> list[str]:
-        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        """List the server's models; see `jackfield.models.ListsModels`."""
         return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix(PATH)}/models")
 
     def read_facts(self) -> ModelFacts:
-        """Return each fact as configured, else as known for the model, else as in the server's profile."""
+        """Return the model's facts as configured, else as known for the model, else from the server's profile."""
         known = find_model(self.model_table(), self.config.model)
         prices = find_prices(self, self.usual_url())
         return with_configured({**self.server_profile().facts, **known.facts, "prices": prices}, self.config)
 
     def usual_url(self) -> str:
-        """Return the address without any setting; '' if there is none."""
+        """Return the address used without any setting, or '' if there is none."""
         return self.server_profile().url
 
     def model_table(self) -> str:
-        """Return the name of the table with the facts about the server's models; '' if they are not known."""
+        """Return the name of the table of facts about the server's models, or '' if there is none."""
         return self.server_profile().models
 
     def _set(self, name: str) -> Any:
-        """Return the value of a setting if it was set; None for a default."""
+        """Return a setting's value if it was set explicitly, else None."""
         return getattr(self.config, name) if name in self.config.model_fields_set else None
 
     def post(self, request: ChatRequest, server: ChatServer) -> Post:
@@ -116,7 +116,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return error_of_response(failures, status, body, where=self.server_profile().where)
 
     def adjust_server(self, request: ChatRequest, server: ChatServer, status: int, body: bytes) -> ChatServer | None:
-        """Return the request with the limit renamed, if the server refuses `max_tokens` and names the other key."""
+        """Return the server with the token limit renamed, if it rejected `max_tokens` and named the other key."""
         if (
             status == 400
             and request.config.max_tokens is not None
@@ -130,6 +130,6 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
 
 
 def _sound_format(request: ChatRequest, dialect: Dialect) -> str:
-    """Return the audio format that the request asks for; '' for no audio."""
+    """Return the audio format that a request asks for, or '' for no audio."""
     asked = request.config.extra_body.get("audio", dialect.body.get("audio"))
     return str(asked.get("format") or "") if isinstance(asked, Mapping) else ""

@@ -1,19 +1,19 @@
-"""The differences of Chat Completions servers, as values. A profile is chosen by its name, never by a model's.
+"""Profiles of Chat Completions servers, which differ in details. A profile is chosen by name, never by model.
 
-Unknown traits of a server default to what most servers do. Sources, as of November 2026:
+Unknown traits default to what most servers do. Sources, as of November 2026:
 
-- `openai`: the reference of its API: `max_completion_tokens`; an assistant's message has no reasoning.
-- `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra parameters of chat: `continue_final_message`, which excludes
+- `openai`: OpenAI's API reference: `max_completion_tokens`; assistant messages have no reasoning.
+- `vllm`: docs.vllm.ai, "OpenAI-Compatible Server", extra chat parameters: `continue_final_message`, which excludes
   `add_generation_prompt`.
-- `sglang`: github.com/sgl-project/sglang, pull request 4226 and `serving_chat.py`: the same name; without it, an answer
-  at the end counts as the user's.
-- `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (an answer at the end is continued, unasked) and
-  15404 (and refused while the model thinks); `repeat_penalty` in the server's README.
-- `ollama`: docs.ollama.com/api/openai-compatibility; github.com/ollama/ollama, issue 6778 (continued, unasked).
+- `sglang`: github.com/sgl-project/sglang, pull request 4226 and `serving_chat.py`: also `continue_final_message`;
+  without it, a trailing answer is treated as the user's.
+- `llama.cpp`: github.com/ggml-org/llama.cpp, pull requests 13174 (a trailing answer is continued by default) and 15404
+  (but rejected while the model thinks); `repeat_penalty` is in the server's README.
+- `ollama`: docs.ollama.com/api/openai-compatibility; github.com/ollama/ollama, issue 6778 (continued by default).
 - `lmstudio`: lmstudio.ai/docs/developer/openai-compat/chat-completions: `repeat_penalty`.
-- `dashscope`: help.aliyun.com/en/model-studio/partial-mode (`partial`) and …/qwen-omni (sound as a `data:` URI).
-- `deepseek`: api-docs.deepseek.com. Its `prefix` works only at the address that ends in /beta: set `base_url` and
-  `continuation` for it.
+- `dashscope`: help.aliyun.com/en/model-studio/partial-mode (`partial`) and …/qwen-omni (audio as a `data:` URI).
+- `deepseek`: api-docs.deepseek.com: `prefix` works only at the address ending in /beta, so set both `base_url` and
+  `continuation` to use it.
 - `openrouter`: openrouter.ai/docs/use-cases/usage-accounting: `usage.cost` is in credits, which are US dollars.
 """
 
@@ -34,19 +34,19 @@ ServerName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The dialect of a server.
+    """A server's variant of the protocol.
 
     Attributes:
-        send_reasoning: Send the history's reasoning back, as `reasoning_content`.
-        stream_usage: Ask for token counts in the stream.
-        max_tokens_key: The server's name for the limit of the answer's length.
+        send_reasoning: True to send the history's reasoning back, as `reasoning_content`.
+        stream_usage: True to request token counts in the stream.
+        max_tokens_key: The server's name for the answer length limit.
         repetition_penalty_key: The server's name for the repetition penalty.
-        continuation: The way in which an answer at the end of the history is continued: `as_is` sends it unmarked,
-            which some servers continue unasked; `fold` writes it into the user message before it, for servers that
-            cannot; the others are the marks that servers know.
-        sound_as_uri: Sound is sent as a `data:` URI, not as bare base64.
-        cost_currency: The currency of `usage.cost`; '' if that field is not a cost.
-        body: Further fields of every request; the request's own values win.
+        continuation: The way to continue an answer at the end of the history. `as_is` sends it unmarked, which some
+            servers continue by default. `fold` merges it into the preceding user message, for servers without support.
+            The other values are the markers that servers understand.
+        sound_as_uri: True to send audio as a `data:` URI instead of bare base64.
+        cost_currency: The currency of `usage.cost`, or '' if that field is not a cost.
+        body: Additional fields for every request. Values set by the request take precedence.
     """
 
     send_reasoning: bool = True
@@ -64,16 +64,17 @@ WHERE = "base_url, which usually ends in /v1"
 
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
-    """A kind of server.
+    """A type of server.
 
     Attributes:
-        url: The usual base URL of the server, without a slash at the end; '' if it must be configured.
-        key: The environment variable of its API key; '' if it needs none.
-        dialect: The variant of the protocol that it speaks.
-        facts: The abilities of its models that differ from the defaults, by their names in `ModelFacts`.
-        where: The settings that say where a model is, for the error about a model that does not exist.
-        hosts: The hosts to which the key may be sent besides that of `url`; a leading dot includes all subdomains.
-        models: The table of `jackfield_backends.known_models` that has the facts about its models; '' if none has.
+        url: The default base URL, without a trailing slash. '' if it must be configured.
+        key: The environment variable for the API key, or '' if the server needs none.
+        dialect: The server's variant of the protocol.
+        facts: Model capabilities that differ from the defaults, keyed by field of `ModelFacts`.
+        where: The settings that determine where models are looked up, for the model-not-found error.
+        hosts: Hosts other than that of `url` that may receive the key. A leading dot includes all subdomains.
+        models: The table in `jackfield_backends.known_models` that describes the server's models, or '' if there is
+            none.
     """
 
     url: str = ""
@@ -86,7 +87,7 @@ class ServerProfile:
 
     @property
     def key_rule(self) -> KeyRule:
-        """The servers that get the API key of the environment."""
+        """The rule for which servers receive the API key from the environment."""
         own = urlsplit(self.url).hostname
         return KeyRule(self.key, (*self.hosts, own) if own else self.hosts)
 

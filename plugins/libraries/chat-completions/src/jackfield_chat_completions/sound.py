@@ -1,4 +1,4 @@
-"""Sound that a model made: pieces of base64, joined into one file."""
+"""Assemble generated audio from base64 chunks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CONTAINERS = ("audio/wav", "audio/ogg", "audio/flac")
 def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
     """Return the audio as a `data:` URI.
 
-    Raw samples get the header of a WAV file; a complete file is left as it is.
+    Raw samples get a WAV header. Complete files are left unchanged.
 
     Args:
-        pieces: Base64, each with or without padding, cut anywhere.
-        named: The format that was requested, '' if none was.
+        pieces: Base64 chunks, split anywhere, each with or without padding.
+        named: The requested format, or '' if none was requested.
 
     Raises:
-        ValueError: A piece is not valid base64.
+        ValueError: A chunk is not valid base64.
     """
     content = joined(pieces)
     media_type = _TYPES.get(named) or media_type_of(content[:16])
@@ -35,7 +35,7 @@ def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
 
 
 def joined(pieces: Iterable[str]) -> bytes:
-    """Decode pieces of base64. Some servers pad each piece, others only the last."""
+    """Decode and join base64 chunks. Some servers pad every chunk, others only the last."""
     content = bytearray()
     cut = ""
     for piece in pieces:

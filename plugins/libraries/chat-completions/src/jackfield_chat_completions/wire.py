@@ -1,4 +1,4 @@
-"""Turn a request into the JSON of Chat Completions. Pure, except that local media are read."""
+"""Convert requests to Chat Completions JSON. Pure, except that local media files are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_http import Wire, json_bytes
 
 
 def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
-    """Return the body of the HTTP request.
+    """Return the HTTP request body.
 
     Raises:
         UnsupportedInputError: A local file is missing, or of another type.
@@ -24,7 +24,7 @@ def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """Return the request as a dict; `extra_body` overrides everything else."""
+    """Return the request as a dict. `extra_body` overrides all other fields."""
     messages = wire_messages(request.messages, dialect, files=request.facts.files)
     body: Wire = {"model": request.model, "messages": messages, "stream": True}
     if dialect.stream_usage:
@@ -71,12 +71,12 @@ def _options(config: GenerateConfig, dialect: Dialect) -> Wire:
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool = False) -> list[Wire]:
-    """Return the history in the form of Chat Completions.
+    """Convert a history to Chat Completions messages.
 
     Args:
         messages: The history.
-        dialect: The variant of the protocol that the server speaks.
-        files: The server takes PDFs; otherwise they become notes.
+        dialect: The server's variant of the protocol.
+        files: True if the server accepts PDFs. Otherwise, PDFs become notes.
     """
     wire: list[Wire] = []
     for part in parts_of(messages):
@@ -88,7 +88,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect, *, files: bool 
 
 
 def _content(message: Message, dialect: Dialect, *, files: bool) -> str | list[Wire]:
-    """Return one string if there is only text, because some servers accept no lists; else a list of parts."""
+    """Return a string if there is only text, because some servers accept no lists, else a list of parts."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -108,7 +108,7 @@ def _part(item: ContentItem, dialect: Dialect, *, files: bool) -> Wire:
 
 
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
-    """Return an answer, a tool message for each call, then media and results without a call."""
+    """Return the assistant message, one tool message per call, then user messages with media and stray results."""
     wire: list[Wire] = [_said(answer, dialect)] if answer.messages else []
     wire += [{"role": "tool", "tool_call_id": call.id, "content": call.result.text} for call in answer.calls]
     wire += [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]
@@ -143,9 +143,9 @@ def _as_user(result: Result, texts: list[Wire], dialect: Dialect) -> Wire:
 
 
 def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
-    """Return the options that let the server continue an answer at the end of the history.
+    """Return the request options for continuing an answer at the end of the history.
 
-    Changes the last messages, which are this request's own.
+    May modify the last messages, which belong to this request alone.
     """
     if not messages or not _has_begun(messages[-1]):
         return {}
@@ -162,12 +162,12 @@ def _continued(messages: list[Wire], dialect: Dialect) -> Wire:
 
 
 def _has_begun(message: Wire) -> bool:
-    """Return True if a message is an answer that can be continued."""
+    """Return True if the message is an answer that can be continued."""
     return message["role"] == ASSISTANT and bool(message["content"]) and "tool_calls" not in message
 
 
 def _fold(messages: list[Wire]) -> None:
-    """Write the answer at the end of the history into the user's message before it, if there is one."""
+    """Merge an answer at the end of the history into the preceding user message, if there is one."""
     if len(messages) < 2 or messages[-2]["role"] != USER:
         return
     begun = messages.pop()["content"]
