@@ -1,1 +1,1 @@
-"""The parts of sandboxes: limits, namespaces, Landlock, and a guard that ends every process a program started."""
+"""Sandbox building blocks: limits, namespaces, Landlock, and a guard that ends every process a program started."""

@@ -1,7 +1,7 @@
-"""Isolate a process from others, from files and from the network: namespaces, Landlock, fewer rights. Linux only.
+"""Isolate a process from others, from files and from the network: namespaces, Landlock, fewer privileges. Linux only.
 
-It uses only the standard library, and nothing of this package: `guard` runs without site-packages. Every function that
-fails raises `OSError`.
+This module imports only the standard library, because `guard` runs without site-packages. Every function that fails
+raises `OSError`.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class _LandlockRuleset(ctypes.Structure):
 
 
 def best_barrier(allowed: list[str]) -> str:
-    """Return the first of `allowed` that works on this machine; `NONE` if none does."""
+    """Return the first of `allowed` that works on this machine, or `NONE`."""
     works = {NAMESPACES: _namespaces_work, LANDLOCK: _landlock_works}
     return next((name for name in allowed if _LINUX and name in works and works[name]()), NONE)
 
 
 def enter_namespaces(*, leave_network: bool = False) -> bool:
-    """Give the next child a process namespace: it is process 1, and sees only itself and its children.
+    """Give the next child its own PID namespace, where it is process 1 and sees only itself and its children.
 
     Args:
-        leave_network: Put this process and its children into a network of their own, with only a loopback device.
+        leave_network: Also move this process and its children into a new network with only a loopback device.
 
     Returns:
-        True if this needed a user namespace, as for every user but root.
+        True if a user namespace was needed, as for every user except root.
     """
     new = _CLONE_NEWPID | (_CLONE_NEWNET | _CLONE_NEWIPC if leave_network else 0)
     was_needed = _enter(new)
@@ -100,17 +100,17 @@ def _start_loopback() -> None:
 
 
 def show_own_processes_only() -> None:
-    """In process 1 of a namespace, mount a /proc that shows its processes, for it and its children."""
+    """Mount a /proc that shows only the namespace's processes. Must be called in process 1 of the namespace."""
     _unshare(_CLONE_NEWNS)
     _checked(_libc().mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _checked(_libc().mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
 def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
-    """In a mount namespace of its own, make a root folder with only these files and folders, and its own /proc.
+    """Replace the root folder with one that has only these files and folders and the current /proc.
 
-    A readable path stays readable only, even below a writable one. The working directory stays the same, if it is among
-    them.
+    Must be called in a separate mount namespace. A readable path stays read-only even below a writable one. The working
+    directory is kept if it is still visible.
     """
     paths = {*readable, *writable}
     here = os.getcwd()  # noqa: PTH109 - light
@@ -139,7 +139,7 @@ def see_only(*, readable: Sequence[str], writable: Sequence[str]) -> None:
 
 
 def _make_read_only(path: str) -> None:
-    """Make a mount and every mount below it read-only; Landlock has no rules for the modes and times of files."""
+    """Make a mount and all mounts below it read-only, because Landlock does not cover file modes and times."""
     attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
     _checked(_syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE, attributes, len(attributes)))
 
@@ -154,20 +154,20 @@ def _bind(source: str, target: str) -> None:
 
 
 def forbid_signals_outward() -> None:
-    """From now on, let this process and its children signal and inspect (`/proc/…/environ`) only each other."""
+    """Let this process and its future children signal and inspect (`/proc/…/environ`) only each other."""
     _restrict(_LandlockRuleset(0, 0, _LANDLOCK_SCOPE_SIGNAL), [])
 
 
 def restricts_files() -> bool:
-    """Return True if the system can restrict the files of a process: Landlock since Linux 6.2."""
+    """Return True if the system can restrict a process's file access (Landlock since Linux 6.2)."""
     return _LINUX and _landlock_abi() >= _LANDLOCK_ABI_WITH_TRUNCATE
 
 
 def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network: bool) -> None:
-    """Let this process and its children use only the files below these paths from now on; missing paths are ignored.
+    """Restrict this process and its future children to the files below these paths. Missing paths are ignored.
 
-    If the system supports it, they connect to no TCP port unless `network`, and reach no abstract socket and no process
-    that is not restricted in the same way.
+    Where the system supports it, they also cannot connect to TCP ports unless `network` is True, or reach abstract
+    sockets and processes outside the restricted group.
     """
     abi = _landlock_abi()
     every = rights_of(abi)
@@ -178,7 +178,7 @@ def restrict_files(*, readable: Sequence[str], writable: Sequence[str], network:
 
 
 def rights_of(abi: int) -> int:
-    """Return all rights to files that a version of Landlock can restrict: 13 at first, one more in 2, 3 and 5."""
+    """Return all file access rights that a Landlock version can restrict: 13 at first, one more each in 2, 3 and 5."""
     return (1 << 13 + (abi >= 2) + (abi >= 3) + (abi >= 5)) - 1
 
 
@@ -203,9 +203,9 @@ def _allow(opened: int, path: str, rights: int) -> None:
 
 
 def give_up_rights() -> None:
-    """Keep only root's capabilities for files and users, and let no program gain others.
+    """Drop all capabilities except root's over files and users, and prevent programs from gaining others.
 
-    A process cannot look into another that has more capabilities. Code that runs as root therefore cannot read the keys
+    A process cannot inspect another that has more capabilities. Code that runs as root therefore cannot read the keys
     in the environment of a host that runs as root.
     """
     if not _LINUX:
@@ -220,20 +220,20 @@ def give_up_rights() -> None:
 
 
 def leave_keyring() -> None:
-    """Put the keys that the kernel keeps for the host's session out of reach, if it keeps any."""
+    """Detach from the session keyring, so that the host's kernel-held keys are out of reach."""
     number = _KEYCTL.get(os.uname().machine)
     if number is not None:
         _syscall(number, _KEYCTL_JOIN_SESSION, None)  # fails if the kernel has no keys
 
 
 def counts_processes_by_namespace() -> bool:
-    """Return True if the system counts a user's processes per user namespace: since Linux 5.14."""
+    """Return True if the system counts a user's processes per user namespace (since Linux 5.14)."""
     release = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return release is not None and (int(release[1]), int(release[2])) >= (5, 14)
 
 
 def _namespaces_work() -> bool:
-    """Try it in a child, because a process cannot leave a namespace again."""
+    """Test namespaces in a child process, because a process cannot leave a namespace again."""
     return _succeeds(_try_namespaces)
 
 
@@ -244,7 +244,7 @@ def _try_namespaces() -> None:
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:
-    """Return True if something can be done, after a trial in a child process."""
+    """Return True if `attempt` succeeds in a child process."""
     child = os.fork()
     if child == 0:
         failed = 1

@@ -1,10 +1,10 @@
-"""Limit the memory and processes of a program as a whole, if the machine offers a control group. Linux only.
+"""Limit a program's total memory and process count, if the machine offers control groups. Linux only.
 
-A limit of a process counts address space. A control group counts what all processes of a program hold together, with
-shared memory, files in memory and the kernel's buffers. Root has one on most machines; other users have one if it was
-delegated to them, as systemd does for a user's services.
+A process limit counts address space. A control group counts what all of a program's processes hold together, including
+shared memory, in-memory files and kernel buffers. Root can use one on most machines, other users only if it was
+delegated to them, as systemd does for user services.
 
-It uses only the standard library, and nothing of this package: `guard` runs without site-packages.
+This module imports only the standard library, because `guard` runs without site-packages.
 
 Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst` and `cgroup-v1/pids.rst`.
 """
@@ -31,7 +31,7 @@ _FILES = {
 
 
 class Parent(NamedTuple):
-    """A folder below which this process may make a group with a controller."""
+    """A folder in which this process may create a group with a given controller."""
 
     controller: str
     version: int
@@ -39,10 +39,10 @@ class Parent(NamedTuple):
 
 
 class ControlGroup:
-    """A group of its own for one program, in one folder or two.
+    """A control group for one program, made of one or two folders.
 
     Raises:
-        OSError: The machine offers a group, but then refuses to create it.
+        OSError: The machine offers control groups, but refuses to create this one.
     """
 
     def __init__(self, *, memory_bytes: int | None, processes: int | None) -> None:
@@ -65,12 +65,12 @@ class ControlGroup:
             raise
 
     def join(self) -> None:
-        """Move this process into the group; the processes that it starts are in it as well."""
+        """Move this process, including any children it starts later, into the group."""
         for door in self._doors:
             os.write(door, b"0")
 
     def remove(self) -> None:
-        """Kill the processes that are still in the group, and remove it."""
+        """Kill all processes still in the group and remove it."""
         for door in self._doors:
             os.close(door)
         self._doors = []
@@ -88,7 +88,7 @@ class ControlGroup:
 
 
 def find_parents() -> list[Parent]:
-    """Find where this process may make groups: at most one folder for each of `MEMORY` and `PIDS`."""
+    """Find the folders in which this process may create groups, at most one each for `MEMORY` and `PIDS`."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:  # noqa: PTH123 - light
             own = [line.rstrip("\n").split(":", 2) for line in file]
@@ -113,7 +113,7 @@ _BOTH = (MEMORY, PIDS)
 
 
 def _below(mounted_at: str, root: str, path: str) -> str:
-    """Return the path of a group; a container may see only a part of the hierarchy."""
+    """Return a group's folder, even in a container that sees only part of the hierarchy."""
     if root not in ("/", path) and not path.startswith(f"{root}/"):
         return mounted_at
     return mounted_at + path[0 if root == "/" else len(root) :].rstrip("/")
@@ -162,7 +162,7 @@ def _kill_all(folder: str) -> None:
 
 
 def _remove_abandoned(parent: str) -> None:
-    """Remove the empty groups of guards that were killed; a group with processes stays."""
+    """Remove empty groups left by guards that were killed. Groups with processes are kept."""
     for name in os.listdir(parent):  # noqa: PTH208 - light
         if name.startswith(_NAME):
             pid = name.removeprefix(_NAME).partition("-")[0]

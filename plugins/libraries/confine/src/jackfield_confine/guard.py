@@ -1,17 +1,18 @@
-"""Run a program inside limits, and end every process it started. Run as a script, by any Python, with `-I -S`.
+"""Run a program within limits, and end every process it started. Run as a script, by any Python, with `-I -S`.
 
     python -I -S guard.py '{"limits": {"memory_bytes": …}, "barriers": […], …}' program argument …
 
-The script splits into two processes. One gets the limits and then becomes the program. The other is its guard, and
-waits. When the host process is gone or asks it to stop (SIGTERM), or the program ends, the guard kills the program and
-all descendants, including those that started their own session. It exits with the program's exit code, or with 128 plus
-the number of the signal.
+The script forks. The child applies the limits and becomes the program; the parent stays behind as its guard. When the
+host process is gone or requests a stop (SIGTERM), or the program ends, the guard kills the program and all descendants,
+including those in sessions of their own. The guard exits with the program's exit code, or with 128 plus the signal
+number.
 
-The plan, as JSON, contains the arguments of `guarding.guarded`. With namespaces, there is a third process between the
-two, the first of its namespace: the program can neither signal it nor see the guard, and nothing in the namespace
+The plan, as JSON, holds the arguments of `guarding.guarded`. With namespaces, a third process sits between the two, as
+the first in its namespace. The program can neither signal that process nor see the guard, and nothing in the namespace
 outlives it.
 
-It uses only the standard library, and of this package only `barriers`, `cgroups` and `syscalls`, which do the same.
+Only the standard library and the sibling modules `barriers`, `cgroups` and `syscalls` are imported, which have no other
+dependencies either.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def main() -> None:
 
 
 def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.ControlGroup | None) -> int:
-    """Start the program behind its barrier, and return the process to wait for."""
+    """Start the program behind its barrier, and return the pid to wait for."""
     # This user's processes, counted here, where all are visible.
     others = running_threads() if "processes" in plan["limits"] and os.getuid() != 0 else 0
     if barrier != barriers.NAMESPACES:
@@ -94,10 +95,10 @@ def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.C
 
 
 def _stand_behind(host: int) -> int:
-    """Continue in a child whose parent receives the signals meant for the guard; return that parent's number.
+    """Continue in a child, while the parent forwards signals to it. Return the parent's pid.
 
-    Without a namespace, no process ends when the guard is killed. The process that the host can kill has only a guard
-    below it; the guard notices its end, and the program cannot signal it.
+    Without a namespace, killing the guard would leave its processes running. So the process that the host can kill only
+    has the guard below it. The guard notices when that process ends, and the program cannot signal the guard.
     """
     front = os.getpid()
     guard = os.fork()
@@ -114,7 +115,7 @@ def _stand_behind(host: int) -> int:
 
 
 def give_away(folder: str, user: int) -> None:
-    """Give a folder that belongs to root, and root's files below it, to another user."""
+    """Transfer a folder owned by root, and root's files below it, to another user."""
     entries = 0
     for _, folders, files, opened in os.fwalk(folder, follow_symlinks=False):
         if os.fstat(opened).st_uid == 0:
@@ -128,7 +129,7 @@ def give_away(folder: str, user: int) -> None:
 
 
 def _is_roots_alone(facts: os.stat_result) -> bool:
-    """Return True if only root uses the file; one with several names may also belong elsewhere."""
+    """Return True if only root uses the file. A file with several hard links may also be used elsewhere."""
     return facts.st_uid == 0 and (facts.st_nlink <= 1 or stat.S_ISDIR(facts.st_mode))
 
 
@@ -136,7 +137,7 @@ def _is_roots_alone(facts: os.stat_result) -> bool:
 
 
 def _fork_first(fork_program: Callable[[], int], files: dict[str, Any] | None) -> int:
-    """Fork the process that holds a namespace together; when it ends, the system kills all others in it."""
+    """Fork the first process of a namespace. When it ends, the kernel kills all other processes in the namespace."""
     readable, writable = os.pipe()
     first = os.fork()
     if first:
@@ -209,7 +210,7 @@ def _become(barrier: str, plan: dict[str, Any], argv: list[str], *, parent: int,
 
 
 def _pipe_filter() -> int:
-    """Put the filter into a pipe for bubblewrap, which installs it last, and return the pipe's end."""
+    """Write the filter to a pipe for bubblewrap, which installs it last, and return the read end."""
     readable, writable = os.pipe()
     os.write(writable, syscalls.build_filter(os.uname().machine, shares_machine=False))
     os.close(writable)
@@ -218,7 +219,7 @@ def _pipe_filter() -> int:
 
 
 def apply_limits(limits: dict[str, int], *, others: int) -> None:
-    """Lower the limits of this process and its future children; `others` counts the user's other threads."""
+    """Lower the limits of this process and its future children. `others` is the number of the user's other threads."""
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])
@@ -235,7 +236,7 @@ def apply_limits(limits: dict[str, int], *, others: int) -> None:
 
 
 def most_bytes_of_socket() -> int:
-    """Return the capacity of a UNIX socket: twice the largest buffer, and one more message when that is full."""
+    """Return a UNIX socket's capacity: twice the largest buffer, plus one more message once that is full."""
     try:
         return 4 * int(Path("/proc/sys/net/core/wmem_max").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -243,7 +244,7 @@ def most_bytes_of_socket() -> int:
 
 
 def _lower(which: int, value: int, *, grace: int = 0) -> None:
-    """Set a limit; after `grace` more (of CPU time, the signal having been caught) the system kills."""
+    """Set a soft limit, with the hard limit `grace` above it. Beyond the CPU time's hard limit, the kernel kills."""
     _, hard = resource.getrlimit(which)
     ceiling = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
     with suppress(ValueError, OSError):  # macOS has limits that cannot be set
@@ -251,7 +252,7 @@ def _lower(which: int, value: int, *, grace: int = 0) -> None:
 
 
 def running_threads() -> int:
-    """Return the number of the user's threads; 0 if it is not known."""
+    """Return the number of threads that the user is running, or 0 if unknown."""
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may have ended meanwhile
@@ -281,12 +282,12 @@ def _guard(program: int, host: int) -> int:
 
 
 def _hold_requests(how: int) -> None:
-    """Hold back (SIG_BLOCK) or deliver (SIG_UNBLOCK) requests to stop. Processes inherit this, also through exec."""
+    """Block (SIG_BLOCK) or deliver (SIG_UNBLOCK) stop requests. Child processes inherit the mask, even across exec."""
     signal.pthread_sigmask(how, {signal.SIGTERM})
 
 
 def _wake_on_signals() -> int:
-    """Return a pipe's end that can be read after a signal or the end of a child."""
+    """Return the read end of a pipe that becomes readable after a signal, including the end of a child."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)
@@ -297,14 +298,14 @@ def _wake_on_signals() -> int:
 
 
 def _wait_for_signal(readable: int) -> None:
-    """Wait for a signal, at most half a second, because the end of a parent sends none."""
+    """Wait for a signal, but at most half a second, because the end of the parent sends none."""
     select.select([readable], [], [], 0.5)
     with suppress(BlockingIOError):
         os.read(readable, 512)
 
 
 def _reap(program: int) -> int | None:
-    """Return the program's wait status if it has ended. Adopted orphans that have ended are reaped on the way."""
+    """Return the program's wait status, or None while it is running. Ended orphans are reaped on the way."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == program:
@@ -314,7 +315,7 @@ def _reap(program: int) -> int | None:
 
 
 def _end_descendants(program: int) -> int:
-    """Kill children until none is left, adopting theirs. Return the program's wait status if it was one of them."""
+    """Kill children and adopted orphans until none are left. Return the program's wait status if it was among them."""
     status = 0
     give_up = time.monotonic() + 5
     while time.monotonic() < give_up:
@@ -333,7 +334,7 @@ def _end_descendants(program: int) -> int:
 
 
 def _children() -> list[int]:
-    """Return the children of this process; [] if only the process group is known."""
+    """Return the pids of this process's children, or [] if the system does not list them."""
     try:
         return list(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()))
     except OSError:

@@ -1,4 +1,4 @@
-"""The command that runs a program under its guard."""
+"""Build the command that runs a program under its guard."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ GUARD = Path(__file__).with_name("guard.py")
 
 @dataclass(frozen=True, slots=True)
 class Gift:
-    """Folders that root gives to the user who runs the program, with all files of root in them.
+    """Folders that root transfers to the user who runs the program, together with root's files in them.
 
     Attributes:
-        user: The number of the user, and of its group.
-        folders: Links in them are not followed, and files with several names stay as they are.
+        user: The user id, which is also used as the group id.
+        folders: The folders. Links in them are not followed, and files with several hard links keep their owner.
     """
 
     user: int
@@ -29,7 +29,9 @@ class Gift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
-    """The limits of a program's reach. Without namespaces, Landlock blocks only TCP; the filter blocks all sockets.
+    """Limits on the files and network a program can reach.
+
+    Without namespaces, Landlock blocks only TCP, but the filter blocks all sockets.
 
     Attributes:
         readable, writable: Paths, including everything below them.
@@ -55,19 +57,23 @@ def guarded(
     is_grouped: bool = False,
     own_processes: int = 0,
 ) -> list[str]:
-    """Return the command for a program within limits. The program and everything it started end with the process that
-    starts it.
+    """Return the command that runs a program within limits.
+
+    The program and everything it started end with the process that runs the command.
 
     Args:
-        barriers: The barriers that may keep it from other processes, the best first: `NAMESPACES`, `LANDLOCK`.
-        files: The files and the network that it may reach; None leaves both open.
-        gift: The folders that another user receives before the program starts.
-        keeps_rights: The program drops root's rights itself; only the limits are then applied here.
-        report: The file into which the barrier that works is written.
-        leftovers: A folder that is removed if the starting process ends first; '' for none.
-        filtered_by: Installs the filter of `syscalls`: the guard, or the program itself, which is `bwrap`; '' for none.
-        is_grouped: Count memory and processes in a control group as well, where the machine offers one.
-        own_processes: Processes of the sandbox itself in that group, which are not the program's.
+        argv: The program and its arguments.
+        limits: The program's resource limits; `wall_s` is ignored here.
+        barriers: The acceptable barriers against other processes, best first: `NAMESPACES`, `LANDLOCK`.
+        files: The files and network the program may reach. None allows all.
+        gift: Folders to transfer to another user before the program starts.
+        keeps_rights: True if the program drops root's privileges itself, so that only the limits are applied.
+        report: A file to which the name of the barrier in effect is written.
+        leftovers: A folder to remove if the starting process ends first, or '' for none.
+        filtered_by: The process that installs the `syscalls` filter: the guard, or the program itself, which is then
+            `bwrap`. '' means no filter.
+        is_grouped: True to also count memory and processes in a control group, where the machine offers one.
+        own_processes: The number of processes in the group that belong to the sandbox and not to the program.
     """
     processes = limits.processes and limits.processes + own_processes
     plan = {

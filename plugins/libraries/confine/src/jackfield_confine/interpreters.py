@@ -1,4 +1,4 @@
-"""Find the Python interpreter that starts a program, from any working directory."""
+"""Find the Python interpreter for running a program from any working directory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ print(sys.executable, environment if has_own else sys.prefix, sys.base_prefix, s
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """An interpreter of Python.
+    """A Python interpreter.
 
     Attributes:
-        path: Absolute. A virtual environment is known by this path, so its last link is not followed.
-        readable: Absolute paths that it needs: its environment, its installation, and links on the way to them.
+        path: The absolute path. It identifies a virtual environment, so a final symlink is not resolved.
+        readable: Absolute paths the interpreter needs: its environment, its installation, and the links leading to
+            them.
     """
 
     path: str
@@ -40,7 +41,7 @@ def this_python() -> str:
     """Return the absolute path of the interpreter that runs this process.
 
     Raises:
-        SandboxError: The interpreter is part of another program, and no executable of it is on the disk.
+        SandboxError: The interpreter is embedded in another program, and no Python executable was found on disk.
     """
     # A program that embeds Python may leave it empty.
     if sys.executable:
@@ -54,13 +55,14 @@ def this_python() -> str:
 
 
 def find_python(named: str | None = None) -> Interpreter:
-    """Find an interpreter and the paths it needs. This starts it once to ask it, and blocks.
+    """Find an interpreter and the paths it needs. Blocks: a named interpreter is started once to query it.
 
     Args:
-        named: A path, relative to the working directory or with `~`; a name on the PATH; None for this interpreter.
+        named: A path (relative to the working directory, or with `~`), or a name on the PATH. None for this
+            interpreter.
 
     Raises:
-        SandboxError: The interpreter does not exist, or does not answer like Python.
+        SandboxError: The interpreter does not exist, or does not behave like Python.
     """
     if named is None:
         path = this_python()
@@ -103,7 +105,7 @@ def _needs(path: str, *prefixes: str) -> tuple[str, ...]:
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the names through which an executable is reached, one link after the other, as absolute paths."""
+    """Yield each absolute path on the symlink chain that leads to an executable."""
     for _ in range(_MOST_LINKS):
         yield path
         if not os.path.islink(path):  # noqa: PTH114

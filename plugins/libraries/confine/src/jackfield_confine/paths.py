@@ -1,8 +1,8 @@
-"""Open files that code may be changing at the same time, so that no link it plants leads elsewhere and no file blocks.
+"""Open files safely while untrusted code may be changing them: no planted link leads elsewhere, and no file blocks.
 
-A path is checked at one moment and used at another. Between the two, code that may write there can put a link in the
-place of a folder, or a pipe in the place of a file. So every part of a path is opened below the descriptor of the part
-before it, none may be a link, and checks look at the opened file, not at its name.
+A path is checked at one moment and used at another. In between, code with write access can replace a folder with a
+link, or a file with a pipe. So every path component is opened relative to its parent's descriptor, links are rejected,
+and checks apply to the opened file, not its name.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FILE = (
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Open a folder name by name from the root, through no link, and yield its descriptor.
+    """Open a folder component by component from the root, following no links, and yield its descriptor.
 
     Args:
-        path: Absolute, with the links in it resolved before the code could change any.
+        path: An absolute path whose links were resolved before untrusted code could change any.
 
     Raises:
-        OSError: A part is missing, is a link, or is something other than a folder.
+        OSError: A component is missing, is a link, or is not a folder.
     """
     handle = os.open(path.anchor, _FOLDER)
     try:
@@ -57,10 +57,10 @@ def open_folder(path: Path) -> Iterator[int]:
 
 @contextmanager
 def open_listed_folder(path: Path) -> Iterator[int]:
-    """Open a folder as `open_folder` does, so that it can be listed.
+    """Open a folder like `open_folder`, but for listing.
 
     Raises:
-        OSError: As `open_folder`, or the folder may not be listed.
+        OSError: See `open_folder`; also if the folder may not be listed.
     """
     with open_folder(path.parent) as parent:
         handle = os.open(path.name, FILE | _FOLDER & ~getattr(os, "O_PATH", 0), dir_fd=parent)
@@ -72,10 +72,11 @@ def open_listed_folder(path: Path) -> Iterator[int]:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BufferedReader]:
-    """Open a regular file as `open_folder` does its folder, and yield it for reading.
+    """Open a regular file for reading, with its folder opened like `open_folder`.
 
     Raises:
-        OSError: As `open_folder`; EINVAL if it is a pipe, a socket, a device or a folder; EAGAIN if it is leased.
+        OSError: See `open_folder`. EINVAL if the path is a pipe, a socket, a device or a folder, and EAGAIN if the file
+            is leased.
     """
     with open_folder(path.parent) as folder:
         handle = os.open(path.name, FILE, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Measure which risks a sandbox covers on this machine, by trying each from inside."""
+"""Determine which risks a sandbox covers on this machine by trying each from inside."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ sys.stdout.write("done\\n")
 
 
 def probe_protection(sandbox: ProgramSandbox) -> frozenset[Risk]:
-    """Return the risks that a sandbox was seen to stop on this machine. It blocks for a few tenths of a second.
+    """Return the risks that a sandbox demonstrably stops on this machine. Blocks for a few tenths of a second.
 
-    A program in the sandbox tries to read and change a file of this process, to reach its sockets and to see it; it
-    reads its limits; and it requests more memory and processes than it may have.
+    A program in the sandbox tries to read and change a file of this process, to reach its sockets and to see it. The
+    program also reads its limits, and requests more memory and processes than allowed.
 
     Raises:
-        SandboxError: No program runs in the sandbox; the message is what it printed.
+        SandboxError: The program does not run in the sandbox; the message is the program's output.
     """
     with ExitStack() as stack:
         outside = Path(stack.enter_context(tempfile.TemporaryDirectory()))

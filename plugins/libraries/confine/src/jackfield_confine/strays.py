@@ -1,7 +1,7 @@
-"""Processes that outlived their guard, found by a mark in their environment. Linux; elsewhere none is found.
+"""Find processes that outlived their guard, by a marker in their environment. Linux only; elsewhere none are found.
 
-Only for machines without a barrier (see `barriers`), where code can kill its guard. Code that also starts its processes
-with an environment of its own making hides them from this.
+Needed only on machines without a barrier (see `barriers`), where code can kill its guard. Code that also starts
+processes with a custom environment can hide them from this search.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROUNDS = 100  # a process may start another during the search
 
 
 def end_marked(variable: str, value: str) -> None:
-    """Kill every process of this user whose environment began with the variable set to the value."""
+    """Kill every process of this user that was started with the environment variable set to the value."""
     if not hasattr(os, "pidfd_open"):
         return
     mark = os.fsencode(f"{variable}={value}")

@@ -1,13 +1,14 @@
-"""Build and install the seccomp filter of a sandbox. Linux on x86-64 and ARM64.
+"""Build and install a sandbox's seccomp filter. Linux on x86-64 and ARM64.
 
-The kernel asks a filter about each system call of a process and its children; a filter cannot be taken back. This one
-refuses what namespaces, Landlock and limits leave open: memory that no limit counts, other ways into files and sockets,
-tracing, further namespaces, and parts of the kernel that programs in a sandbox do not need. It is a program in classic
-BPF of about 400 instructions, assembled here: libseccomp would be a package of the system, and bubblewrap takes bytes.
+The kernel runs the filter on every system call of a process and its children, and a filter cannot be removed. This one
+refuses what namespaces, Landlock and limits leave open: memory that no limit counts, other ways to files and sockets,
+tracing, further namespaces, and parts of the kernel that sandboxed programs do not need. The filter is a classic BPF
+program of about 400 instructions, assembled here because libseccomp would be a system package and bubblewrap takes
+bytes.
 
-It uses only the standard library, and nothing of this package: `guard` runs without site-packages.
+This module imports only the standard library, because `guard` runs without site-packages.
 
-Sources: seccomp(2); Linux, `Documentation/userspace-api/seccomp_filter.rst`; the numbers are those of
+Sources: seccomp(2); Linux, `Documentation/userspace-api/seccomp_filter.rst`. The numbers are from
 `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
 """
 
@@ -184,7 +185,7 @@ _SECCOMP_FILTER_FLAG_TSYNC = 1
 
 
 class _Test(NamedTuple):
-    """A test of the low half of an argument; the kernel ignores the high half of an `int`, and so does this."""
+    """A test on the low half of an argument. For an `int`, the kernel also ignores the high half."""
 
     argument: int
     value: int
@@ -193,7 +194,7 @@ class _Test(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """Refuse a system call with an error if all tests hold."""
+    """Refuses a system call with an error if all tests pass."""
 
     name: str
     error: int
@@ -201,7 +202,7 @@ class _Rule(NamedTuple):
 
 
 def filters_this_machine() -> bool:
-    """Return True if there is a table of numbers for this machine."""
+    """Return True if filters can be built for this machine."""
     return sys.platform == "linux" and os.uname().machine in _AUDIT_ARCH and sys.byteorder == "little"
 
 
@@ -210,11 +211,12 @@ def build_filter(machine: str, *, shares_machine: bool) -> bytes:
 
     Args:
         machine: `x86_64` or `aarch64`.
-        shares_machine: The program has no namespaces of its own: it sees the machine's files, sockets and processes.
-            It may then change no attributes of files, connect to nothing, and open UNIX sockets only.
+        shares_machine: True if the program has no namespaces of its own and sees the machine's files, sockets and
+            processes. The program may then not change file attributes or connect to anything, and may open only UNIX
+            and netlink sockets.
 
     Returns:
-        The array of `struct sock_filter`, as bubblewrap's `--seccomp` reads it.
+        An array of `struct sock_filter`, the format of bubblewrap's `--seccomp`.
     """
     column = (X86_64, AARCH64).index(machine)
     enosys = (_RET, 0, 0, _ERRNO | errno.ENOSYS)
@@ -235,10 +237,10 @@ def build_filter(machine: str, *, shares_machine: bool) -> bytes:
 
 
 def install_filter(program: bytes) -> None:
-    """Install a filter for this process and all that it starts. It needs `no_new_privs` or CAP_SYS_ADMIN.
+    """Install a filter for this process and its future children. Requires `no_new_privs` or CAP_SYS_ADMIN.
 
     Raises:
-        OSError: The kernel has no seccomp, or refuses the filter.
+        OSError: The kernel lacks seccomp, or refuses the filter.
     """
     held = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(held))
@@ -250,7 +252,7 @@ def install_filter(program: bytes) -> None:
 
 
 def _assemble(rule: _Rule, number: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the instructions of a rule. If the rule does not apply, they leave the number in the register again."""
+    """Yield a rule's instructions. If the rule does not apply, they leave the system call number in the register."""
     block: list[tuple[int, int, int, int]] = [(_RET, 0, 0, _ERRNO | rule.error)]
     if rule.tests:
         block.append((_LD, 0, 0, _NUMBER_AT))  # a test that fails jumps here
@@ -306,7 +308,7 @@ def _rules_of_sockets(*, shares_machine: bool) -> Iterator[_Rule]:
 
 
 def _has(argument: int, bits: int) -> _Test:
-    """True if any of these bits is set."""
+    """Return a test that passes if any of these bits is set."""
     return _Test(argument, 0, bits, is_equal=False)
 
 
