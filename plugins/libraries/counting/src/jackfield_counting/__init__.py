@@ -1,5 +1,5 @@
 """Count and estimate tokens. A library, not a plugin.
 
-- `requests`: count the tokens of requests, and remember the counts of messages.
-- `estimating`: estimate the tokens of a text without a vocabulary, and learn from the counts of servers.
+- `requests`: count the tokens of requests, with caching.
+- `estimating`: estimate token counts without a vocabulary, and learn from the counts that servers report.
 """

@@ -1,4 +1,4 @@
-"""Estimate tokens without a vocabulary, and learn from the counts of servers."""
+"""Estimate token counts without a vocabulary, and learn from the counts that servers report."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MAX_FACTOR = 3.0
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text, without a vocabulary; at least 1 unless the text is empty.
+    """Estimate a text's token count without a vocabulary. At least 1 unless the text is empty.
 
-    A word has one token, and a fifth more for each letter after the seventh. A digit has one, a Chinese or Japanese
-    character 0.68. A run of two or more white space characters has one, and so has a single line break or tab. Two
-    punctuation marks have one; in a run of nine or more, eight have one.
+    A word counts as one token, plus a fifth for each letter after the seventh. A digit counts as one, a Chinese or
+    Japanese character as 0.68. A run of two or more white space characters counts as one, and so does a single line
+    break or tab. Two punctuation marks count as one; in a run of nine or more, eight count as one.
 
-    Add a margin of a tenth if an underestimate would do harm.
+    Add a safety margin of 10 % if an underestimate would do harm.
     """
     if not text:
         return 0
@@ -66,7 +66,7 @@ def _kind_of(char: str) -> int:
 
 
 class _StandIns(dict[int, str]):
-    """Map each code point beyond Latin-1 to a Latin-1 character of the same kind."""
+    """Maps each code point beyond Latin-1 to a Latin-1 character of the same kind."""
 
     def __missing__(self, code: int) -> str:
         stand_in = {_IDEOGRAPH: "\x81", _DIGIT: "0", _LETTER: "a", _SPACE: " ", _SIGN: "."}[_kind_of(chr(code))]
@@ -88,7 +88,7 @@ def _kinds_of(text: str) -> bytes:
 
 
 def _segments(kinds: bytes) -> Iterator[bytes]:
-    """Divide a text into segments of about `_SEGMENT` characters that end between two runs."""
+    """Split a text into segments of about `_SEGMENT` characters, without breaking a run."""
     start = 0
     while len(kinds) - start > _SEGMENT:
         end = start + _SEGMENT
@@ -100,7 +100,7 @@ def _segments(kinds: bytes) -> Iterator[bytes]:
 
 
 class _Masks(NamedTuple):
-    """Masks: integers that select the characters of some kinds."""
+    """Integers that select the characters of certain kinds."""
 
     letters: int
     digits: int
@@ -121,10 +121,10 @@ def _masks(length: int) -> _Masks:
 
 
 def _weight_of(kinds: bytes) -> int:
-    """Return the weight of a text.
+    """Return a text's weight.
 
-    In `pairs`, each character is set whose predecessor is of the same kind; in `fives`, the last of each five in a row.
-    A run is counted by its first such character: `x ^ (x & x << 8)`.
+    `pairs` marks each character whose predecessor is of the same kind; `fives` marks the fifth and later letters of
+    such a series. A run is counted by its first marked character: `x ^ (x & x << 8)`.
     """
     masks = _masks(max(_SEGMENT, 1 << len(kinds).bit_length()))
     text = int.from_bytes(kinds, "little")
@@ -148,7 +148,7 @@ def _weight_of(kinds: bytes) -> int:
 
 
 def _weight_of_sign_runs(pairs: int) -> int:
-    """Return the weight of runs of signs, without the token of each run's first sign."""
+    """Return the weight of runs of signs, excluding the token for each run's first sign."""
     threes = pairs & pairs << 8
     if not threes:
         return 0
@@ -165,12 +165,12 @@ def _weight_of_sign_runs(pairs: int) -> int:
 
 
 class EstimatingTokenizer(Tokenizer):
-    """Counts without a vocabulary, and learns from the counts that a server reports.
+    """A tokenizer that estimates counts without a vocabulary, and learns from the counts a server reports.
 
-    Users of one instance share what it has learned.
+    All users of an instance share what it has learned.
 
     Args:
-        factor: The initial factor for estimates.
+        factor: The initial correction factor.
     """
 
     name = "estimate"
@@ -180,7 +180,7 @@ class EstimatingTokenizer(Tokenizer):
         self.factor = factor
 
     def encode(self, text: str) -> list[int]:  # noqa: ARG002 - the interface's
-        """Raise an error, because there is no vocabulary.
+        """Raise an error, because estimates have no token ids.
 
         Raises:
             ConfigError: Always.
@@ -188,22 +188,22 @@ class EstimatingTokenizer(Tokenizer):
         raise ConfigError(_NO_IDS)
 
     def decode(self, tokens: Sequence[int]) -> str:  # noqa: ARG002 - the interface's
-        """Raise an error, as `encode` does."""
+        """Raise an error, like `encode`."""
         raise ConfigError(_NO_IDS)
 
     def count(self, text: str) -> int:
-        """Return the estimate; at least 1 unless the text is empty."""
+        """Return the estimated token count. At least 1 unless the text is empty."""
         return max(1, round(estimate_tokens(text) * self.factor)) if text else 0
 
     def learn(self, estimated: int, counted: int) -> None:
-        """Move later estimates a tenth of the way towards the count of a server.
+        """Move future estimates a tenth of the way towards a server's count.
 
-        Small requests are ignored, because the parts around the texts weigh too much. Counts that are far from the
-        estimate are ignored as well, because a server may report only tokens that were not in its cache.
+        Small requests are ignored, because the overhead around the texts weighs too much. Counts far from the estimate
+        are also ignored, because a server may report only uncached tokens.
 
         Args:
             estimated: The estimate for a request.
-            counted: The server's count of the same request.
+            counted: The server's count for the same request.
         """
         if estimated >= _LEARN_FROM_TOKENS and _MIN_FACTOR * estimated <= counted <= _MAX_FACTOR * estimated:
             exact = self.factor * counted / estimated

@@ -1,4 +1,4 @@
-"""Count the tokens of a request, each text once."""
+"""Count a request's tokens, tokenizing each text only once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MAX_SCHEMAS = 1_000
 
 
 class Counts:
-    """Counts texts, and caches only the counts. Threads may share an instance.
+    """Counts the tokens of texts and caches the counts, not the texts. Instances are thread-safe.
 
-    Schemas are cached by identity, so they must not change.
+    Schemas are cached by identity and must not be modified.
 
     Args:
-        count: Counts a text. It must not return more tokens than the text has bytes in UTF-8, which is the bound used
-            before counting.
+        count: Counts a text's tokens. The count must not exceed the text's length in UTF-8 bytes, which serves as an
+            upper bound before counting.
     """
 
     def __init__(self, count: TokenCounter) -> None:
@@ -39,7 +39,7 @@ class Counts:
         return len(self._recent) + len(self._older)
 
     def of(self, text: str) -> int:
-        """Return the tokens of a text."""
+        """Return a text's token count."""
         if not text:
             return 0
         # A string caches its hash, so a text that was looked up before is found without reading it.
@@ -73,12 +73,12 @@ class Counts:
 
 
 class RequestCounter:
-    """Counts texts, messages and schemas.
+    """Counts the tokens of texts, messages, schemas and requests.
 
     Args:
-        counts: The counts of texts, or a function that counts a text.
-        media_tokens: The tokens of an image, a sound or a frame of video.
-        factor: Multiplies the count of a text. Counts are cached without it, so they stay valid when it changes.
+        counts: Cached counts, or a function that counts a text's tokens.
+        media_tokens: The tokens per image, audio clip or video frame.
+        factor: The factor applied to text counts. Counts are cached without it, so they stay valid for any factor.
     """
 
     def __init__(self, counts: Counts | TokenCounter, media_tokens: int, *, factor: float = 1.0) -> None:
@@ -88,11 +88,11 @@ class RequestCounter:
 
     @property
     def factor(self) -> float:
-        """The factor that multiplies the count of a text."""
+        """The factor applied to text counts."""
         return self._factor
 
     def surely_fits(self, request: ChatRequest, limit: int) -> bool:
-        """Return True if the request certainly has at most `limit` tokens, without tokenizing it."""
+        """Return True if the request is certain to fit in `limit` tokens, without tokenizing."""
         bound, limit_of_counts = 0, limit / max(1.0, self._factor)
         for message in request.messages:
             bound += self.at_most(message)
@@ -101,44 +101,44 @@ class RequestCounter:
         return bound + self.functions_at_most(request.functions) <= limit_of_counts
 
     def at_most(self, message: Message) -> int:
-        """Return an upper bound on a message's tokens, before the factor, without tokenizing it."""
+        """Return an upper bound on a message's tokens, without tokenizing and before applying the factor."""
         return MESSAGE_TOKENS + self.media(message) + sum(map(_at_most, texts_of(message)))
 
     def functions_at_most(self, functions: Sequence[FunctionSchema]) -> int:
-        """Return an upper bound on the tokens of schemas, before the factor."""
+        """Return an upper bound on the tokens of schemas, before applying the factor."""
         return sum(_at_most(self._counts.schema_text(one)) for one in functions)
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text."""
+        """Return a text's token count."""
         tokens = self._counts.of(text)
         return tokens if self._factor == 1.0 else ceil(tokens * self._factor)
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message: content, reasoning, call, names and media."""
+        """Return a message's token count: content, reasoning, function call, names and media."""
         # Mostly the factor is 1, and saving one call for each text saves a tenth of the time.
         texts = sum(map(self._counts.of if self._factor == 1.0 else self.text, texts_of(message)))
         return MESSAGE_TOKENS + self.media(message) + texts
 
     def media(self, message: Message) -> int:
-        """Return the estimated tokens of a message's media."""
+        """Return the estimated token count of a message's media."""
         return self._media_tokens * _media_of(message)
 
     def request(self, request: ChatRequest) -> int:
-        """Return the tokens of a whole request."""
+        """Return a request's total token count."""
         return sum(map(self.message, request.messages)) + self.functions(request.functions)
 
     def functions(self, functions: Sequence[FunctionSchema]) -> int:
-        """Return the tokens of schemas, as JSON."""
+        """Return the token count of schemas, serialised as JSON."""
         return sum(self.text(self._counts.schema_text(function)) for function in functions)
 
 
 def _at_most(text: str) -> int:
-    """Return an upper bound on a text's tokens: its bytes, or, without reading it, four per character."""
+    """Return an upper bound on a text's tokens: its bytes, or four per character if it is not ASCII."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
 def texts_of(message: Message) -> list[str]:
-    """Return all texts of a message that a model reads, with names in place of files."""
+    """Return all texts in a message that a model reads, with each file represented by its address."""
     texts = _texts_in(message.content)
     if message.reasoning_content:
         texts += _texts_in(message.reasoning_content)
@@ -157,7 +157,7 @@ def _texts_in(content: str | Sequence[ContentItem]) -> list[str]:
 
 
 def _media_of(message: Message) -> int:
-    """Count the images, sounds and frames of a message."""
+    """Return the number of images, audio clips and video frames in a message."""
     return _media_in(message.content) + _media_in(message.reasoning_content or "")
 
 
