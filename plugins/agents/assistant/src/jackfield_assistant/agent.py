@@ -1,4 +1,4 @@
-"""An agent that answers from documents: it puts passages that fit the question into its system message."""
+"""Answer from documents by putting relevant passages into the system message."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from jackfield_documents import RAGConfig
 __all__ = ["CITED", "RETRIEVED", "Assistant", "AssistantRunOptions", "DocQAAgent"]
 
 CITED = "jackfield-assistant.cited"
-"""The name of the event about the marks in an answer: `citations`, `dropped` marks with reasons, `warnings`."""
+"""Name of the event that reports an answer's `citations`, `dropped` marks with reasons, and `warnings`."""
 
 
 class AssistantRunOptions(RunOptions, total=False):
-    """The options of a run of an `Assistant`."""
+    """Run options of an `Assistant`."""
 
     knowledge: object
-    """Text to use instead of the files: plain, or a JSON list of `{"url": …, "text": […]}`."""
+    """Text to use instead of the files, either plain or as a JSON list of `{"url": …, "text": […]}`."""
 
 
 class Assistant(FnCallAgent[Deps]):
-    """Answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
+    """Agent that answers from its own files and those of the conversation, and calls tools like `FnCallAgent`.
 
-    Before each run, its `memory` retrieves passages that fit the last question. They are appended to the system
-    message, numbered and grouped by source. The model is asked to write the numbers of the passages that it uses as
-    marks (`[1]`), and to put quotations in quotation marks. The marks are checked when the answer is complete, and the
-    event `jackfield-assistant.cited` reports the citations (`result.citations`) and the wrong marks. An answer that is
-    data (`output=`) has no marks.
+    Before each run, its `memory` retrieves passages relevant to the last question and appends them to the system
+    message, numbered and grouped by source. The model is asked to cite each passage it uses with a mark (`[1]`), and to
+    put quotations in quotation marks. Once the answer is complete, the marks are checked, and the event
+    `jackfield-assistant.cited` reports the citations (`result.citations`) and any incorrect marks. Structured answers
+    (`output=`) have no marks.
 
-    A file that cannot be read is named in the event `jackfield-assistant.retrieved`, and the others are used. The run
-    fails only if the agent has files of its own and none of them can be read. Tools get all files.
+    Unreadable files are named in the event `jackfield-assistant.retrieved`, and the remaining files are used. The run
+    fails only if the agent has files of its own and none of them can be read. Tools receive all files.
+
+    A run accepts one option of its own, `knowledge`: text to use instead of the files, either plain or as a JSON list
+    of `{"url": …, "text": […]}`.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent.
-        rag_cfg: The way in which documents are cut and searched; the keys of `RAGConfig`. With a `rag_keygen_strategy`,
-            the model first extracts keywords from the question.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        citations: Ask the model for marks, and check them.
-        options: As for every agent; `files` are the documents: files, folders, patterns (`docs/**/*.md`), and indexes
-            on disk (`index:NAME`; see `jackfield index`).
-
-    A run takes one option of its own, `knowledge`: text to use instead of the files, either plain or as a JSON list
-    of `{"url": …, "text": […]}`.
+        function_list, llm, system_message, name, description: See `Agent`.
+        rag_cfg: How to split and search documents, with the keys of `RAGConfig`. With a `rag_keygen_strategy`, the
+            model first extracts keywords from the question.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        citations: Ask the model to cite passages, and check its marks.
+        options: See `Agent`. `files` are the documents: files, directories, globs (`docs/**/*.md`) and indexes on disk
+            (`index:NAME`; see `jackfield index`).
     """
 
     run_options: ClassVar[type] = AssistantRunOptions
@@ -138,8 +138,8 @@ class Assistant(FnCallAgent[Deps]):
     def _recalling(self, run: Run, parent: ParentRun, recalled: Recalled) -> AsyncIterator[Event]:
         return self.memory.recall(run, parent, recalled)
 
-    def _knowing(self, block: str, lang: Lang) -> str:  # noqa: ARG002 - other kinds say more about it
-        """Return the part of the system message about the passages."""
+    def _knowing(self, block: str, lang: Lang) -> str:  # noqa: ARG002 - subclasses use it
+        """Return the text that presents the passages in the system message."""
         return block
 
     def _answering(self, run: Run) -> AsyncIterator[Event]:
@@ -148,14 +148,14 @@ class Assistant(FnCallAgent[Deps]):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The knowledge block of a run, and the passages in it that have numbers."""
+    """A run's knowledge block and the numbered passages in it."""
 
     block: str
     numbered: Sequence[Numbered] = ()
 
 
 async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], question: str) -> PluginEvent | None:
-    """Return the event about the marks in a complete answer; None if it has none."""
+    """Return an event that reports the marks in a complete answer, or None if there are no marks."""
     answer = text_of_answer(event.messages)  # '' if calls follow the answer
     if not any(bracket in answer for bracket in "[【"):
         return None
@@ -164,7 +164,7 @@ async def _report_marks(event: TurnFinished, numbered: Sequence[Numbered], quest
 
 
 def _with_question(messages: Sequence[Message], question: str) -> list[Message]:
-    """Return the conversation with its last question replaced by a text; attachments of the question stay."""
+    """Replace the text of the last question, and retain its attachments."""
     last = max(index for index, message in enumerate(messages) if message.role == USER)
     attached = [item for item in messages[last].items if item.text is None]
     content = [ContentItem(text=question), *attached] if attached else question
@@ -173,10 +173,11 @@ def _with_question(messages: Sequence[Message], question: str) -> list[Message]:
 
 
 class DocQAAgent(Assistant):
-    """Answers from documents alone, in one turn and without tools; `BasicDocQA` of Qwen-Agent.
+    """Agent that answers from documents alone, in one turn and without tools, like Qwen-Agent's `BasicDocQA`.
 
     Args:
-        function_list: Unused. llm, system_message, name, description, rag_cfg, prompts, options: As for `Assistant`.
+        function_list: Ignored.
+        llm, system_message, name, description, rag_cfg, prompts, citations, options: See `Assistant`.
     """
 
     supports_handoff: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Number passages for a model, and check the marks and quotations in its answer against them."""
+"""Number passages for a model, then check the marks and quotations in its answer against them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _MIN_WORDS, _MIN_CHARS, _MIN_WIDE = 3, 12, 6  # a shorter quotation may be a ter
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A passage with its number.
+    """A numbered passage.
 
     Attributes:
         mark: The number as the model writes it, without brackets.
-        location: The name of the file, or the URL.
+        location: The file name or URL.
         text: The passage's text.
-        page: The page on which it begins, or None.
-        headings: The headings above it.
-        joined: The text of this passage and of neighbouring ones if they are shown as well, otherwise ''.
-        part: The file inside that file, or ''.
+        page: The page on which the passage begins, or None if unknown.
+        headings: The headings above the passage.
+        joined: The passage merged with its neighbours if they are shown as well, otherwise ''.
+        part: The path within an archive or container file, or ''.
     """
 
     mark: str
@@ -60,18 +60,18 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The marks of an answer after the check.
+    """The result of checking an answer's marks.
 
     Attributes:
-        citations: The passages that the answer uses.
-        dropped: The wrong marks and the reasons, each with the number of its occurrences in the answer.
+        citations: The passages that the answer cites.
+        dropped: Incorrect marks, counted by mark and reason.
     """
 
     citations: tuple[Citation, ...] = ()
     dropped: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def report(self) -> dict[str, object]:
-        """Return the data of the event that reports the check."""
+        """Return the payload of the event that reports the check."""
         reported = dict(islice(self.dropped.items(), _MOST_REPORTED))
         lines = [f"mark [{mark}] in the answer is wrong: {reason}" for mark, reason in reported]
         if more := len(self.dropped) - len(reported):
@@ -85,7 +85,7 @@ class Checked:
 
 
 def number_chunks(chunks: Sequence[Chunk]) -> tuple[list[Mapping[str, Any]], list[Numbered]]:
-    """Return the chunks as passages by source, with a mark before each chunk, and the numbered chunks."""
+    """Return the chunks as passages grouped by source, with a mark before each chunk, and the numbered chunks."""
     prefix = _prefix(chunk.text for chunk in chunks)
     marks = {chunk.id: f"{prefix}{number}" for number, chunk in enumerate(chunks, start=1)}
     shown: list[Mapping[str, Any]] = [*passages(chunks, mark=lambda chunk: f"[{marks[chunk.id]}]")]
@@ -104,7 +104,7 @@ def number_chunks(chunks: Sequence[Chunk]) -> tuple[list[Mapping[str, Any]], lis
 
 
 def number_texts(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Numbered]]:
-    """Return `{"url", "text": […]}` with a mark before each text, and the numbered texts."""
+    """Return the `{"url", "text": […]}` entries with a mark before each text, and the numbered texts."""
     prefix = _prefix(str(text) for entry in entries for text in entry["text"])
     numbered: list[Numbered] = []
     shown: list[Mapping[str, Any]] = []
@@ -121,7 +121,7 @@ def number_texts(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str
 
 
 def _prefix(texts: Iterable[str]) -> str:
-    """Return the first prefix whose marks no text contains: papers number their own references as `[1]`."""
+    """Return the first mark prefix that no text already uses, since papers number their own references as `[1]`."""
     joined = "\n".join(texts)
     for prefix in _PREFIXES:
         if not re.search(rf"\[{prefix}\d{{1,3}}\]", joined):
@@ -131,7 +131,13 @@ def _prefix(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A quotation; one in a block quote may also be a remark, so it need not be in a passage."""
+    """A quotation in an answer.
+
+    Attributes:
+        text: The quoted text.
+        may_be_missing: True if the quotation need not appear in a passage: a short one may be a term, and a block quote
+            may be a remark.
+    """
 
     text: str
     may_be_missing: bool
@@ -139,7 +145,7 @@ class _Quote:
 
 @dataclass(slots=True)
 class _Group:
-    """Adjacent marks, and the quotations that they belong to."""
+    """A group of adjacent marks and the quotations they support."""
 
     start: int
     end: int
@@ -148,16 +154,16 @@ class _Group:
 
 
 def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = "") -> Checked:
-    """Check the marks in an answer.
+    """Check the marks in an answer against the passages.
 
-    A quotation belongs to the next mark in its paragraph, or to the last one before it. It must be in one of the
-    passages that the mark names; white space, letter case, emphasis and the form of quotation marks do not count, and
-    `…` may stand for omitted text. A short quotation that is in no passage may be a term, and proves nothing.
+    Each quotation belongs to the next mark in its paragraph, or to the last one if no mark follows, and must appear in
+    a passage that the mark names. White space, letter case, emphasis and quotation-mark style are ignored, and `…`
+    matches omitted text. A short quotation may be a term, so it is not required to appear in a passage.
 
     Args:
-        answer: The text of the answer.
-        numbered: The passages that the model was shown.
-        question: The text of the question, whose words an answer may quote as well.
+        answer: The answer's text.
+        numbered: The passages shown to the model.
+        question: The question's text, which an answer may also quote.
     """
     by_mark = {passage.mark: passage for passage in numbered}
     if not by_mark:
@@ -200,7 +206,7 @@ def check_marks(answer: str, numbered: Sequence[Numbered], *, question: str = ""
 
 
 def _groups(answer: str, prefix: str) -> Iterator[_Group]:
-    """Yield the marks of an answer, each group with its quotations. Code has no marks."""
+    """Yield the groups of marks in an answer, each with its quotations, ignoring code."""
     text = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), answer)
     one = rf"{prefix}\d{{1,3}}"
     mark = re.compile(rf"[\[【]\s*({one}(?:\s*[,，、;；–-]\s*{one})*)\s*[\]】](?!\()")
@@ -227,7 +233,7 @@ def _groups(answer: str, prefix: str) -> Iterator[_Group]:
 
 
 def _numbers(listed: str, prefix: str) -> Iterator[str]:
-    """Yield the marks of a list such as `1, 3-5`."""
+    """Yield each mark in a list such as `1, 3-5`."""
     for first, last in re.findall(rf"{prefix}(\d+)(?:\s*[–-]\s*{prefix}(\d+))?", listed):
         for number in range(int(first), int(last or first) + 1):
             yield f"{prefix}{number}"
@@ -236,7 +242,11 @@ def _numbers(listed: str, prefix: str) -> Iterator[str]:
 def _evidence(
     quotes: Iterable[_Quote], named: Sequence[Numbered], asked: str, folds: _Folds
 ) -> tuple[dict[str, list[tuple[str, int, int]]], str]:
-    """Return the ranges of quotations by mark, and the first quotation that is in no passage, or ''."""
+    """Locate each quotation in the passages.
+
+    Returns:
+        The quoted ranges by mark, and ''; or no ranges, and the first required quotation that no passage contains.
+    """
     evidence: dict[str, list[tuple[str, int, int]]] = {}
     for quote in quotes:
         is_in_one = False
@@ -253,13 +263,17 @@ def _evidence(
 
 
 def _is_verbatim(quote: str) -> bool:
-    """Return True if a quotation is long enough to be more than a term."""
+    """Return True if a quotation is too long to be just a term."""
     wide = sum("\u3400" <= char <= "\u9fff" for char in quote)
     return wide >= _MIN_WIDE or (len(quote) >= _MIN_CHARS and len(quote.split()) >= _MIN_WORDS)
 
 
 def find_quote(quote: str, folded: Folded) -> tuple[int, int] | None:
-    """Return the range of a quotation in the text that was folded, or None; the parts around `…` must be in order."""
+    """Find a quotation, whose fragments around `…` must occur in order.
+
+    Returns:
+        The start and end offsets in the original text, or None if the quotation does not occur.
+    """
     start = end = -1
     for part in _ELLIPSIS.split(quote):
         wanted = Folded.of(part).text.strip(_PUNCTUATION)
@@ -275,7 +289,12 @@ def find_quote(quote: str, folded: Folded) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text without white space, emphasis and letter case, and the offset of each of its characters."""
+    """Text normalized for comparison, without white space, emphasis and letter case.
+
+    Attributes:
+        text: The normalized text.
+        offsets: The offset of each of its characters in the original text.
+    """
 
     text: str
     offsets: Sequence[int]
@@ -295,7 +314,7 @@ class Folded:
 
 
 class _Folds(dict[str, Folded]):
-    """Folded texts, each folded once for any number of quotations."""
+    """Cache of folded texts."""
 
     def __missing__(self, text: str) -> Folded:
         self[text] = folded = Folded.of(text)

@@ -1,4 +1,4 @@
-"""An agent for conversations that are too long for a model: it searches earlier messages like a document."""
+"""Handle conversations too long for a model by searching earlier messages like a document."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ SEEN = 2
 
 
 class DialogueRunOptions(AssistantRunOptions, total=False):
-    """The options of a run of a `DialogueRetrievalAgent`."""
+    """Run options of a `DialogueRetrievalAgent`."""
 
     session_id: str
-    """The name of the file of the earlier conversation."""
+    """Name of the file that stores the earlier conversation."""
 
 
 class DialogueRetrievalAgent(Assistant):
-    """Answers the last question from the last exchange and from matching parts of the earlier conversation.
+    """Agent that answers from the latest exchange and from relevant passages of the earlier conversation.
 
-    The earlier conversation is written to a text file below `dialogues` in the agent's workspace, one for each session,
-    and searched as a document. The text of a question longer than 1000 characters is written there as well. For such a
-    question, the model first states what it asks, and then answers that.
+    The earlier conversation is written to a text file and searched as a document. Each session has one file, below
+    `dialogues` in the agent's workspace. A question longer than 1000 characters is written there as well: the model
+    first states what it asks, and then answers that.
 
-    Args: As for `Assistant`.
+    A run accepts `session_id`, the file's name without `.txt`. By default, the name is derived from the first question.
 
-    A run takes `session_id`, the name of its file; without it, the name is derived from the first question.
+    Args: See `Assistant`.
     """
 
     run_options: ClassVar[type] = DialogueRunOptions
@@ -87,6 +87,6 @@ class DialogueRetrievalAgent(Assistant):
 
 
 def _recent(messages: Sequence[Message]) -> int:
-    """Return the start of the part that the model sees unchanged: the last question but one; 0 with fewer questions."""
+    """Return the index of the second-to-last question, where the model's view starts; 0 if there is none."""
     questions = [index for index, message in enumerate(messages) if message.role == USER]
     return questions[-SEEN] if len(questions) >= SEEN else 0

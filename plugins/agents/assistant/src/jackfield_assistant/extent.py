@@ -34,10 +34,10 @@ _OUTLINE: Mapping[Lang, str] = {"en": "headings of {name}", "zh": "{name} 的标
 
 
 def extent_note(facts: Mapping[str, Any], lang: Lang) -> str:
-    """Return a note for the model: nothing matches, or only parts are shown; '' if it sees everything.
+    """Return a note for the model that nothing matches or only excerpts are shown, or '' if it sees everything.
 
     Args:
-        facts: The metadata of a retrieval: `matched`, `shown` and `documents`.
+        facts: The retrieval's metadata: `matched`, `shown` and `documents`.
         lang: The language of the note.
     """
     notes = [] if facts.get("matched", True) else [_NO_MATCH[lang]]
@@ -48,7 +48,7 @@ def extent_note(facts: Mapping[str, Any], lang: Lang) -> str:
 
 
 def outline_heading(name: str, lang: Lang) -> str:
-    """Return the name under which the headings of a document are shown."""
+    """Return the source name under which a document's outline is shown."""
     return _OUTLINE[lang].format(name=name)
 
 

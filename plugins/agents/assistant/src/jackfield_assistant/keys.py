@@ -1,4 +1,4 @@
-"""Choose the search text: the question, or the keywords that a model extracts from it."""
+"""Choose the search query: the question itself, or keywords that a model extracts from it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _NO_KEYWORDS = "no keywords were made, the question is searched for as it is"
 
 @dataclass(slots=True)
 class Query:
-    """The search text; set while the events are read."""
+    """The search query, updated as the events are consumed."""
 
     text: str
 
 
 class QueryMaker:
-    """Turns a question into a query, with as many requests to a model as the strategy needs.
+    """Turns questions into search queries, with as many model requests as the strategy needs.
 
     Args:
-        strategy: The strategy.
-        agent: The agent that is asked; only `none` needs none.
-        prompts: `keywords`, `keywords_with_words` and `split`.
-        host: The host that looks up the tool that lists the words of documents.
+        strategy: The keyword strategy.
+        agent: The agent that extracts keywords. Optional if the strategy is `none`.
+        prompts: The prompts `keywords`, `keywords_with_words` and `split`.
+        host: The plugin host that provides the vocabulary tool.
 
     Raises:
-        PluginError: The strategy needs that tool, and it is not installed.
+        PluginError: The strategy needs the vocabulary tool, which is not installed.
     """
 
     def __init__(self, strategy: KeygenStrategy, agent: Agent | None, prompts: Prompts, host: Plugins) -> None:
@@ -52,9 +52,10 @@ class QueryMaker:
     async def query(
         self, question: str, files: Sequence[str], parent: ParentRun, made: Query
     ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
-        """Ask for keywords, and yield the events; `made` receives the search text.
+        """Extract keywords from the question and add them to `made`, yielding the events.
 
-        If the model fails or answers with something else, the question itself is searched for, and an event says so.
+        If the model fails or gives an unusable answer, the query is the question itself, and an event reports the
+        reason.
         """
         agent, lang = self._agent, parent.run.lang
         if self.strategy == "none" or agent is None:
@@ -81,7 +82,7 @@ class QueryMaker:
             async for event in events:
                 yield event
         found = answers.get("", {})
-        # As one text, which every searcher takes, including those that search by meaning.
+        # A single string works for every searcher, including semantic ones.
         made.text = " ".join(dict.fromkeys([question, *_words(found, "keywords_zh"), *_words(found, "keywords_en")]))
 
     async def _words_of(self, files: Sequence[str], question: str, parent: ParentRun) -> str:
@@ -93,9 +94,10 @@ class QueryMaker:
 async def ask_for_object(
     agent: Agent, prompt: str, parent: ParentRun, answers: dict[str, Mapping[str, Any]], *, failed: str
 ) -> AsyncIterator[RunEvent | PluginEvent]:
-    """Ask for a JSON object, and yield the events; `answers[""]` receives the object.
+    """Ask for a JSON object and store it in `answers[""]`, yielding the events.
 
-    If the model fails or answers with something else, there is no object, and an event gives `failed` and the reason.
+    If the model fails or does not answer with an object, nothing is stored, and an event reports `failed` and the
+    reason.
     """
     answered = Answered()
     try:

@@ -1,4 +1,4 @@
-"""Write retrieved passages into a system message: fenced, each under a heading that names its source."""
+"""Format retrieved passages for a system message, each in a fence below a heading that names its source."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _BETWEEN_PASSAGES = "\n\n...\n\n"
 
 
 def knowledge_block(passages: str | Sequence[Mapping[str, Any]], lang: Lang, *, note: str = "") -> str:
-    """Return the block for the system message; '' without passages.
+    """Return the knowledge block for the system message, or '' if there are no passages.
 
     Args:
-        passages: A list of `{"url": …, "text": [passage, …]}`, or its JSON text; any other text is one source without
-            a name.
+        passages: A list of `{"url": …, "text": [passage, …]}`, or its JSON. Any other text is treated as one unnamed
+            source.
         lang: The language of the headings.
-        note: A text to put before the passages.
+        note: Text to insert before the passages.
     """
     snippets = [_snippet(source, text, lang) for source, text in _sources(passages, lang) if text.strip()]
     return "\n\n".join(part for part in (_HEADING[lang], note, *snippets) if part) if snippets else ""
 
 
 def listed_passages(knowledge: object) -> list[Mapping[str, Any]] | None:
-    """Return the sources of a list or of its JSON text; None for a plain text."""
+    """Return the sources from a list or its JSON, or None for plain text."""
     return _parsed(knowledge) if isinstance(knowledge, str) else list(cast("Sequence[Mapping[str, Any]]", knowledge))
 
 
@@ -53,7 +53,7 @@ def _name_of(source: Mapping[str, Any]) -> str:
 
 
 def _parsed(text: str) -> list[Mapping[str, Any]] | None:
-    """Return the sources that a JSON text lists; None for any other text."""
+    """Parse a JSON list of sources, or return None for any other text."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An assistant that remembers facts about its user."""
+"""Assistant that remembers facts about its user."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ENTRY = re.compile(r"/(.+?): (.*)")
 
 
 class MemoAssistant(Assistant):
-    """Stores notes for later with the tool `storage`, and sees its notes in its system message.
+    """Assistant that saves notes with the tool `storage` and sees them in its system message.
 
-    The model sees the last 400 questions and everything after them; its notes are gathered from the whole conversation.
-    The next conversation begins with the contents of the storage.
+    The model sees the last 400 questions and everything after them, but notes are collected from the whole
+    conversation. A new conversation starts with the notes already in the storage.
 
     Args:
-        function_list, llm, system_message, name, description, rag_cfg, prompts: As for `Assistant`.
-        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`; each user needs a folder.
-        options: As for every agent.
+        function_list, llm, system_message, name, description, rag_cfg, prompts, citations: See `Assistant`.
+        storage_cfg: Settings of the tool `storage`, such as `storage_root_path`. Give each user a separate directory.
+        options: See `Agent`.
     """
 
     resumable = True
@@ -76,7 +76,7 @@ class MemoAssistant(Assistant):
                 yield event
 
     async def _stored(self, run: Run) -> dict[str, str]:
-        """Return the notes of earlier conversations; nothing if the storage cannot be read."""
+        """Return the notes of earlier conversations, or no notes if the storage cannot be read."""
         try:
             output = await acall_tool(self.function_map[STORAGE], {"operate": "scan"}, context=run.context)
         except ToolServiceError:
@@ -85,7 +85,7 @@ class MemoAssistant(Assistant):
 
 
 def _scanned(text: str) -> dict[str, str]:
-    """Return the keys and values that the storage lists, one `/key: value` each; a value may have several lines."""
+    """Parse the storage's listing: one `/key: value` per entry, where a value may span several lines."""
     kept: dict[str, str] = {}
     key = ""
     for line in text.splitlines():
@@ -98,7 +98,7 @@ def _scanned(text: str) -> dict[str, str]:
 
 
 def kept_in(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the entries that a conversation stored and did not delete; failed calls do not count."""
+    """Return the notes that a conversation saved and did not delete, ignoring failed calls."""
     calls: dict[str | None, dict[str, Any]] = {}
     kept: dict[str, str] = {}
     for message in messages:
@@ -114,7 +114,7 @@ def kept_in(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def _done(arguments: Mapping[str, Any], kept: dict[str, str]) -> None:
-    """Repeat the effect of a storage call."""
+    """Apply a storage call to `kept`."""
     key = str(arguments.get("key", "")).removeprefix("/")
     if arguments.get("operate") == "put":
         kept[key] = str(arguments.get("value", ""))

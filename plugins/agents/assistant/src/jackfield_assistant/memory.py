@@ -1,4 +1,4 @@
-"""Retrieve passages from documents: as an agent of its own, and as a part of other agents."""
+"""Retrieve passages from documents, as a standalone agent or as a component of other agents."""
 
 from __future__ import annotations
 
@@ -30,73 +30,74 @@ RETRIEVED = "jackfield-assistant.retrieved"
 PROMPTS = Path(__file__).with_name("prompts.toml")
 NAME = "memory"
 NOTE = "note"
-"""The key in `extra` of the answer of `Memory` for a note that only parts are shown, or that nothing matches."""
+"""Key in `extra` of a `Memory` answer for the note that only excerpts are shown, or that nothing matches."""
 
 
 class Retrieved(Protocol):
-    """The result of the retrieval tool: passages by source, and the files that could not be read."""
+    """Result of the retrieval tool."""
 
     @property
     def passages(self) -> Sequence[Mapping[str, Any]]:
-        """`{"url": …, "text": [passage, …]}`, in document order."""
+        """Passages by source, as `{"url": …, "text": [passage, …]}` in document order."""
 
     @property
     def errors(self) -> Sequence[DocParserError]:
-        """An error for each file that could not be read."""
+        """One error for each unreadable file."""
 
 
 @runtime_checkable
 class Described(Protocol):
-    """The result of a retrieval tool that returns further facts."""
+    """Result of a retrieval tool that also returns metadata."""
 
     def metadata(self) -> Mapping[str, Any]:
-        """`sources`, as read by `sources_in`; `hits`; the number of `documents`; the notes `skipped` and `failures`."""
+        """Return `sources` (see `sources_in`), `hits`, `documents` (a number), `skipped` and `failures` (notes)."""
 
 
 @runtime_checkable
 class Chunked(Protocol):
-    """The result of a retrieval tool that returns the chunks of its passages."""
+    """Result of a retrieval tool that also returns chunks."""
 
     @property
     def chunks(self) -> Sequence[Chunk]:
-        """The chunks of the passages, in order."""
+        """The chunks that make up the passages, in order."""
 
 
 class Retriever(Protocol):
-    """The part of the retrieval tool that an agent uses."""
+    """The interface of the retrieval tool that agents use."""
 
     async def retrieve(self, query: str, files: Iterable[str], *, report: ReportProgress) -> Retrieved:
-        """Find passages that fit the query, and report the progress of reading and indexing."""
+        """Find passages relevant to the query, and report progress while reading and indexing files."""
 
 
 @dataclass(slots=True)
 class Recalled:
-    """The retrieved passages; set while the events are read."""
+    """The outcome of a retrieval, filled in as the events are consumed."""
 
     passages: Sequence[Mapping[str, Any]] = field(default_factory=list)
     chunks: Sequence[Chunk] = ()  # the chunks of the passages, if the retrieval tool returns them
     findings: Sequence[Mapping[str, Any]] = ()  # shown before the passages, without numbers
     result: Retrieved | None = None
-    note: str = ""  # a note for the model: that they are only a part, or that nothing matches
-    question: str = ""  # the replacement for a last question that is too long
+    note: str = ""  # tells the model that these are only excerpts, or that nothing matches
+    question: str = ""  # replaces a last question that is too long
 
 
 class Memory(Agent):
-    """Answers with the passages that fit the last question: a JSON list of `{"url", "text": […]}`, or ''.
+    """Agent that answers with passages relevant to the last question, as a JSON list of `{"url", "text": […]}`, or ''.
 
-    If the passages are only a part of the documents, `extra["note"]` of the answer says so, for a model that gets them.
+    If the passages are only excerpts of the documents, `extra["note"]` of the answer says so, for a model that reads
+    them.
 
-    A follow-up is searched for with words of earlier turns. No model is needed unless `rag_keygen_strategy` extracts
-    keywords from the question, or `question_rewriting` is `model`.
+    For a follow-up question, the query also contains words of earlier turns. A model is needed only if
+    `rag_keygen_strategy` extracts keywords from the question or `question_rewriting` is `model`.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        rag_cfg: The way in which documents are cut and searched; the keys of `RAGConfig`.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: Those of every agent; `files` are the documents, besides those of the conversation.
+        function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
+        rag_cfg: How to split and search documents, with the keys of `RAGConfig`.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`. `files` are the documents, in addition to those of the conversation.
 
     Raises:
-        ConfigError: A strategy needs a model, and there is none; or `index_path` has no embedding model.
+        ConfigError: A strategy needs a model and there is none, or `index_path` has no embedding model.
     """
 
     resumable = True
@@ -147,16 +148,16 @@ class Memory(Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def recall(self, run: Run, parent: ParentRun, recalled: Recalled, *, also: str = "") -> AsyncIterator[Event]:
-        """Search for the last question of a run, and yield the events; `recalled` receives the passages.
+        """Search for passages relevant to the last question, yielding the events.
 
         Args:
-            run: The run whose messages and files count.
-            parent: The run to which the usage is added.
-            recalled: Is filled in.
-            also: Further text to search for.
+            run: The run whose messages and files are searched.
+            parent: The run charged with the usage.
+            recalled: Receives the passages.
+            also: Text to add to the search query.
 
         Raises:
-            DocParserError: The agent has files of its own, and none of them can be read.
+            DocParserError: The agent has files of its own, and no document could be read.
         """
         files, question = documents_of(run), question_in(run.messages)
         if not files or not question.strip():
@@ -192,7 +193,7 @@ class Memory(Agent):
     async def _search_text(
         self, run: Run, files: Sequence[str], parent: ParentRun, query: Query
     ) -> AsyncIterator[RunEvent | PluginEvent | PreparationProgress]:
-        """Set the text to search for, and yield the events of the requests to the model for it."""
+        """Rewrite the query and add keywords, yielding the events of any model requests."""
         earlier = earlier_exchanges(run.messages)
         async with closing(self._rewriter.rewrite(query.text, earlier, parent, query)) as rewriting:
             async for step in rewriting:
@@ -216,20 +217,20 @@ class Memory(Agent):
 
 
 def documents_of(run: Run) -> tuple[str, ...]:
-    """Return the files of a run, without the user's pictures."""
+    """Return a run's files, except for images in the user's messages."""
     items = [item for message in run.messages if message.role == USER for item in message.items]
     pictures = {item.image for item in items} - {item.file for item in items}
     return tuple(file for file in run.context.files if file not in pictures)
 
 
 def _outlines_in(found: Retrieved, lang: Lang) -> list[Mapping[str, Any]]:
-    """Return the headings of whole documents as entries of their own."""
+    """Return document outlines as separate entries."""
     outlines = cast("Sequence[Mapping[str, Any]]", getattr(found, "outlines", ()))
     return [{"url": outline_heading(basename_of(str(one["url"])), lang), "text": one["text"]} for one in outlines]
 
 
 def question_in(messages: Sequence[Message]) -> str:
-    """Return the text of the last question."""
+    """Return the last question's text, or ''."""
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 

@@ -1,4 +1,4 @@
-"""Answer questions over documents of any length: a model reads each part, many parts at a time."""
+"""Answer questions over documents of any length by having a model read their parts in parallel."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ RAG_CFG: Mapping[str, object] = {"max_ref_token": 4500, "parser_page_size": 300}
 
 
 class ParallelDocQA(DocQAAgent):
-    """Asks a model about each part of the documents, many at a time, and answers from the findings and from a search.
+    """Agent that asks a model about all parts of the documents in parallel, then answers from the findings.
 
-    A part whose request fails, or whose answer cannot be understood, is named in the event
-    `jackfield-assistant.parts_read`, and the others are used; if all requests fail, the run does.
+    The findings are also the query of a search, whose passages the model sees as well. A part is skipped if its request
+    fails or its answer cannot be parsed, and the event `jackfield-assistant.parts_read` names it. If every request
+    fails, so does the run.
 
     Args:
-        function_list: Is not used.
-        llm, system_message, name, description, prompts, options: As for `Assistant`.
-        rag_cfg: As for `Assistant`, with smaller passages, because the findings take space beside them.
-        part_tokens: The size of a part.
-        at_once: The number of parts that are read at a time.
-        rounds: The most readings of the parts; they are read again if none of them has an answer, as in Qwen-Agent.
+        function_list: Ignored.
+        llm, system_message, name, description, prompts, citations, options: See `Assistant`.
+        rag_cfg: See `Assistant`. Passages are smaller by default, to leave room for the findings.
+        part_tokens: The size of a part in tokens.
+        at_once: The maximum number of parts read concurrently.
+        rounds: How many times to read the parts if no part contains an answer, as in Qwen-Agent.
 
     Raises:
-        ConfigError: A number is less than 1.
+        ConfigError: `part_tokens`, `at_once` or `rounds` is less than 1.
     """
 
     def __init__(
@@ -129,10 +130,10 @@ class ParallelDocQA(DocQAAgent):
 
 
 class _Reading:
-    """A model reads parts of documents, a limited number at a time.
+    """One pass over the parts, with a limited number of concurrent requests.
 
     Attributes:
-        answers: The findings of the parts about the question, by position.
+        answers: Findings that bear on the question, by the index of their part.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class _Reading:
         self.answers: dict[int, str] = {}
 
     async def events(self, at_once: int) -> AsyncIterator[Event]:
-        """Yield the events of the parallel work.
+        """Read all parts and yield the events of the parallel requests.
 
         Raises:
             ModelServiceError: The model failed for every part.
@@ -175,11 +176,11 @@ class _Reading:
                 why = await self._read(index)
                 self._done += 1
                 self._events.put_nowait(self._progress(index, why))
-        except Exception as error:  # noqa: BLE001 - it is raised where the run waits
+        except Exception as error:  # noqa: BLE001 - raised again in the run
             self._events.put_nowait(error)
 
     async def _read(self, index: int) -> str:
-        """Ask about one part; return the reason if it could not be read, or ''."""
+        """Ask about one part; return the reason if it could not be read, otherwise ''."""
         text, lang = self._parts[index].text, self._parent.run.lang
         prompt = self._prompts.text("read_part", lang, part=text, question=self._question)
         answered = Answered()

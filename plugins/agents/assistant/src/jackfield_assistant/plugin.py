@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Agents that answer from documents."""
+    """Return the agents that answer from documents."""
     return [
         AgentSpec(
             name="assistant",

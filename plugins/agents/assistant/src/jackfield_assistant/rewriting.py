@@ -1,4 +1,4 @@
-"""Turn the last question of a conversation into a text to search for: by its words, or by the model."""
+"""Turn a conversation's last question into a standalone search query, by rule or with a model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FAILED = "the question was not rewritten, words of earlier turns are searched f
 
 
 class QuestionRewriter:
-    """Rewrites a question of a conversation so that it can be searched for.
+    """Rewrites follow-up questions as standalone search queries.
 
     Args:
-        rewriting: The method.
-        agent: The agent that is asked; only `model` needs one.
-        prompts: `standalone`.
+        rewriting: The rewriting method.
+        agent: The agent that rewrites questions. Required only if the method is `model`.
+        prompts: The prompts `standalone` and `translate`.
     """
 
     def __init__(self, rewriting: Rewriting, agent: Agent | None, prompts: Prompts) -> None:
@@ -39,10 +39,10 @@ class QuestionRewriter:
     async def rewrite(
         self, question: str, earlier: Sequence[Exchange], parent: ParentRun, query: Query
     ) -> AsyncIterator[RunEvent | PluginEvent]:
-        """Rewrite a question, and yield the events; `query` receives the text to search for.
+        """Rewrite a question and store the result in `query`, yielding the events.
 
-        Without earlier turns, the question stays as it is, and no model is asked. If the model fails, the words of
-        earlier turns are used.
+        Without earlier turns, the question stays unchanged and no model is called. If the model fails, words of earlier
+        turns are added instead.
         """
         if self.rewriting == "none" or not earlier:
             return
@@ -60,7 +60,7 @@ class QuestionRewriter:
             query.text = rewritten.strip()
 
     def may_translate(self, question: str, found: object) -> bool:
-        """Return True if the model may be asked to translate a question, and the documents are in another script."""
+        """Return True if the model may translate the question and the documents use a different script."""
         scripts: frozenset[str] = getattr(found, "scripts", frozenset())
         return (
             self.rewriting == "model"
@@ -71,7 +71,7 @@ class QuestionRewriter:
         )
 
     async def translate(self, found: object, parent: ParentRun, query: Query) -> AsyncIterator[RunEvent | PluginEvent]:
-        """Have the model translate the search text into the language of the documents, and add that to `query`."""
+        """Translate the query into the documents' language and append the translation, yielding the events."""
         if self._agent is None:
             return
         lang = parent.run.lang
@@ -88,7 +88,7 @@ class QuestionRewriter:
 
 
 def earlier_exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    """Return the questions and answers before the last question, oldest first."""
+    """Return the exchanges before the last question, oldest first."""
     exchanges: list[Exchange] = []
     for message in messages:
         text = message.get_text_content().strip()

@@ -1,4 +1,4 @@
-"""An agent whose model searches documents when needed, and sees all passages in one place."""
+"""Let a model search documents on demand, with all passages collected in the system message."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ RETRIEVAL = "retrieval"
 
 
 class VirtualMemoryAgent(Assistant):
-    """Lets its model search with the tool `retrieval`; the passages are in the system message from then on.
+    """Agent whose model searches with the tool `retrieval`, and whose system message collects the passages found.
 
-    The system message contains as much as fits into `max_ref_token`, the newest first; the model can look up earlier
-    passages again. In the history of the result, passages stay where they were found.
+    The system message holds the most recent passages, up to `max_ref_token`; the model can search for older ones again.
+    In the result's history, passages stay where they were found.
 
-    Args: As for `Assistant`; `rag_cfg` has the settings of the tool. No keywords are made: the model writes the query.
+    Args: See `Assistant`. `rag_cfg` configures the tool; keyword strategies are ignored, since the model writes the
+    query.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class VirtualMemoryAgent(Assistant):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A result of the tool: its passages, and its other text."""
+    """A result of the retrieval tool, split into passages and other text."""
 
     passages: tuple[Mapping[str, Any], ...]
     notes: str
@@ -76,12 +77,11 @@ class _Found:
 
 
 class Paging(Preprocessor):
-    """Moves passages from results of the tool into the system message, before a model is asked.
+    """Preprocessor that moves passages from tool results into the system message.
 
     Args:
-        prompts: `moved_up` and `moved_out`, which replace passages.
-        most: The number of tokens of passages that the system message may have; those of the last result are always
-            included.
+        prompts: The prompts `moved_up` and `moved_out`, which replace the passages in tool results.
+        most: The maximum number of passage tokens in the system message. The last result is always included.
     """
 
     name: ClassVar[str] = "paging"
@@ -93,7 +93,7 @@ class Paging(Preprocessor):
         self._most = most
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with passages in its system message; the same one without any."""
+        """Move the request's passages into its system message; without passages, return the request unchanged."""
         found = {place: result for place, message in enumerate(request.messages) if (result := found_in(message))}
         if not found:
             return request
@@ -106,7 +106,7 @@ class Paging(Preprocessor):
         return replace(request, messages=with_system_text(tuple(messages), block, first=False))
 
     def _newest(self, found: Mapping[int, _Found]) -> list[int]:
-        """Return the positions of the results that are shown, in order."""
+        """Return the positions of the newest results that fit, oldest first."""
         shown: list[int] = []
         left = self._most
         for place in sorted(found, reverse=True):
@@ -118,7 +118,7 @@ class Paging(Preprocessor):
 
 
 class Paged(Toolset):
-    """Adds the processor that moves passages around the model of each run; it has no tools of its own."""
+    """Toolset without tools that adds the `Paging` processor to each run's model."""
 
     name = "paged_retrieval"
     effects = ()
@@ -128,24 +128,24 @@ class Paged(Toolset):
         self._paging = paging
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
-        """None."""
+        """Return no tools."""
         return ()
 
     def processor_of_run(self, context: ToolContext[Any], reported: Sequence[PluginEvent]) -> Paging:  # noqa: ARG002
-        """Return the same for all runs, because it keeps no state."""
+        """Return the processor, which is stateless and shared by all runs."""
         return self._paging
 
 
 def found_in(message: Message) -> _Found | None:
-    """Return the passages in a result of the tool; None without any, for example if it failed."""
+    """Return the passages in a result of the retrieval tool, or None if there are none, for example after an error."""
     if message.role != FUNCTION or message.name != RETRIEVAL:
         return None
     text = message.get_text_content()
     try:
         listed, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:  # its other text is for the model
+    except ValueError:  # the result only has text for the model
         return None
-    # The end of a list that was too long is replaced by a text that says so.
+    # A truncated list ends in a string that says so.
     passages = tuple(filter(_is_passage, listed)) if isinstance(listed, list) else ()
     return _Found(passages, text[end:].strip()) if passages else None
 
@@ -158,7 +158,7 @@ def _is_passage(entry: object) -> bool:
 
 
 def _joined(results: Iterable[_Found]) -> list[Mapping[str, Any]]:
-    """Return the passages of several results by source, without duplicates."""
+    """Merge the passages of several results by source, without duplicates."""
     texts: dict[str, dict[str, None]] = {}
     for result in results:
         for passage in result.passages:

@@ -1,6 +1,6 @@
 """The agent `tir_math`.
 
-Importing this package loads nothing; `TIRMathAgent` is imported at first use.
+Importing this package is cheap: `TIRMathAgent` is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An agent whose model writes its calculations as blocks of code in its text."""
+"""Solve math problems with a model that writes its calculations as code blocks."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _STDOUT = re.compile(r"^stdout:\s*(?=^```)", re.MULTILINE)
 
 
 class TIRMathAgent(FnCallAgent):
-    """Solves problems with Python: the last whole block of code of an answer is run, and the model reads its output.
+    """Agent that solves problems by running the last complete code block of each answer as Python.
 
-    In the history, each block is a call of the code tool with its result, so approval, time-outs and limits of tool
-    calls apply, and other agents can read it.
+    The model sees the output and continues. The history records each block as a call of the code tool, with its result.
+    Approval, timeouts and tool-call limits therefore apply, and other agents can read the history.
 
     Args:
-        function_list: The tool that runs code, with one text parameter `code`; `code_interpreter` if None.
-        llm, system_message, name, description: As for every agent.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent; `limits={"turns": 10}` is the default.
+        function_list: The tool that runs code, with a single text parameter `code`. Defaults to `code_interpreter`.
+        llm, system_message, name, description: See `Agent`.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`. `limits` defaults to `{"turns": 10}`.
 
     Raises:
-        ConfigError: There is more than one tool.
+        ConfigError: `function_list` does not contain exactly one tool.
 
     Source: Gou et al., ToRA: A Tool-Integrated Reasoning Agent for Mathematical Problem Solving, ICLR 2024.
     """
@@ -84,7 +84,7 @@ class TIRMathAgent(FnCallAgent):
         yield RunFinished(work.reason, tuple(work.messages), work.spent.usage)
 
     async def _answer(self, run: Run, work: _Work) -> AsyncIterator[Event]:
-        """Ask for one answer, which ends where the model expects an output, and yield its events."""
+        """Ask for one answer, which stops where the model expects an output, and yield its events."""
         instructions = self._prompts.text("solve", run.lang)
         seen = with_system_text(_in_words([*run.messages, *work.messages]), instructions, first=False)
         config = (run.config or GenerateConfig()).merged({"stop": OUTPUT})
@@ -107,7 +107,7 @@ class TIRMathAgent(FnCallAgent):
             work.reason = end.stop_reason
 
     def _call_in(self, turn: TurnFinished, call_id: str) -> list[Message]:
-        """Return the last block of code of an answer as a call; None without one."""
+        """Return an answer's last code block as a tool call, or no message if there is no block to run."""
         code = _code_in(text_of_answer(turn.messages))
         if code is None:
             return []
@@ -133,7 +133,7 @@ class TIRMathAgent(FnCallAgent):
     async def _made(
         self, run: Run, work: _Work, calls: AsyncIterator[Event], left: Sequence[ToolFinished]
     ) -> AsyncIterator[Event]:
-        """Make calls, keep their results, and yield the events."""
+        """Run the calls, record their results in `work`, and yield the events."""
         try:
             async with closing(run.guarded(calls)) as events:
                 async for event in events:
@@ -149,7 +149,7 @@ class TIRMathAgent(FnCallAgent):
 
 
 class _Work:
-    """The messages and the usage of a run so far."""
+    """A run's messages and usage so far."""
 
     def __init__(self, run: Run) -> None:
         self.messages: list[Message] = list(run.start.made)
@@ -157,15 +157,15 @@ class _Work:
         self.reason: StopReason | None = None
 
     def paused(self, calls: Sequence[PlannedCall], in_doubt: Collection[str] = ()) -> ApprovalNeeded:
-        """Pause the run at these calls until they are decided."""
+        """Pause the run until these calls are approved or rejected."""
         self.reason = "approval_needed"
         ids = tuple(one.call_id for one in calls)
         return ApprovalNeeded(tuple(one.call for one in calls), ids, tuple(one for one in ids if one in in_doubt))
 
 
 def _code_in(text: str) -> str | None:
-    """Return the last complete block of code of an answer; None if text follows it."""
-    text = text.partition(OUTPUT)[0]  # text that the model invents if the server does not support stop texts
+    """Return the last complete code block, or None if there is none or the final answer (`\\boxed`) follows it."""
+    text = text.partition(OUTPUT)[0]  # an invented output, if the server ignores stop sequences
     blocks = list(_BLOCK.finditer(f"{text}\n"))
     if not blocks or "\\boxed" in text[blocks[-1].end() :]:
         return None
@@ -173,13 +173,13 @@ def _code_in(text: str) -> str | None:
 
 
 def _without_fences(text: str) -> str:
-    """Return the output of a code tool without its own fences, which would end the block of the output."""
+    """Strip a code tool's own fences from its output, since they would end the surrounding block."""
     text = _STDOUT.sub("", text)
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("```"))
 
 
 def _in_words(messages: Sequence[Message]) -> list[Message]:
-    """Return the conversation in the form for this model: code in its answers, and each output in a block."""
+    """Convert the conversation to this model's format, with code in its answers and each output in a block."""
     seen: list[Message] = []
     for message in messages:
         if message.role == FUNCTION:

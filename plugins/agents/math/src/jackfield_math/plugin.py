@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Return the agent kind `tir_math`."""
+    """Return the agent `tir_math`."""
     return [
         AgentSpec(
             name="tir_math",

@@ -1,6 +1,6 @@
-"""Agents that bring others together.
+"""Agents that coordinate other agents.
 
-Importing this package loads nothing; a class is imported at first use.
+Importing this package is cheap: each class is imported on first use.
 """
 
 from __future__ import annotations

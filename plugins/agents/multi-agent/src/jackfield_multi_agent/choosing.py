@@ -1,4 +1,4 @@
-"""The choice of the next speaker in a group chat."""
+"""Choose the next speaker in a group chat."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ NOBODY_NAMED = "jackfield-multi-agent.nobody_named"
 
 @dataclass(slots=True)
 class Chosen:
-    """The next speaker; None if the conversation is over. Filled in while the events are read."""
+    """The next speaker, set as the events are consumed; None if the conversation is over."""
 
     name: str | None = None
 
 
 def checked_method(method: str) -> Method:
-    """A way to choose the next speaker.
+    """Validate the name of a selection method.
 
     Raises:
-        ConfigError: There is no such way.
+        ConfigError: There is no method with this name.
     """
     for known in METHODS:
         if method == known:
@@ -45,29 +45,29 @@ def checked_method(method: str) -> Method:
 
 
 def after(name: str, names: Sequence[str]) -> str:
-    """Return the next name in turn; the first one at the beginning."""
+    """Return the name that follows `name`, or the first name if `name` is not among them."""
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
 def another(name: str, names: Sequence[str], chance: random.Random) -> str:
-    """Return another agent at random."""
+    """Return a random name other than `name`."""
     return chance.choice([other for other in names if other != name] or list(names))
 
 
 class GroupChatAutoRouter(MultiAgentHub, Agent):
-    """Answers with the name of the agent that should speak next, or with `[STOP]`.
+    """Agent that answers with the name of the next speaker, or with `[STOP]`.
 
-    If the model's answer names no agent, or several, the next name in order replaces it, and an event says so.
+    If the model does not name exactly one agent, the next one in order is chosen, and an event reports the fallback.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent; tools are not called.
+        function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
         agents: The agents in the conversation.
-        background: The subject of the conversation.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent.
+        background: The topic of the conversation.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`.
 
     Raises:
-        ConfigError: There are no agents, or one has no name or the name of another.
+        ConfigError: There are no agents, or an agent's name is missing or not unique.
     """
 
     resumable = True
@@ -105,7 +105,7 @@ class GroupChatAutoRouter(MultiAgentHub, Agent):
         yield RunFinished("finished", (message,), parent.spent.usage)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
-        """Ask for the next speaker, and yield the events; `chosen` receives the name."""
+        """Ask the model for the next speaker and store the name in `chosen`, yielding the events."""
         lines = "\n".join(transcript.lines)
         prompt = self._prompts.text(
             "host", parent.run.lang, background=self.background, agents=described(self.agents), transcript=lines

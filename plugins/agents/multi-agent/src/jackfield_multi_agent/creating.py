@@ -1,4 +1,4 @@
-"""Design a group chat after a user's wish."""
+"""Design a group chat from a user's description."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _TEXTS = ("name", "description", "instructions")
 
 
 class GroupChatCreator(Agent):
-    """Answers with a design of a group chat: messages named `background` and, one for each agent, `role_config`, and an
-    answer to the user. `group_config` turns them into arguments of `GroupChat`.
+    """Agent that designs group chats.
+
+    The answer consists of a message named `background`, one named `role_config` for each agent, and a reply to the
+    user. `group_config` turns these messages into arguments for `GroupChat`.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent.
+        function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`.
     """
 
     resumable = True
@@ -67,7 +69,7 @@ class GroupChatCreator(Agent):
         yield RunFinished(answered.stop_reason, messages, parent.spent.usage)
 
     def _design(self, text: str) -> tuple[tuple[Message, ...], str]:
-        """Return the messages of a design, and the reason if there is none."""
+        """Parse a design into messages; if it is invalid, also return the reason."""
         try:
             design = object_in(text)
         except ValueError as error:
@@ -93,7 +95,7 @@ def _role(entry: object) -> dict[str, str] | None:
 
 
 def group_config(messages: Sequence[Message]) -> dict[str, Any]:
-    """Return the last design of a conversation with a `GroupChatCreator`, in the form that `GroupChat` takes."""
+    """Return the latest design from a conversation with a `GroupChatCreator`, as a dict that `GroupChat` accepts."""
     background, roles, is_open = "", list[Any](), False
     for message in messages:
         if message.name == BACKGROUND:

@@ -1,4 +1,4 @@
-"""The files of this package."""
+"""Paths of this package's data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several agents, and people, in one conversation."""
+"""Run a conversation between several agents and people."""
 
 from __future__ import annotations
 
@@ -29,45 +29,47 @@ _GROUP_KEYS = ("background", "agents")
 
 
 class GroupChatRunOptions(RunOptions, total=False):
-    """The options of a run of a `GroupChat`."""
+    """Run options of a `GroupChat`."""
 
     max_round: int
-    """The most speeches of this run."""
+    """Maximum number of speeches in this run."""
 
     need_batch_response: bool
-    """False for one speech."""
+    """False to end the run after one speech."""
 
     mentioned_agents_name: Sequence[str] | None
-    """The agents that speak first, by their names."""
+    """Names of the agents that speak first."""
 
 
 class GroupChat(MultiAgentHub, Agent):
-    """Lets agents talk with each other. A speech consists of the turns of one agent until its answer.
+    """Agent that lets several agents talk to each other. A speech is all turns of one agent up to its answer.
 
-    The next speaker is chosen by the model (`auto`), in order (`round_robin`), by chance (`random`) or by the caller
-    (`manual`); agents that the last question mentions as `@name` speak first, in that order. At the turn of a person
-    (`UserAgent`), or when no speaker is chosen in manual mode, the run ends with `input_needed` and the event
-    `jackfield-multi-agent.input_needed`; it continues with the history and the person's message, which needs no name.
-    `[STOP]` and an empty answer also end the run.
+    The next speaker is chosen by the model (`auto`), in order (`round_robin`), at random (`random`) or by the caller
+    (`manual`). Agents mentioned as `@name` in the last question speak first, in that order.
 
-    Limits hold for the chat as a whole, turns for each speech.
+    When it is a person's turn (`UserAgent`), or no speaker is chosen in manual mode, the run ends with `input_needed`
+    and the event `jackfield-multi-agent.input_needed`. To continue, pass the history and the person's message, which
+    needs no name. `[STOP]` or an empty answer also ends the run.
+
+    Limits apply to the chat as a whole, except for the turn limit, which applies to each speech.
+
+    A run accepts `max_round`, `need_batch_response=False` for a single speech, and `mentioned_agents_name`, the agents
+    that speak first.
 
     Args:
         agents: The agents, or a dict `{"background", "agents": [{"name", "description", "instructions",
             "knowledge_files", "selected_tools", "is_human"}]}`.
         agent_selection_method: `auto`, `round_robin`, `random` or `manual`.
-        llm: The model of the host, and of agents in a dict.
-        system_message, name, description, function_list: As for every agent; the system message applies to all agents.
-        background: The subject of the conversation, for all of them.
-        max_round: The largest number of speeches of a run, unless the run sets its own.
-        seed: For `random`: every run with the same seed and the same agents has the same order.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent.
-
-    Options of a run: `max_round`; `need_batch_response=False` for one speech; `mentioned_agents_name`, who speak first.
+        llm: The model that chooses speakers, also used for agents defined in a dict.
+        system_message, name, description, function_list: See `Agent`. Each agent sees the system message.
+        background: The topic of the conversation, shown to all agents.
+        max_round: The maximum number of speeches per run, unless the run sets its own.
+        seed: The seed for `random`; runs with the same seed and agents have the same order.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`.
 
     Raises:
-        ConfigError: There are no agents, one has no name or the name of another, or `auto` has no model.
+        ConfigError: There are no agents, an agent's name is missing or not unique, or `auto` has no model.
     """
 
     resumable = True
@@ -128,7 +130,7 @@ class GroupChat(MultiAgentHub, Agent):
         yield RunFinished(chat.reason, tuple(chat.messages), chat.spent.usage)
 
     def first_speakers(self, run: Run) -> list[str]:
-        """Return the first speakers: the agent whose calls are open, or the mentioned ones.
+        """Return the agents that speak first: the one with pending calls, otherwise the mentioned ones.
 
         Raises:
             ConfigError: The run mentions an agent that is not in the group.
@@ -148,7 +150,7 @@ class GroupChat(MultiAgentHub, Agent):
         return list(names)
 
     async def choose(self, transcript: Transcript, parent: ParentRun, chosen: Chosen) -> AsyncIterator[Event]:
-        """Choose the next speaker, by the method."""
+        """Choose the next speaker with the configured method, yielding the events."""
         if self._way == "auto":
             async with closing(self._host_agent.choose(transcript, parent, chosen)) as events:
                 async for event in events:
@@ -156,14 +158,13 @@ class GroupChat(MultiAgentHub, Agent):
         elif self._way == "round_robin":
             chosen.name = after(transcript.last_speaker, self.agent_names)
         else:
-            # Derived only from the place in the run, so that a resumed run, and each run with the same seed, chooses
-            # alike.
+            # Derived only from the position in the run, so that resumed runs and runs with the same seed agree.
             seed = f"{parent.run.id if self.seed is None else self.seed} {parent.place}"
-            chance = random.Random(seed)  # noqa: S311 - nothing depends on it
+            chance = random.Random(seed)  # noqa: S311 - no security depends on it
             chosen.name = another(transcript.last_speaker, self.agent_names, chance)
 
     def messages_for(self, agent: Agent, transcript: Transcript, run: Run) -> Sequence[Message]:
-        """Return the messages that an agent sees before it speaks."""
+        """Return the messages an agent sees before it speaks."""
         name, lang = agent.name or "", run.lang
         prompt = self._prompts.text(
             "member", lang, name=name, background=self.background, agents=described(self.agents)
@@ -173,7 +174,7 @@ class GroupChat(MultiAgentHub, Agent):
 
 
 class _Chat:
-    """One run of a group chat."""
+    """A single run of a group chat."""
 
     def __init__(self, group: GroupChat, run: Run) -> None:
         self._group = group
@@ -189,11 +190,11 @@ class _Chat:
         self.reason: StopReason | None = None
 
     def stop(self, reason: StopReason) -> None:
-        """End the speeches."""
+        """End the chat."""
         self.reason = reason
 
     async def choosing(self, chosen: Chosen) -> AsyncIterator[Event]:
-        """Choose the next speaker, unless the chat is over or a person has just spoken."""
+        """Choose the next speaker, unless the chat is over or that speaker is a person who has just spoken."""
         parent = ParentRun(self._run, self.spent, f"speech {self._speeches + 1}")
         chosen.name = self._known(parent)
         if chosen.name is not None or self.reason is not None:
@@ -215,7 +216,7 @@ class _Chat:
             chosen.name = None  # the choice depends on the conversation so far
 
     def _known(self, parent: ParentRun) -> str | None:
-        """Return the next speaker if it is known without choosing; None otherwise, or if the chat is over."""
+        """Return the next speaker if already determined, or None if one must be chosen or the chat is over."""
         spoke = self._run.later_parts[0].agent if self._run.later_parts else ""  # before the run was interrupted
         if not self._left:
             self.stop("finished")
@@ -229,9 +230,9 @@ class _Chat:
         return None
 
     def _has_said(self, name: str) -> bool:
-        """Return True if the person whose turn it is has just spoken: a later message without a name.
+        """Return True if the last message is an unnamed one from the person whose turn it is.
 
-        Such a message comes from a chat or a page that does not know the people in a group.
+        Clients that do not know the people in a group send such messages.
         """
         *before, last = self._run.messages
         opens = all(message.role == SYSTEM for message in before)
@@ -242,12 +243,11 @@ class _Chat:
         return True
 
     async def speech(self, name: str) -> AsyncIterator[Event]:
-        """Yield the events of one speech."""
+        """Let an agent speak, and yield the events."""
         agent, self._left = self._agents[name], self._left - 1
         self._speeches += 1
         seen = self._group.messages_for(agent, self._transcript, self._run)
-        # The limit of turns applies to each speech, because a long chat would otherwise reach the limit of one
-        # question.
+        # The turn limit is meant for one question, so it applies to each speech rather than the whole chat.
         spent = replace(self.spent, turns=0) if self.messages else self.spent
         part = run_as(agent, self._run, seen, spent)
         end = RunFinished("finished", (), Usage())
@@ -275,7 +275,7 @@ def _rounds(count: object) -> int:
 
 
 def _made(config: Mapping[str, Any], group: GroupChat) -> list[Agent]:
-    """Return the agents that a dict describes."""
+    """Create the agents that a dict describes."""
     _check_keys(config, _GROUP_KEYS, "a group chat")
     entries = checked_list(config.get("agents") or (), "agents", "dicts")
     return [_member(entry, group) for entry in entries]

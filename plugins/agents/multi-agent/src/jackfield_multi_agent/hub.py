@@ -1,4 +1,4 @@
-"""Several agents, each with a name of its own."""
+"""Base for agents that combine other, uniquely named agents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jackfield_multi_agent.user import UserAgent
 
 
 class MultiAgentHub:
-    """A mixin with agents, for kinds that combine other agents.
+    """Mixin for agents that combine other agents.
 
     Attributes:
-        agents: The agents in order, each with a name of its own.
+        agents: The combined agents in order, each with a unique name.
     """
 
     agents: tuple[Agent, ...]
@@ -26,15 +26,15 @@ class MultiAgentHub:
 
     @property
     def nonuser_agents(self) -> list[Agent]:
-        """The agents that are not people."""
+        """All agents that do not represent people."""
         return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
 
 
 def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
-    """Return the agents of a hub.
+    """Validate a hub's agents and return them as a tuple.
 
     Raises:
-        ConfigError: There are no agents, one of them is not an agent or has no name, or two have the same name.
+        ConfigError: There are no agents, an entry is not an agent, or an agent's name is missing or not unique.
     """
     checked: dict[str, Agent] = {}
     for agent in checked_list(agents, "agents", "agents"):
@@ -52,7 +52,7 @@ def check_agents(agents: Iterable[object], what: str) -> tuple[Agent, ...]:
 
 
 def described(agents: Iterable[Agent]) -> str:
-    """Return a line for each agent."""
+    """Describe each agent on a line of its own."""
     return "\n".join(
         f"- {agent.name}: {agent.description}" if agent.description else f"- {agent.name}" for agent in agents
     )

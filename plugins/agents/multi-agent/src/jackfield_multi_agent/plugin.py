@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Agents that combine other agents."""
+    """Return the agents that combine other agents."""
     return [
         AgentSpec(
             name="router",

@@ -1,4 +1,4 @@
-"""An agent that hands each conversation to a suitable agent."""
+"""Hand each conversation over to a suitable agent."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from jackfield_multi_agent.hub import MultiAgentHub, check_agents, described
 
 
 class Router(MultiAgentHub, FnCallAgent):
-    """Hands the conversation over to the agent that fits the question, or answers itself.
+    """Agent that hands the conversation over to the agent best suited to the question, or answers itself.
 
-    The model chooses by a tool call, so no word of an answer is mistaken for a choice; an unknown name is an error that
-    it reads. The rules of hand-offs apply.
+    The model chooses with a tool call, so no wording in an answer can be mistaken for a choice. An unknown name is
+    returned to the model as an error. The usual handoff rules apply.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent.
+        function_list, llm, system_message, name, description: See `Agent`.
         agents: The agents to choose from, each with a name and a description.
-        rag_cfg: The way in which its `files` are cut and searched, as for the agent `memory`, which looks them up for
-            the question. None to send the files whole.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent; `handoffs` may name further agents, with the history that they see.
+        rag_cfg: How to split and search the router's `files`; its agent `memory` retrieves passages for the question.
+            If None, files are sent whole.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`. `handoffs` may add further agents and say how much of the history each of them sees.
 
     Raises:
-        ConfigError: There are no agents, or one has no name, no description, or the name of another.
-        PluginError: `rag_cfg` is set and the agent `memory` is not installed (`jackfield-assistant`).
+        ConfigError: There are no agents, or an agent has no description, or its name is missing or not unique.
+        PluginError: `rag_cfg` is set but the agent `memory` (`jackfield-assistant`) is not installed.
     """
 
     resumable = True

@@ -1,4 +1,4 @@
-"""Simulate conversations between a user and an assistant, without people."""
+"""Simulate conversations between a user and an assistant."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _OTHER = {USER: ASSISTANT, ASSISTANT: USER}
 
 
 class HumanSimulator(Agent):
-    """Proposes a user's next message: one of the questions of its model, or `<|STOP|>`.
+    """Agent that plays the user: it answers with one of the questions its model proposes, or with `<|STOP|>`.
 
-    An answer of the model that is not a JSON list of texts stops the dialogue, and an event says so.
+    If the model does not return a JSON list of strings, the dialogue stops, and an event reports the reason.
 
     Args:
-        function_list, llm, name, description: As for every agent; tools are not called.
-        system_message: The user and their goal, in addition to the instructions for the form.
-        seed: The seed for the choice among the questions.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent.
+        function_list, llm, name, description: See `Agent`. Tools are never called.
+        system_message: The user's persona and goal, added to the format instructions.
+        seed: The seed for choosing among the questions.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`.
     """
 
     resumable = True
@@ -97,20 +97,19 @@ def _questions(text: str) -> list[str]:
 
 
 class DialogueSimulator(MultiAgentHub, Agent):
-    """Lets a simulated user and an assistant talk with each other, each seeing the other as its user.
+    """Agent that runs a dialogue between a simulated user and an assistant, each seeing the other as its user.
 
-    It ends when the user says `<|STOP|>`, or after `max_round` questions. Limits hold for the dialogue as a whole,
-    turns for each answer.
+    The dialogue ends when the user says `<|STOP|>`, or after `max_round` questions. Limits apply to the dialogue as a
+    whole, except for the turn limit, which applies to each answer.
 
     Args:
-        user_agent: The one that asks, such as a `HumanSimulator`.
-        assistant_agent: The one that answers.
-        max_round: The most questions.
-        function_list, llm, system_message, name, description, options: Those of every agent; it has no model of its
-            own.
+        user_agent: The agent that asks, such as a `HumanSimulator`.
+        assistant_agent: The agent that answers.
+        max_round: The maximum number of questions.
+        function_list, llm, system_message, name, description, options: See `Agent`. The simulator itself uses no model.
 
     Raises:
-        ConfigError: An agent is missing or has no name, both have the same one, or `max_round` is less than 1.
+        ConfigError: An agent is missing or unnamed, both have the same name, or `max_round` is less than 1.
     """
 
     resumable = True
@@ -155,11 +154,11 @@ class DialogueSimulator(MultiAgentHub, Agent):
 
 @dataclass(slots=True)
 class _Dialogue:
-    """The conversation of the two so far.
+    """The dialogue so far.
 
     Attributes:
-        spent: The usage of both.
-        reason: The reason why it is over; None if it continues.
+        spent: The combined usage of both agents.
+        reason: Why the dialogue ended, or None if it continues.
     """
 
     run: Run
@@ -168,7 +167,7 @@ class _Dialogue:
     reason: StopReason | None = None
 
     async def speech(self, agent: Agent, *, asks: bool) -> AsyncIterator[Event]:
-        """Yield the events of one speech: of the user, who asks, or of the assistant."""
+        """Let the user (`asks`) or the assistant speak, and yield the events."""
         seen = (*self.run.messages, *self.said)
         part = run_as(agent, self.run, _swapped(seen) if asks else seen, replace(self.spent, turns=0))
         end = RunFinished("finished", (), Usage())
@@ -179,7 +178,7 @@ class _Dialogue:
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
-        self.run = replace(self.run, resume=False, answers={})  # they are for pending calls
+        self.run = replace(self.run, resume=False, answers={})  # both only concern pending calls
         text = text_of_answer(end.messages)
         self.said += [Message(USER, text, name=agent.name)] if asks else end.messages
         self.reason = self._reason(end, text)
@@ -191,12 +190,12 @@ class _Dialogue:
 
 
 def _is_asked(messages: Sequence[Message]) -> bool:
-    """Return True if the assistant is next."""
+    """Return True if it is the assistant's turn."""
     return bool(open_calls(messages) or (messages and messages[-1].role == USER))
 
 
 def _swapped(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a dialogue from the user's view, with questions and answers exchanged."""
+    """Return the dialogue from the user's point of view, with the two roles swapped."""
     swapped = [Message(_OTHER[message.role], message.get_text_content()) for message in messages if _is_said(message)]
     system = [message for message in messages if message.role == SYSTEM]
     if not swapped or swapped[-1].role == ASSISTANT:

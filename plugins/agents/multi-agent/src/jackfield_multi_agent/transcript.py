@@ -1,4 +1,4 @@
-"""A conversation of several agents, and each agent's view of it."""
+"""Maintain a conversation between several agents, and each agent's view of it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LETTER = r"[A-Za-z0-9_-]"
 
 
 class Transcript:
-    """The speeches of a conversation. Each message is read once for each participant.
+    """The speeches of a conversation, converted once into each participant's view.
 
     Args:
-        names: The names of all agents in it.
-        messages: The conversation so far; an assistant's message belongs to the agent that it names.
+        names: The names of all participants.
+        messages: The conversation so far. Each assistant message belongs to the agent it names.
     """
 
     def __init__(self, names: Iterable[str], messages: Iterable[Message]) -> None:
@@ -34,7 +34,7 @@ class Transcript:
             self.add(message)
 
     def add(self, message: Message) -> None:
-        """Add the next message."""
+        """Append a message."""
         if message.role == SYSTEM:
             self.system_text = message.get_text_content()
             return
@@ -51,19 +51,18 @@ class Transcript:
         name = message.name or ""
         if message.role != ASSISTANT or name in self._views:
             return name
-        # A call of an assistant without a name must belong to some agent; with a single agent, everything does. An
-        # assistant with another name had the conversation before, but if its calls are pending, some agent must make
-        # them.
+        # An unnamed call must belong to some agent; with a single agent, every unnamed message does. An unknown name is
+        # that of an assistant who had the conversation before, but if its calls are pending, some agent must run them.
         is_ours = name == self._waiting if name else len(self._views) == 1
         return self._first if is_ours or (message.function_call and not name) else name
 
     def seen_by(self, name: str, cue: str) -> tuple[Message, ...]:
-        """Return the conversation as one participant sees it, with the others' texts; `cue` if it spoke last."""
+        """Return a participant's view of the conversation, ending in `cue` if that participant spoke last."""
         return self._views[name].messages(cue)
 
 
 class _View:
-    """The conversation as one participant sees it."""
+    """One participant's view of the conversation."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -94,14 +93,14 @@ class _View:
 
 
 def _line(message: Message, speaker: str) -> str:
-    """Return a message as a line of text, with the names of files; '' if it is empty or not for the others."""
+    """Format a message as one line, including file names; '' if it is empty or not meant for others."""
     said = [message.get_text_content(), *notes_of(message.items)] if _is_speech(message) else []
     text = " ".join(said).strip()
     return f"{speaker}: {text}" if text and speaker else text
 
 
 def _said(message: Message, speaker: str) -> list[ContentItem]:
-    """Return a speech with its speaker's name before it."""
+    """Prefix a speech with its speaker's name."""
     items = [item for item in message.items if _may_be_shown(item, message)]
     if not speaker or not items:
         return items
@@ -111,7 +110,10 @@ def _said(message: Message, speaker: str) -> list[ContentItem]:
 
 
 def _may_be_shown(item: ContentItem, message: Message) -> bool:
-    """Return True if others see an item: a path is a file that tools may open, so it must be in a user's message."""
+    """Return True if others may see an item.
+
+    Paths are shown only from a user's message, because tools may open the files.
+    """
     if item.text is not None:
         return bool(item.text.strip())
     return message.role == USER or (isinstance(item.value, str) and item.value.startswith("data:"))
@@ -122,14 +124,14 @@ def _is_speech(message: Message) -> bool:
 
 
 def caller_of_open_calls(messages: Sequence[Message]) -> str | None:
-    """Return the name of the agent whose calls are open, '' if it has none; None if no calls are open."""
+    """Return the name of the agent with pending calls, '' if it is unnamed, or None if no calls are pending."""
     if not open_calls(messages):
         return None
     return next((message.name or "" for message in reversed(messages) if message.function_call), "")
 
 
 def mentioned(text: str, names: Sequence[str]) -> list[str]:
-    """Return the names that a text mentions as `@name`, each once, in order: `@alice` does not mention `al`."""
+    """Return each name mentioned as `@name`, in order and without duplicates; `@alice` does not mention `al`."""
     longest_first = sorted(names, key=len, reverse=True)
     # A lookahead, because the text after a name may also be part of a name.
     found = re.findall(f"@(?=({'|'.join(map(_whole, longest_first))}))", text)
@@ -137,7 +139,7 @@ def mentioned(text: str, names: Sequence[str]) -> list[str]:
 
 
 def named(text: str, names: Sequence[str]) -> str | None:
-    """Return the single name that a text is or contains as a word; None if it contains none or several."""
+    """Return the only name that occurs in the text as a word, or None if none or several do."""
     stripped = text.strip().strip("\"'`*@ .:：。")
     if stripped in names:
         return stripped
@@ -148,7 +150,7 @@ def named(text: str, names: Sequence[str]) -> str | None:
 
 
 def _whole(name: str) -> str:
-    """Return a pattern for a name without a letter before or after it; Chinese has no such boundaries."""
+    """Return a regex that matches a name as a whole word; Chinese names need no word boundary."""
     before = f"(?<!{_LETTER})" if re.match(_LETTER, name) else ""
     after = f"(?!{_LETTER})" if re.match(_LETTER, name[-1:]) else ""
     return before + re.escape(name) + after

@@ -1,4 +1,4 @@
-"""A person in a conversation of agents."""
+"""Represent a person in a conversation of agents."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ INPUT_NEEDED = "jackfield-multi-agent.input_needed"
 
 
 class UserAgent(Agent):
-    """Represents a person: its run ends at once with `input_needed`, and a later run begins with the person's message.
+    """Placeholder agent for a person.
+
+    Its run ends immediately with `input_needed`, and a later run begins with the person's message.
 
     Args:
-        name, description: The agent's name and description, for the other agents. Other arguments are those of every
-            agent, and are not used.
+        name, description: The name and description shown to the other agents. All other arguments of `Agent` are
+            ignored.
     """
 
     resumable = True
@@ -29,5 +31,5 @@ class UserAgent(Agent):
 
 
 def is_cancelled(run: Run) -> bool:
-    """Return True if a run that waits for a person is cancelled, because nothing else would notice that."""
+    """Return True if a run was cancelled; a run that awaits a person has no other chance to notice."""
     return run.cancel is not None and run.cancel.cancelled

@@ -1,6 +1,6 @@
 """The agent `react`.
 
-Importing this package loads nothing; `ReActChat` is imported at first use.
+Importing this package is cheap: `ReActChat` is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An agent whose model writes its calls as lines of a text."""
+"""Call tools with any model, which writes its calls as plain text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FORMAT = {"fncall_prompt_type": "react", "use_raw_api": False}
 
 
 class ReActChat(FnCallAgent):
-    """Calls tools like `FnCallAgent`, by the call format `react`: any model can follow it.
+    """Agent that calls tools like `FnCallAgent`, but in the call format `react`, which any model can follow.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent.
-        options: As for every agent; `extra_generate_cfg` may name another call format.
+        function_list, llm, system_message, name, description: See `Agent`.
+        options: See `Agent`. `extra_generate_cfg` may select another call format.
 
     Source: Yao et al., ReAct: Synergizing Reasoning and Acting in Language Models, ICLR 2023.
     """

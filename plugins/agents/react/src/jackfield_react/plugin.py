@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Return the agent kind `react`."""
+    """Return the agent `react`."""
     return [
         AgentSpec(
             name="react",

@@ -1,4 +1,4 @@
-"""An agent that writes from documents."""
+"""Write from documents."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from jackfield_writing.writers import ContinueWriting, WriteFromScratch
 
 
 class ArticleRunOptions(RunOptions, total=False):
-    """The options of a run of an `ArticleAgent`."""
+    """Run options of an `ArticleAgent`."""
 
     full_article: bool
-    """True for a whole text from an outline."""
+    """True to write a complete text from an outline."""
 
 
 class ArticleAgent(Agent):
-    """Looks up passages in its files and those of the conversation, and continues the text or writes a new one.
+    """Agent that writes from its own files and those of the conversation: it continues a text or writes a new one.
 
-    The model sees these passages, at most `max_ref_token` of `rag_cfg`, and the names of the files.
+    The model sees relevant passages, up to `max_ref_token` of `rag_cfg`, and the names of the files.
 
-    A run takes `full_article=True` for a whole text from an outline.
+    A run accepts `full_article=True` to write a complete text from an outline.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        rag_cfg: The way in which documents are cut and searched, as for the agent `memory`, which looks them up.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent; `files` are the documents.
+        function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
+        rag_cfg: How to split and search documents; the agent `memory` retrieves the passages.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`. `files` are the documents.
 
     Raises:
-        PluginError: The agent `memory` is not installed (`jackfield-assistant`).
+        PluginError: The agent `memory` (`jackfield-assistant`) is not installed.
     """
 
     resumable = True

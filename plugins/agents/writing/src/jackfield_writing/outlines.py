@@ -18,11 +18,10 @@ _MARKS = re.compile(r"^[#>*\s]*\**")
 
 
 def sections_of(outline: str) -> list[str]:
-    """Return the headings of an outline's sections, with their numbers: Roman, Arabic or Chinese ones, `第一章`.
+    """Return the headings of an outline's sections, including their Roman, Arabic or Chinese (`第一章`) numbers.
 
-    Numbered lines of the highest kind count, which is the kind of the first one. Without numbers, the sections are the
-    Markdown headings below the title, else the bold lines, else the lines that are neither indented nor points below
-    such a line.
+    Only lines numbered in the same style as the first one are sections. Without numbers, the sections are the Markdown
+    headings below the title, else the bold lines, else all lines that are neither indented nor bullet points.
     """
     given = dedent(outline).splitlines()
     lines = [line for line in given if line.strip() and not (_is_fence(line) or _is_indented(line))]

@@ -7,7 +7,7 @@ from jackfield.plugins import AgentSpec, hook
 
 @hook.agents
 def agents() -> list[AgentSpec]:
-    """Agents that write."""
+    """Return the agents that write texts."""
     return [
         AgentSpec(
             name="outline_writing",

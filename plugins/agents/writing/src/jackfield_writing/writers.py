@@ -1,4 +1,4 @@
-"""Agents that write one thing, and one that writes a whole text."""
+"""Write outlines, sections, continuations and complete texts."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ PROMPTS = Path(__file__).with_name("prompts.toml")
 
 
 class WriterRunOptions(RunOptions, total=False):
-    """The options of a run of an agent that writes."""
+    """Run options of the writing agents."""
 
     knowledge: object
-    """Material to use."""
+    """Source material for the text."""
 
 
 class SectionRunOptions(WriterRunOptions, total=False):
-    """The options of a run of `ExpandWriting`."""
+    """Run options of `ExpandWriting`."""
 
     outline: str
     index: int | str
-    """The number of the section."""
+    """Section number."""
 
     capture: str
-    """The heading of the section."""
+    """Section heading."""
 
     capture_later: str
-    """The heading of the next section."""
+    """Heading of the next section."""
 
 
 class _Writer(Agent):
-    """Asks its model once, without tools, with a prompt in its system message.
+    """Base for agents that make a single model request, without tools and with a prompt in the system message.
 
     Args:
-        function_list, llm, system_message, name, description: As for every agent; tools are not called.
-        prompts: Texts that replace those in `prompts.toml` of this package.
-        options: As for every agent.
+        function_list, llm, system_message, name, description: See `Agent`. Tools are never called.
+        prompts: Prompts that override those in this package's `prompts.toml`.
+        options: See `Agent`.
     """
 
     resumable = True
@@ -93,21 +93,21 @@ class _Writer(Agent):
 
 
 class OutlineWriting(_Writer):
-    """Writes the outline of a text. A run takes `knowledge`: material to use."""
+    """Agent that writes a text's outline. A run accepts source material as `knowledge`."""
 
     prompt = "outline"
 
 
 class ContinueWriting(_Writer):
-    """Continues the text of the last message. A run takes `knowledge`: material to use."""
+    """Agent that continues the text of the last message. A run accepts source material as `knowledge`."""
 
     prompt = "continue"
 
 
 class ExpandWriting(_Writer):
-    """Writes one section of an outline.
+    """Agent that writes one section of an outline.
 
-    A run takes `outline`, the number (`index`) and heading (`capture`) of the section, the heading of the next one
+    A run accepts `outline`, the section's number (`index`) and heading (`capture`), the heading of the next section
     (`capture_later`), and `knowledge`.
     """
 
@@ -122,12 +122,13 @@ class ExpandWriting(_Writer):
 
 
 class WriteFromScratch(_Writer):
-    """Writes an outline, and then each of its sections: one message each, the outline first. The text of the result is
-    that of the sections.
+    """Agent that writes an outline and then each of its sections.
 
-    Outlines in English and Chinese are understood, with or without numbers. An outline without any line ends the run
-    with it. With `knowledge`, the model first summarises it: the outline is made from the summary, and the sections
-    from the whole. Limits hold for the whole text, turns for each part.
+    The result has one message for the outline and one for each section; its text contains only the sections. Outlines
+    may be in English or Chinese, with or without numbers. If the outline contains no sections, the run ends after it.
+
+    With `knowledge`, the model first writes a summary. The outline is based on the summary, and the sections on the
+    full material. Limits apply to the text as a whole, except for the turn limit, which applies to each part.
     """
 
     resumable = True
@@ -174,7 +175,7 @@ class WriteFromScratch(_Writer):
 
 
 class _Work:
-    """Parts of a text, written one after the other in one run."""
+    """The parts of a text, written in sequence within one run."""
 
     def __init__(self, run: Run, label: str) -> None:
         self.run = run
@@ -184,7 +185,7 @@ class _Work:
         self.reason: StopReason | None = None
 
     async def below(self, agent: Agent, prompt: str, answered: Answered) -> AsyncIterator[Event]:
-        """Ask for an intermediate text that only helps to write."""
+        """Ask for an intermediate text that does not become part of the result."""
         parent = ParentRun(self.run, self.spent)
         try:
             config = self.run.caller_config
@@ -199,12 +200,12 @@ class _Work:
         self.spent = parent.spent
 
     def end_paragraph(self) -> None:
-        """Begin a new section with the next text."""
+        """Terminate the last paragraph so that the next part starts a new one."""
         last = self.messages[-1]
         self.messages[-1] = last.replace(content=f"{last.get_text_content().rstrip()}\n\n")
 
     async def part(self, writer: Agent, options: dict[str, Any]) -> AsyncIterator[Event]:
-        """Write one part."""
+        """Write one part, yielding the events."""
         if reached := ParentRun(self.run, self.spent).reached(0):
             self.reason = reached
             return
