@@ -1,1 +1,1 @@
-"""Keeps the runs of agents in PostgreSQL."""
+"""Run store for PostgreSQL."""

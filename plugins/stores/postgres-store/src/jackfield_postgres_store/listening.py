@@ -1,4 +1,4 @@
-"""Wait for the notifications of a PostgreSQL server in a thread."""
+"""Receive PostgreSQL notifications in a background thread."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _RECONNECT_AFTER_S = 0.5
 
 
 class Listener:
-    """Listens on a channel until its events are closed.
+    """Subscription to a notification channel.
 
     Args:
-        database: The database to listen to.
-        channel: The name of the channel.
-        skip: The sender whose signals are skipped.
+        database: The database to connect to.
+        channel: The channel name.
+        skip: The sender whose signals are ignored, usually this process.
     """
 
     def __init__(self, database: Database, channel: str, *, skip: str) -> None:
@@ -34,7 +34,7 @@ class Listener:
         self._is_closed = threading.Event()
 
     async def signals(self) -> AsyncIterator[Signal]:
-        """Yield an empty signal after each connection, and the signals that arrive."""
+        """Yield signals as they arrive, and an empty one after each (re)connection."""
         queue: asyncio.Queue[Signal] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -75,7 +75,7 @@ class Listener:
 
 
 def pack_signal(signal: Signal, sender: str) -> str:
-    """Return a signal as a message; it is ASCII, because the driver reads no other."""
+    """Encode a signal as a notification payload, in ASCII because the driver decodes nothing else."""
     fields = json.dumps([sender, *signal], ensure_ascii=False)
     return base64.b64encode(fields.encode("utf-8", "replace")).decode()
 

@@ -7,7 +7,7 @@ from jackfield.plugins import StoreSpec, hook
 
 @hook.stores
 def stores() -> list[StoreSpec]:
-    """Return the store `postgres`."""
+    """Return the `postgres` store."""
     return [
         StoreSpec(
             name="postgres",

@@ -1,8 +1,8 @@
-"""Show other processes by locks of one connection that this one is alive, and which runs it has released.
+"""Use advisory locks to show other processes that this one is alive and which runs it has released.
 
-The server releases the locks when the connection ends. If it ends while the process lives (a restart of the server, a
-failover, an idle time-out), a thread reconnects and locks the same name again. Until then others can take over runs;
-the number of the hold stops the process that lost them.
+All locks belong to one connection, and the server releases them when it closes. If the connection drops while the
+process lives (a server restart, a failover, an idle timeout), a thread reconnects and locks the same name again. In the
+meantime, other processes may take over its runs; the hold number then keeps this process from writing to them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from jackfield.errors import ToolServiceError
 from jackfield_postgres import Connection, Database, LostConnectionError, OwnConnection
 
 LOOK_EVERY_S = 1.0
-"""Interval at which the thread checks the connection, which also keeps it from being idle."""
+"""Interval between connection checks, which also keep the connection from going idle."""
 _RELEASED_IN_S = 1.0
 _KEPT_S = 60.0  # by then, readers of the old row have checked the lock
 _OWNER = "hashtextextended(:owner, 0)"
 _RELEASED = "hashtextextended(CAST(:owner AS text) || ' ' || CAST(:run_id AS text) || ' ' || CAST(:hold AS text), 0)"
 
-# An owner whose name cannot be locked is alive. The lock is shared, so that concurrent checks do not disturb each
-# other.
+# An owner whose name cannot be locked is alive. The lock is shared, so that concurrent checks do not interfere with
+# each other.
 IS_ALONE = f"pg_try_advisory_xact_lock_shared({_OWNER})"
-"""SQL: true if no session has locked the owner."""
+"""SQL condition: no session holds the owner's lock."""
 IS_FREE = f"({IS_ALONE} OR NOT pg_try_advisory_xact_lock_shared({_RELEASED}))"
-"""SQL: true if the owner is gone, or has released the run."""
-# Only a session of this process can have locked its name, one whose end the server has not noticed yet.
+"""SQL condition: the owner is gone or has released the run."""
+# Only an old session of this process can hold its name: the server has not noticed the end of the session yet.
 _END_OLD_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "  # noqa: S608
     f"AND pid <> pg_backend_pid() AND ((classid::bigint << 32) | objid::bigint) = {_OWNER}"
@@ -49,11 +49,11 @@ class _Release:
 
 
 class Presence:
-    """The name of this process as an owner of runs, and the connection that keeps it locked.
+    """The owner name of this process, and the connection that keeps the name locked.
 
     Args:
-        database: Makes the connection.
-        table: The table of runs, with its schema.
+        database: The database to connect to.
+        table: The runs table, qualified with its schema.
     """
 
     def __init__(self, database: Database, table: str) -> None:
@@ -67,7 +67,7 @@ class Presence:
         self._is_closed = threading.Event()
 
     def name(self) -> str:
-        """Return the name of the owner; another one in a child process, and after `close`.
+        """Return the locked owner name, which changes in a child process and after `close`.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -87,10 +87,10 @@ class Presence:
             return self.current
 
     def renew(self) -> None:
-        """Lock the name again, after others may have seen it unlocked.
+        """Lock the name again after another process may have seen it unlocked.
 
         Raises:
-            ToolServiceError: The name cannot be locked now.
+            ToolServiceError: The name cannot be locked at the moment.
         """
         with self._turn:
             if self._connection is None:
@@ -103,7 +103,7 @@ class Presence:
                 self._connect()
 
     def release(self, run_id: str, hold: int) -> None:
-        """Tell others that a run is free, even against the table: at once, or once the server is available again."""
+        """Publish a run as free, overriding the table: immediately, or once the server is reachable again."""
         if self._process != os.getpid() or not self.current:
             return
         release = _Release(run_id, hold)
@@ -112,21 +112,21 @@ class Presence:
         release.done.wait(_RELEASED_IN_S)
 
     def close(self) -> None:
-        """Give up all ownership."""
+        """Release every hold and close the connection."""
         if self._process == os.getpid():
             with self._turn:
                 self.stop()
                 self._disconnect()
 
     def stop(self) -> None:
-        """End the thread, and with it all ownership, without waiting."""
+        """Signal the thread to exit, which releases every hold, without waiting for it."""
         self.current = ""
         self._releases.clear()
         self._is_closed.set()
         self._wake.set()
 
     def _keep(self, is_closed: threading.Event) -> None:
-        """Keep the name locked, and publish released runs; the body of the thread."""
+        """Thread body: keep the name locked and publish released runs."""
         while not is_closed.is_set():
             self._wake.wait(LOOK_EVERY_S)
             self._wake.clear()
@@ -158,7 +158,7 @@ class Presence:
                     connection.run(_WRITE_RELEASE.format(table=self._table), **values)
                 except LostConnectionError:
                     raise
-                except ToolServiceError:  # the table cannot be written now, and the locks say the same
+                except ToolServiceError:  # the locks already publish the release
                     return
                 release.written_at = time.monotonic()
             elif time.monotonic() - release.written_at > _KEPT_S:
@@ -186,7 +186,7 @@ class Presence:
         self._connection = connection
 
     def _lock(self, connection: Connection) -> None:
-        """Lock the name; a session that locks it twice has it once."""
+        """Lock the name; repeating this in the same session is harmless."""
         for attempt in range(20):
             [[is_locked]] = connection.run(f"SELECT pg_try_advisory_lock({_OWNER})", owner=self.current)
             if is_locked:

@@ -1,4 +1,4 @@
-"""The store: records of runs in a PostgreSQL database."""
+"""Store run records in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -74,19 +74,19 @@ _MOST_RENEWALS = 3
 
 
 class _UnlockedError(Exception):
-    """The name of this process is not locked, so others may take over its runs."""
+    """This process's name is not locked, so others may take over its runs."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds, and the length of its record.
+    """A run held by this process, and the length of its record.
 
     Attributes:
-        number: The number of the hold.
-        owner: The name under which it is held.
+        number: The hold number.
+        owner: The owner name that holds the run.
         place: The number of entries in the record.
-        state: The state that is recorded.
-        unsure: Entries and a state whose write was interrupted, so they may have been stored.
+        state: The recorded state.
+        unsure: The entries and state of an interrupted write, which may or may not have been stored.
     """
 
     number: int
@@ -98,7 +98,7 @@ class _Held:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def has_written(self, place: int, state: str) -> bool:
-        """Return True if the record has the entries and the state of an interrupted write."""
+        """Return True if a record of this length and state already contains the interrupted write."""
         if self.unsure is None:
             return False
         entries, new_state = self.unsure
@@ -106,7 +106,7 @@ class _Held:
 
 
 class PostgresStoreConfig(Config):
-    """The database, and the number of runs to keep."""
+    """Connection and retention settings."""
 
     dsn: SecretStr | None = Field(default=None, description=f"postgresql://USER:PASSWORD@HOST/DATABASE; or {_VARIABLE}")
     db_schema: str = Field(
@@ -125,10 +125,10 @@ class PostgresStoreConfig(Config):
 
 
 class PostgresStore(RecordingStore):
-    """Keeps runs in a database, which processes of any number of machines may use at once.
+    """Run store in a PostgreSQL database, shared by processes on any number of machines.
 
-    A hold belongs to an owner, and the owner is a lock of one open connection, which the server releases when the
-    process or its machine is gone. Each write checks the number of the hold, and that the lock is there.
+    A hold belongs to an owner, and an owner is an advisory lock of an open connection. The server releases the lock
+    when the process or its machine goes away. Every write checks both the hold number and the lock.
     """
 
     name = "postgres"
@@ -149,7 +149,7 @@ class PostgresStore(RecordingStore):
         if not dsn:
             raise MissingSecretError(_VARIABLE, needed_by="the store postgres")
         timeout_s = self.config.timeout_s
-        # The server reports a lock before the connection is considered silent.
+        # Below timeout_s, so that the server reports a lock before the connection counts as dead.
         for_each = f"SET lock_timeout = {max(1, int(timeout_s * 500))}"
         count = self.config.connections
         self._database = Database(dsn, timeout_s=timeout_s, connections=count, settings=for_each)
@@ -165,7 +165,7 @@ class PostgresStore(RecordingStore):
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; from time to time it also deletes runs beyond the limits."""
+        """See `Store`; also deletes expired runs from time to time."""
         names = ("run_id", "agent", "model", "session", "parent", "title")
         texts = {name: _storable(getattr(run, name)) for name in names} | {"client": _storable(run.owner)}
 
@@ -251,7 +251,7 @@ class PostgresStore(RecordingStore):
                 connection, columns, run_id, more="FOR UPDATE", owner=held.owner
             )
             is_there = held.has_written(place, before) and held.unsure == (entries, state)
-            if not (is_there and (current, owner, state) == (held.number, None, before)):  # else it has ended the run
+            if not (is_there and (current, owner, state) == (held.number, None, before)):  # not ended by that write
                 _check_right(held, current, owner, run_id)
                 _check_locked(is_alone)
             if not is_there:
@@ -269,7 +269,7 @@ class PostgresStore(RecordingStore):
         held.place, held.state, held.unsure = place + (0 if is_there else len(entries)), state, None
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`: others read the release from a lock, and the table follows when it can be written."""
+        """See `Store`; a lock announces the release, and the table is updated once it can be written."""
         held = self._held.get(run_id)
         if held is not None and held.number == hold and held.process == os.getpid():
             del self._held[run_id]
@@ -335,15 +335,15 @@ class PostgresStore(RecordingStore):
         await self._used(send, again=True)
 
     async def listen(self) -> AsyncIterator[Signal]:
-        """See `Store`; a thread waits for the server's notifications at a connection of its own."""
-        await self._used(lambda _: None)  # the settings are right, and the server is available
+        """See `Store`; a thread receives the server's notifications over a connection of its own."""
+        await self._used(lambda _: None)  # fail early if a setting is wrong or the server is down
         listener = Listener(self._database, self._channel, skip=self._sender)
         async with closing(listener.signals()) as signals:
             async for signal in signals:
                 yield signal
 
     async def aclose(self) -> None:
-        """Close the connections; runs that are still held are released."""
+        """Close all connections and release any runs still held."""
         self._held.clear()
         await sync.in_worker(self._presence.close)
         await sync.in_worker(self._database.close)
@@ -355,7 +355,7 @@ class PostgresStore(RecordingStore):
     # --- holds -------------------------------------------------------------------------------------------
 
     async def _claimed(self, run_id: str, work: Callable[[Connection], _Held]) -> int:
-        """Begin a hold and return its number. If the caller is cancelled meanwhile, the hold ends again."""
+        """Begin a hold and return its number; if the caller is cancelled first, the hold is released."""
         is_given_up = threading.Event()
 
         def claim(connection: Connection) -> _Held:
@@ -378,7 +378,7 @@ class PostgresStore(RecordingStore):
         return held.number
 
     def _is_mine(self, connection: Connection, run_id: str, owner: str) -> bool:
-        """Return True if a run was created here by an attempt with an unknown outcome."""
+        """Return True if an earlier attempt whose outcome was unknown did create the run."""
         return [*self._row(connection, "owner, hold", run_id)] == [owner, 1]
 
     def _is_held(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> bool:
@@ -438,7 +438,7 @@ class PostgresStore(RecordingStore):
             )
 
     def _clean(self, connection: Connection) -> None:
-        """Delete old runs, except for those that are held, interrupted, or wait for a person; from time to time."""
+        """Every `_RUNS_BETWEEN_CLEANINGS` calls, delete expired runs, but never a held, interrupted or paused one."""
         if self.config.keep_days is None:
             return
         self._until_cleaning -= 1
@@ -463,7 +463,7 @@ class PostgresStore(RecordingStore):
                     deleted += len(self._run(connection, delete, number=number, hold=hold))
 
     async def _used(self, work: Callable[[Connection], T], *, again: bool = False) -> T:
-        """Return the result of work with a connection; with `again`, it is repeated if the connection breaks."""
+        """Run `work` with a connection and return its result; with `again`, retry once if the connection drops."""
         try:
             return await sync.in_worker(self._work, work, again)
         except ToolServiceError as error:
@@ -487,10 +487,10 @@ class PostgresStore(RecordingStore):
         raise LostConnectionError("the lock that shows that this process is there is lost again and again")
 
     def _prepare(self, connection: Connection) -> None:
-        """Create the tables, unless they exist.
+        """Create the tables if they do not exist.
 
         Raises:
-            StoreError: A newer version made them.
+            StoreError: The tables were created by a version with a different schema.
         """
         if self._is_prepared:
             return
@@ -510,7 +510,7 @@ class PostgresStore(RecordingStore):
         self._is_prepared = True
 
     def _are_there(self, connection: Connection) -> bool:
-        # Not by to_regclass, which may answer from a cache of its session.
+        # Query the catalog, because to_regclass may answer from a session cache.
         query = (
             "SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
             "WHERE n.nspname = :schema AND c.relname = 'jackfield_store'"
@@ -546,5 +546,5 @@ def _lost(run_id: str) -> RunBusyError:
 
 
 def _storable(text: str) -> str:
-    """PostgreSQL's texts are UTF-8 without NUL."""
+    """Return `text` as UTF-8 without NUL, the only text that PostgreSQL stores."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()

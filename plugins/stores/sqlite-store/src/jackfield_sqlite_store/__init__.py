@@ -1,1 +1,1 @@
-"""Keeps the runs of agents in an SQLite file."""
+"""Run store in an SQLite file."""

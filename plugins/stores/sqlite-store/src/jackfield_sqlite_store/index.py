@@ -1,4 +1,4 @@
-"""The full-text index of a file of runs. It is created by the first search, and updated by each."""
+"""Maintain the full-text index of stored runs, which the first search creates and every search updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield_records import searched_text
 from jackfield_sqlite_store.entries import LAST, join_entries
 from jackfield_sqlite_store.sharing import read_first
 
-_RUNS_AT_ONCE = 100  # in one transaction; between two, others can write
+_RUNS_AT_ONCE = 100  # per transaction, so that other processes can write in between
 _SHORTEST_INDEXED = 3  # a trigram
 _TABLES = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'trigram case_sensitive 1')",
@@ -23,13 +23,13 @@ _STALE = (
 
 
 def can_index(connection: sqlite3.Connection) -> bool:
-    """Return True if this SQLite supports the index."""
+    """Return True if this SQLite build supports the index."""
     has_fts5 = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
     return bool(has_fts5) and sqlite3.sqlite_version_info >= (3, 34)
 
 
 def update_index(connection: sqlite3.Connection) -> bool:
-    """Index some of the runs that are new or have changed; return True if there may be more."""
+    """Index a batch of new or changed runs, and return True if more may be left."""
     with writing(connection):
         for statement in _TABLES:
             connection.execute(statement)
@@ -39,7 +39,7 @@ def update_index(connection: sqlite3.Connection) -> bool:
             middle = [entry for (entry,) in found]
             if base is not None:
                 middle = middle[first is None :]
-                first = read_first(connection, number)  # noqa: PLW2901 - the whole of it
+                first = read_first(connection, number)  # noqa: PLW2901 - now complete
             text = searched_text(join_entries(first, middle, last))
             connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
             connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, text))
@@ -48,18 +48,18 @@ def update_index(connection: sqlite3.Connection) -> bool:
 
 
 def search_query(columns: str, words: Sequence[str], owner: str | None = None) -> tuple[str, list[str]]:
-    """Return the query for the runs that have all words, and its values but the last, the limit.
+    """Return the SQL query for runs that contain every word, and its parameters except the last, the limit.
 
     Args:
         columns: The columns of `runs` to select.
-        words: As `search_words` returns them, at least one.
-        owner: The owner of the runs; None for any.
+        words: At least one search word, as returned by `search_words`.
+        owner: Only return runs of this owner. If None, return runs of any owner.
     """
     long = [word for word in words if len(word) >= _SHORTEST_INDEXED]
     conditions = ["texts MATCH ?"] if long else []
     values = [" AND ".join(_quote(word) for word in long)] if long else []
     for word in words:
-        if word not in long:  # not a trigram, so the remaining texts are searched one by one
+        if word not in long:  # too short for a trigram, so the remaining texts are scanned
             conditions.append("instr(texts.text, ?) > 0")
             values.append(word)
     if owner is not None:
@@ -74,7 +74,7 @@ def search_query(columns: str, words: Sequence[str], owner: str | None = None) -
 
 
 def forget_texts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Remove deleted runs from the index, if there is one."""
+    """Remove deleted runs from the index, if it exists."""
     if numbers and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'indexed_runs'").fetchone():
         for number in numbers:
             connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
@@ -82,5 +82,5 @@ def forget_texts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None
 
 
 def _quote(word: str) -> str:
-    """Return a word as a string of FTS5, in which nothing is an operator."""
+    """Quote a word as an FTS5 string, in which no character is an operator."""
     return '"' + word.replace('"', '""') + '"'

@@ -1,11 +1,11 @@
-"""Keep the holds of this machine: each is a locked byte, which the system unlocks when its process ends.
+"""Track holds between processes of one machine, as locked bytes that the OS unlocks when a process ends.
 
-No clock is used: a process that was stopped for a day still has its holds, and one that was killed does not. Locking a
-byte needs no space on the disk, and no database.
+No clock is involved: a process suspended for a day still has its holds, and a killed one does not. Locking a byte needs
+no disk space and no database.
 
-Each owner has a file of its own. Its first byte is locked while the owner lives, and one more for each hold; no byte is
-used twice. The locks belong to the open file (`F_OFD_SETLK`), not to the process: POSIX would drop all of them when any
-handle to the file is closed. Systems without such locks get a file for each hold.
+Each owner has its own file. The first byte is locked while the owner lives, and one further byte per hold; no byte is
+ever reused. The locks belong to the open file (`F_OFD_SETLK`), not to the process, because POSIX drops all of a
+process's locks when it closes any handle to the file. Systems without such locks get one file per hold.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ _FLOCK = "qqihh" if sys.platform == "darwin" else "hhqqi0q"
 
 
 class Owner:
-    """Holds of one store object in one process. They end with it, one by one, or with the process.
+    """Holds of one store object in one process.
+
+    Each hold ends when it is dropped, when the owner is closed or collected, or when the process ends.
 
     Args:
-        folder: The folder in which the owners of one database lock their files; it is created if it is missing.
+        folder: The directory of lock files for one database; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,12 +42,12 @@ class Owner:
         self.name = uuid.uuid4().hex
         self._folder = folder
         self._numbers = itertools.count(1)
-        # By the number of the hold, if each has a file.
+        # By hold number, on systems with one file per hold.
         self._handles = {"": _open_locked(folder / self.name)} if _HAS_RANGES else {}
         self._end = weakref.finalize(self, _end, self._handles, folder, self.name, os.getpid())
 
     def take(self) -> str:
-        """Begin a hold; return its name, which is never used again."""
+        """Begin a hold and return its name, which is never reused."""
         number = next(self._numbers)
         if _HAS_RANGES:
             _lock(self._handles[""], number)
@@ -54,7 +56,7 @@ class Owner:
         return f"{self.name}:{number}"
 
     def drop(self, hold: str) -> None:
-        """End a hold. This needs no space on any disk, and cannot fail."""
+        """End a hold. This needs no disk space and cannot fail."""
         number = int(hold.partition(":")[2])
         if not self._end.alive:
             return
@@ -69,7 +71,7 @@ class Owner:
 
 
 def is_held(folder: Path, hold: str) -> bool:
-    """Return True while a hold is valid; the file of a dead owner is removed."""
+    """Return True if a hold is still valid; the file of a dead owner is deleted."""
     name, _, number = hold.partition(":")
     path = folder / (name if _HAS_RANGES else f"{name}.{number}")
     try:
@@ -98,7 +100,7 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(handle: int, byte: int) -> None:
-    """Lock one byte of a file; raise OSError if another handle has locked it."""
+    """Lock one byte of a file; raise OSError if another handle holds the lock."""
     if sys.platform == "win32":
         os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -109,7 +111,7 @@ def _lock(handle: int, byte: int) -> None:
 
 
 def _is_locked(handle: int, byte: int) -> bool:
-    """Return True if another handle has locked a byte of a file. Concurrent calls do not disturb each other."""
+    """Return True if another handle has locked the byte. Concurrent checks do not interfere with each other."""
     if sys.platform != "win32" and _HAS_RANGES:
         known = fcntl.fcntl(handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, byte))
         return _kind_of(known) != fcntl.F_UNLCK
@@ -132,7 +134,7 @@ def _unlock(handle: int, byte: int) -> None:
 
 
 def _flock(kind: int, byte: int) -> bytes:
-    """Return one byte as a `struct flock` of the system."""
+    """Pack the platform's `struct flock` for a single byte."""
     if sys.platform == "darwin":
         return struct.pack(_FLOCK, byte, 1, 0, kind, os.SEEK_SET)
     return struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
@@ -158,7 +160,7 @@ def _remove(handle: int, path: Path) -> None:
 
 
 def _close_copies() -> None:
-    """In a child, close the copies of locked files: the parent's locks must not outlive the parent."""
+    """Close inherited lock files in a forked child, so the locks end with the parent."""
     while _open_handles:
         os.close(_open_handles.pop())
 

@@ -7,7 +7,7 @@ from jackfield.plugins import StoreSpec, hook
 
 @hook.stores
 def stores() -> list[StoreSpec]:
-    """Return the store `sqlite`."""
+    """Return the `sqlite` store."""
     return [
         StoreSpec(
             name="sqlite",

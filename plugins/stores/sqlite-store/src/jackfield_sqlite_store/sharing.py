@@ -1,7 +1,8 @@
-"""Share the beginning of a run's first entry with the run before it in its conversation.
+"""Deduplicate the first entries of a conversation's runs.
 
-The first entry contains the whole conversation so far, which would otherwise be stored again with each turn. A run with
-a `base` stores the rest alone: its first entry is the first `shared` bytes of the base's first entry, then its own.
+A run's first entry contains the whole conversation so far, which each turn would otherwise store again. A run with a
+`base` stores only the remainder: its first entry is the first `shared` bytes of the base's first entry, followed by its
+own bytes.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _AMONG = "UPDATE entries SET entry = ? WHERE run = ? AND place = 1"
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The beginning of a first entry.
+    """The prefix that a first entry shares with another run's.
 
     Attributes:
-        base: The run whose first entry begins in the same way; None if none does.
-        shared: The number of bytes that both begin with.
-        depth: The number of bases up to the next long step.
+        base: The run whose first entry has the same prefix, or None if no run does.
+        shared: The length of the common prefix in bytes.
+        depth: The number of short steps since the last long one; see `share_beginning`.
     """
 
     base: int | None = None
@@ -34,10 +35,10 @@ class Sharing:
 
 
 def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) -> Sharing:
-    """Find a base for the first entry of a new run: the last run of its conversation.
+    """Find a base for the first entry of a new run, usually the previous run of its conversation.
 
-    Each 32nd run takes a long step instead, to the run 32 runs before it, so that a long conversation is read in few
-    steps.
+    Every 32nd run takes a long step back to the run 32 before it, which keeps chains of bases short in long
+    conversations.
     """
     query = "SELECT number, base, depth FROM runs WHERE session = ? ORDER BY number DESC LIMIT 1"
     row = connection.execute(query, (session,)).fetchone()
@@ -53,7 +54,7 @@ def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) 
 
 
 def _common_length(one: bytes, other: bytes) -> int:
-    """Return the length of the common beginning, by bisection, because comparing slices is fast."""
+    """Return the length of the common prefix, by bisection because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -65,7 +66,7 @@ def _common_length(one: bytes, other: bytes) -> int:
 
 
 def read_first(connection: sqlite3.Connection, number: int) -> bytes:
-    """Return the whole first entry of a run; empty for a run without entries."""
+    """Return a run's complete first entry, or b'' for a run without entries."""
     parts: list[bytes] = []
     run: int | None = number
     limit: int | None = None
@@ -79,7 +80,7 @@ def read_first(connection: sqlite3.Connection, number: int) -> bytes:
 
 
 def release_base(connection: sqlite3.Connection, number: int) -> None:
-    """Before a run is deleted, move the runs that share its beginning to another base."""
+    """Rebase every run that shares a prefix with this one, which is about to be deleted."""
     base, shared, own = connection.execute(_CHAIN, (number,)).fetchone()
     query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - of FIRST
     for run, common, is_beside, rest in connection.execute(query, (number,)).fetchall():

@@ -1,4 +1,4 @@
-"""The store: records of runs in one SQLite file."""
+"""Store run records in a single SQLite file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
 @dataclass(slots=True)
 class _Held:
-    """A run that this process holds: its number, the length of its record, and its recorded state."""
+    """A run held by this process, with the length of its record and its recorded state."""
 
     number: int
     hold: int
@@ -89,10 +89,10 @@ class _Held:
 
 
 class _Claim:
-    """A hold that is about to begin, perhaps in a thread, while its caller may be cancelled.
+    """A hold in progress, possibly in a thread, whose caller may be cancelled in the meantime.
 
     Attributes:
-        held: The hold, once it is written.
+        held: The hold once it is written, otherwise None.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class _Claim:
         self._name = ""
 
     def take(self, owner: Owner) -> str:
-        """Acquire the lock that shows others that the run is held; return its name."""
+        """Acquire the lock that marks the run as held, and return the lock's name."""
         with self._lock:
             self._drop()  # from an attempt that found the file locked
             self._owner, self._name = owner, owner.take()
@@ -112,7 +112,7 @@ class _Claim:
             return self._name
 
     def give_up(self) -> None:
-        """Release the hold, now or when the thread gets to it."""
+        """Release the lock now, or as soon as the thread acquires it."""
         with self._lock:
             self._is_given_up = True
             self._drop()
@@ -124,7 +124,7 @@ class _Claim:
 
 
 class SQLiteStoreConfig(Config):
-    """The file, and the number of runs to keep."""
+    """File and retention settings."""
 
     path: PathText | None = Field(
         default=None,
@@ -152,9 +152,9 @@ class SQLiteStoreConfig(Config):
 
 
 class SQLiteStore(RecordingStore):
-    """Keeps runs in one file, which any number of processes of one machine may use at once.
+    """Run store in a single file, shared by any number of processes on one machine.
 
-    A hold is a lock of the operating system. It ends with the run or with the process, and no write is needed for that.
+    A hold is an operating-system lock, which ends with the run or the process without any write.
     """
 
     name = "sqlite"
@@ -181,7 +181,7 @@ class SQLiteStore(RecordingStore):
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; from time to time it also deletes runs beyond the limits."""
+        """See `Store`; also deletes runs beyond the retention limits from time to time."""
         if self.config.keep_days or self.config.max_mb:
             self._until_cleaning -= 1
             if self._until_cleaning < 0:
@@ -190,14 +190,14 @@ class SQLiteStore(RecordingStore):
         return await self._claimed(run.run_id, lambda connection, claim: self._create(connection, run, entries, claim))
 
     async def foreign_file(self) -> Path | None:
-        """See `Store`; the file below the user's own data is never foreign."""
+        """See `Store`; the default file in the user's data directory is never foreign."""
         if not self.config.path:
             return None
         origin = await self._used(self._origin)
         return None if is_agreed(origin) else self._path
 
     def _origin(self, connection: sqlite3.Connection) -> Request:
-        """Return the identity of the file that consent is bound to: its path, and a random mark in it."""
+        """Return the identity to which consent for this file is bound: its path and the random mark stored in it."""
         (mark,) = connection.execute("SELECT mark FROM origin").fetchone()
         place = consent_path(self._path.with_name(f"{self._path.name}#origin"))
         return Request(place, (MakesCall("any tool", "any arguments"),), content_hash({"mark": str(mark).encode()}))
@@ -230,7 +230,7 @@ class SQLiteStore(RecordingStore):
             raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`: the lock is dropped, and the file of runs is not changed."""
+        """See `Store`; only the lock is released, and the database file does not change."""
         held = self._held.get(run_id)
         if held is not None and held.hold == hold and held.process == os.getpid():
             self._held.pop(run_id, None)
@@ -279,7 +279,7 @@ class SQLiteStore(RecordingStore):
         return [self._run(row) for row in rows]
 
     async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
-        """See `Store`. The index is updated first, so recording a run costs nothing more."""
+        """See `Store`; indexing is deferred to the search, so recording a run costs nothing extra."""
         words = search_words(text)
         if not words:
             return []
@@ -313,7 +313,7 @@ class SQLiteStore(RecordingStore):
         await self._used(delete)
 
     async def send(self, run_id: str, text: str = "") -> None:
-        """See `Store`; signals are rows, which are deleted after a minute."""
+        """See `Store`; a signal is a row that is deleted after a minute."""
 
         def send(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -325,7 +325,7 @@ class SQLiteStore(RecordingStore):
         await self._used(send)
 
     async def listen(self) -> AsyncIterator[Signal]:
-        """See `Store`; the file is checked several times a second."""
+        """See `Store`; the file is polled several times a second."""
         number, version = 0, -1
         is_first = True
         while True:
@@ -343,7 +343,7 @@ class SQLiteStore(RecordingStore):
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def aclose(self) -> None:
-        """Close the file; runs that are still held are released."""
+        """Close the file and release any runs still held."""
         self._held.clear()
         owner = self._owners.pop(os.getpid(), None)
         if owner:
@@ -393,23 +393,23 @@ class SQLiteStore(RecordingStore):
         return held.hold
 
     def _append(self, connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-        """Return True if the run was still held."""
+        """Append entries and set the state; return False if the hold was lost."""
         if state == held.state == RUNNING:  # one statement, and so a transaction by itself
             is_held = _insert(connection, held, written)
-        elif state == RUNNING:  # the first step after it was held
+        elif state == RUNNING:  # the first write of a resumed run
             with writing(connection):
                 is_held = _insert(connection, held, written)
                 connection.execute(_GO_ON, (state, time.time(), held.number, held.hold, held.owner))
         else:
             is_held = _write_end(connection, held, written, state)
-        if is_held:  # here, because the waiting caller may have been cancelled
+        if is_held:  # updated here, because the caller may have been cancelled
             held.place += len(written)
             held.size += sum(map(len, written))
             held.state = state
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
-        """Delete runs beyond the limits, except for those that are held, interrupted, or wait for a person."""
+        """Delete runs beyond the retention limits, but never a held, interrupted or paused run."""
         with writing(connection):
             if self.config.keep_days:
                 before = time.time() - self.config.keep_days * _DAY_S
@@ -417,12 +417,12 @@ class SQLiteStore(RecordingStore):
                 rows = connection.execute(query, (before, RUNNING, *_PAUSES)).fetchall()
                 _forget(connection, [number for number, owner in rows if not self._is_held(owner)])
             if self.config.max_mb:
-                # Later runs of a conversation take over the parts that they share with deleted ones.
+                # Deleting a run moves its shared prefix to later runs, which then take up more space.
                 while numbers := list(self._oldest(connection, most_bytes=self.config.max_mb * 1e6)):
                     _forget(connection, numbers)
 
     def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
-        """Yield the oldest runs beyond a limit, except for those that are held, interrupted, or wait for a person."""
+        """Yield the oldest runs that exceed the size limit, skipping held, interrupted and paused ones."""
         (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
         query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, ?, ?) ORDER BY number"
         for number, of_run, owner in connection.execute(query, (RUNNING, *_PAUSES)):
@@ -441,7 +441,7 @@ class SQLiteStore(RecordingStore):
         return self._owners[process]
 
     async def _claimed(self, run_id: str, work: Callable[[sqlite3.Connection, _Claim], int]) -> int:
-        """Begin a hold and return its number. If that fails, or its caller is cancelled, the hold ends again."""
+        """Begin a hold and return its number; on failure or cancellation, the hold is released."""
         claim = _Claim()
         try:
             number = await self._used(lambda connection: work(connection, claim))
@@ -481,9 +481,9 @@ class SQLiteStore(RecordingStore):
     # --- the file -------------------------------------------------------------------------------------------------
 
     async def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of work with the file.
+        """Run `work` on the file and return its result.
 
-        That takes microseconds, less than a hop to a thread. A thread waits only if the file is in use.
+        The call usually takes microseconds, less than a hop to a thread, so only a busy file is waited for in a thread.
         """
         try:
             return self._work(work, 0.0)
@@ -537,7 +537,7 @@ _NEXT_STEP = {
 
 
 def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes]) -> bool:
-    """Append entries to a run that is still held; return True if it is."""
+    """Append entries to a run; return False, writing nothing, if the hold was lost."""
     right = (held.number, held.hold, held.owner)
     if not written:
         return connection.execute(_IS_HELD, right).fetchone() is not None
@@ -546,7 +546,7 @@ def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes
 
 
 def _write_end(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-    """Write the end of a run that is still held; return True if it is."""
+    """Write a run's last entries and final state; return False, writing nothing, if the hold was lost."""
     size = sum(map(len, written))
     last = _packed(written) if size <= _SMALL else None
     lasts = 0 if last is None else len(written)
@@ -569,7 +569,10 @@ def _inserting(count: int) -> str:
 def _signals_after(
     connection: sqlite3.Connection, *, number: int, is_first: bool
 ) -> tuple[int, list[tuple[int, str, str]]]:
-    """Return a number that other processes' writes change, and the signals after a number; at first, the last one."""
+    """Return the data version, which changes when another process writes, and the signals after `number`.
+
+    With `is_first`, only the latest signal is returned.
+    """
     (version,) = connection.execute("PRAGMA data_version").fetchone()
     order = "DESC LIMIT 1" if is_first else ""
     query = f"SELECT number, run_id, text FROM signals WHERE number > ? ORDER BY number {order}"  # noqa: S608
@@ -596,12 +599,12 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
 
 
 def _storable(text: str) -> str:
-    """Return a text that SQLite can store as UTF-8; a lone surrogate becomes a question mark."""
+    """Return `text` as SQLite can store it, with each lone surrogate replaced by a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _packed(entries: Sequence[bytes]) -> bytes | None:
-    """Join entries into one; None if that could not be undone."""
+    """Join entries into one value, or return None if an entry contains a newline and could not be split again."""
     return None if any(b"\n" in entry for entry in entries) else b"\n".join(entries)
 
 
