@@ -1,1 +1,1 @@
-"""The tool `amap_weather`."""
+"""The `amap_weather` tool."""

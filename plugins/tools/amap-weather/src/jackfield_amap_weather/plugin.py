@@ -1,4 +1,4 @@
-"""The tool of this package."""
+"""Plugin hooks for the `amap_weather` tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tool `amap_weather`."""
+    """Provide the `amap_weather` tool."""
     return [
         ToolSpec(
             name="amap_weather",

@@ -1,4 +1,4 @@
-"""The tool `amap_weather`: the weather of a place, which Amap knows by its code."""
+"""The `amap_weather` tool: current weather in China from the Amap web service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_SHOWN = 10
 
 
 class AmapWeatherConfig(ServiceConfig):
-    """The settings of the service: `url` is its address, without a path."""
+    """Settings for the Amap service. `url` is the base address, without a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,10 @@ class _District:
 
 
 class AmapWeather(BaseTool):
-    """Returns the present weather. The codes of places are requested from Amap and remembered."""
+    """Returns the current weather of a Chinese city or district.
+
+    A place name is resolved to its Amap code (adcode), which is cached.
+    """
 
     name = "amap_weather"
     description = tools()[0].description
@@ -55,12 +58,12 @@ class AmapWeather(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """Return the weather of a place, in Chinese.
+        """Return the current weather for a location, as a Chinese sentence.
 
         Raises:
-            ToolArgumentError: There is no such place, or there are several.
-            ToolServiceError: Amap failed or refused.
-            ConfigError: There is no API key, or an address that cannot be used.
+            ToolArgumentError: The location is empty, unknown or ambiguous.
+            ToolServiceError: Amap failed or rejected the request.
+            ConfigError: The API key is missing, or the address is not usable.
         """
         location = self.parse_arguments(params)["location"].strip()
         if not location:
@@ -89,7 +92,7 @@ class AmapWeather(BaseTool):
 
 
 def _read_weather(wire: Any) -> tuple[str, str, dict[str, str]] | None:
-    """Return the weather, the temperature and all other facts; None if there are none."""
+    """Return the conditions, the temperature and the full live report, or None if Amap has no report."""
     _check_status(wire)
     if not wire["lives"] or not wire["lives"][0]:
         return None
@@ -109,10 +112,10 @@ def _check_status(wire: Any) -> None:
 
 
 def _choose_adcode(location: str, districts: list[_District]) -> str:
-    """Return the code of the only place that fits a name.
+    """Return the adcode of the one district that matches a location name.
 
     Raises:
-        ToolArgumentError: No district has this name, or several have it.
+        ToolArgumentError: No district matches, or several do.
     """
     matches = [one for one in districts if one.name == location] or districts
     codes = {one.adcode: one.name for one in matches if _ADCODE.fullmatch(one.adcode)}

@@ -1,1 +1,1 @@
-"""Python for agents: code runs within limits in a Jupyter kernel, which keeps its state and ends with the run."""
+"""Python execution for agents, with resource limits and a Jupyter kernel that keeps its state for the whole run."""

@@ -1,4 +1,4 @@
-"""Find the code in a model's text: plain, as JSON, or in a Markdown fence."""
+"""Extract code from a model's text, where it may be bare, wrapped in JSON or in a Markdown fence."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # a line for IPython
 def code_of(text: str) -> str:
     """Return the code in a text: the `code` of a JSON object, else the first fenced block, else the whole text.
 
-    Fences in the strings of a whole program are a part of it. A fence closes at a line that begins with as many
-    backticks as opened it, so backticks inside a line of code cut nothing off. A fence that never closes does not
-    count.
+    If the whole text is a valid program, fences inside its strings are left alone. A fence closes at a line that begins
+    with at least as many backticks as the opening line, so backticks in the middle of a line do not cut the code short.
+    An unclosed fence is ignored.
     """
     from_json = _code_in_json(text)
     if from_json is not None:
@@ -27,7 +27,7 @@ def code_of(text: str) -> str:
 
 
 def without_fence(code: str) -> str:
-    """Return code without the Markdown fence around it, and without the words around the fence."""
+    """Strip the Markdown fence around code, along with any text before and after the fence."""
     if "```" not in code or _is_python(code):
         return code
     block = first_block(code)
@@ -35,7 +35,7 @@ def without_fence(code: str) -> str:
 
 
 def _is_python(text: str) -> bool:
-    """Return True if a text is a whole program with no backtick outside of strings and comments."""
+    """Return True if the text parses as Python, so backticks can occur only in strings and comments."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about an odd escape; the code's output shows it
@@ -46,7 +46,10 @@ def _is_python(text: str) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Return True if a text can be encoded. JSON may contain a lone surrogate, but a file cannot."""
+    """Return True if a text can be encoded as UTF-8.
+
+    JSON may contain a lone surrogate, which cannot be written to a file.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -55,7 +58,7 @@ def is_utf8(text: str) -> bool:
 
 
 def first_block(text: str) -> str | None:
-    """Return the first fenced block with its last newline; None if there is no block."""
+    """Return the first fenced block, including its last newline, or None if there is no block."""
     for opening in _OPENING.finditer(text):
         closing = re.compile(rf"^ {{0,3}}{opening[1]}", re.MULTILINE).search(text, opening.end())
         if closing:

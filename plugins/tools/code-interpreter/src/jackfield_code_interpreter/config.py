@@ -1,4 +1,4 @@
-"""The settings of the code interpreter."""
+"""Settings of the code interpreter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText, ProgramText
 
 
 class CodeInterpreterConfig(Config):
-    """The settings and limits of code. A limit of None means unlimited."""
+    """Settings and limits for running code. A limit of None means unlimited."""
 
     timeout: float = Field(
         default=30, gt=0, le=3600, description="Seconds one call may take, without the start of the kernel"

@@ -1,7 +1,7 @@
-"""Copies of a conversation's files for the code: regular files only, within limits, and through no link.
+"""Copy a conversation's files to where the code runs: regular files only, within limits, without following links.
 
-Code that a model wrote may be changing the folders at the same time: a name is opened once, and checks look at the
-opened file.
+Model-written code may modify the folders at the same time. Each name is therefore opened only once, and all checks look
+at the open file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """The limits of copies over the life of one folder; None means unlimited."""
+    """Limits on copied files over the lifetime of a folder. None means unlimited."""
 
     file_bytes: int | None = 256 << 20
     total_bytes: int | None = 1 << 30
@@ -33,9 +33,10 @@ class FileLimits:
 
 
 class BroughtFiles:
-    """Copies files into a folder: each once, and again when it has changed, so that changes made by the code stay.
+    """Copies files into a folder.
 
-    A file that was in the folder before is never overwritten.
+    A file is copied again only after its source has changed, so edits made by the code survive. Files that were already
+    in the folder are never overwritten.
     """
 
     def __init__(self, folder: Path, limits: FileLimits | None = None) -> None:
@@ -47,10 +48,10 @@ class BroughtFiles:
         self._copied_bytes = 0
 
     def bring(self, paths: Sequence[str]) -> list[str]:
-        """Copy new files. Anything but a local file (a URL, a folder) is skipped.
+        """Copy new and changed files. Paths that are not local files, such as URLs and folders, are skipped.
 
         Returns:
-            Notes about files that are not where the code would expect them.
+            Notes for the model about files that were refused, failed to copy or had to be renamed.
         """
         notes = [note for path in paths for note in self._bring(path)]
         if len(notes) > _MAX_NOTES:
@@ -81,7 +82,10 @@ class BroughtFiles:
 
     @contextmanager
     def _open(self, source: Path, path: str) -> Iterator[tuple[int | None, os.stat_result]]:
-        """Open a file, and return it with its facts; None for the file if it is in the folder already."""
+        """Open a file and yield its descriptor and `stat` result.
+
+        The descriptor is None if the file is already in the target folder.
+        """
         # Links on the way to a file are followed once, when it is first named, because code could plant others later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
         with open_folder(real_folder) as parent:
@@ -124,7 +128,7 @@ class BroughtFiles:
                 raise
 
     def _room(self, size_bytes: int, *, new: bool) -> float:
-        """Return the number of bytes of a file of this size that may be copied now."""
+        """Return the byte limit for copying a file of this size, or refuse the file if it does not fit."""
         limits = (self._limits.file_bytes, self._limits.files, self._limits.total_bytes)
         file_bytes, files, total_bytes = (math.inf if limit is None else limit for limit in limits)
         if size_bytes > file_bytes:
@@ -144,7 +148,7 @@ class BroughtFiles:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and its contents, however deep, through no link. Contents that cannot be removed stay."""
+    """Remove a folder and its contents at any depth, without following links. Undeletable contents are left behind."""
     with suppress(OSError):
         handle = os.open(folder, _LISTED)
         try:
@@ -174,7 +178,7 @@ def _empty(handle: int) -> None:
 
 
 def _move_up(inner: int, handle: int) -> list[str]:
-    """Move the contents of a folder into another, and return the new names."""
+    """Move the contents of a folder into another, and return their new names."""
     moved = []
     for name in os.listdir(inner):
         fresh = f".{uuid4().hex}"
@@ -185,11 +189,11 @@ def _move_up(inner: int, handle: int) -> list[str]:
 
 
 class _RefusedError(Exception):
-    """A file is not copied; the message says why."""
+    """A file may not be copied; the message says why."""
 
 
 def _copy_bytes(source: int, target: int, most: float) -> int:
-    """Copy a whole file, and return its bytes; refuse one that has grown beyond `most`."""
+    """Copy a whole file and return its size in bytes. Refuse a file that has grown beyond `most`."""
     copied = 0
     while piece := os.read(source, _PIECE_BYTES):
         copied += len(piece)
@@ -201,14 +205,14 @@ def _copy_bytes(source: int, target: int, most: float) -> int:
 
 
 def _give_to_owner(file: int, folder: int) -> None:
-    """Give a file that root copied to the owner of its folder, because code in a sandbox is not root."""
+    """Make the folder's owner the owner of a file that root copied, because sandboxed code does not run as root."""
     owner = os.fstat(folder).st_uid
     if os.geteuid() == 0 and owner != 0:
         os.fchown(file, owner, owner)
 
 
 def _may_be_copied(path: Path) -> bool:
-    """Return True if there is anything but a folder. A link counts, wherever it points."""
+    """Return True if the path exists and is not a folder. Links count, whatever their target."""
     try:
         return path.name not in ("", "..") and not stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -216,5 +220,5 @@ def _may_be_copied(path: Path) -> bool:
 
 
 def _shown(name: str) -> str:
-    """Return a name for a sentence: on one line and not too long."""
+    """Shorten and quote a file name for use in a sentence."""
     return repr(name if len(name) <= 100 else f"{name[:80]}…{name[-19:]}")

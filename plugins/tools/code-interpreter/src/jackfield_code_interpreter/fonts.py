@@ -1,4 +1,4 @@
-"""Fonts for plots with Chinese in them: matplotlib's own have no such characters."""
+"""Fonts for plots with Chinese text, which matplotlib's bundled fonts cannot render."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAMILIES = {
 
 
 def write_matplotlibrc(folder: Path) -> None:
-    """Let plots show Chinese if the machine has a font for it; other letters stay as they are."""
+    """Configure matplotlib to render Chinese if the machine has a suitable font. Other text keeps the default font."""
     families = chinese_families(FOLDERS)
     if not families:
         return
@@ -40,7 +40,7 @@ def write_matplotlibrc(folder: Path) -> None:
 
 @cache
 def chinese_families(folders: Sequence[Path]) -> tuple[str, ...]:
-    """Return the first font family below some folders that has Chinese characters; () if there is none."""
+    """Return the preferred Chinese font family installed in these folders, as a tuple of one; () if there is none."""
     files = [file.name for folder in folders for file in folder.rglob("*.[to]t[fc]")]
     for start, family in _FAMILIES.items():
         if any(name.startswith(start) for name in files):

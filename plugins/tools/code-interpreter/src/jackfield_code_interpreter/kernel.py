@@ -1,4 +1,4 @@
-"""One kernel process: start it, send it code, read its messages, interrupt it, end it."""
+"""A single kernel process: start it, send code, read messages, interrupt it and end it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MAX_LOG_BYTES = 4000
 
 
 class KernelDiedError(Exception):
-    """The process ended; `exit_code` is 128 and the signal's number if a signal ended it."""
+    """The kernel process ended. After a signal, `exit_code` is 128 plus the signal number."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(f"the kernel ended with exit code {exit_code}")
@@ -50,14 +50,14 @@ class KernelDiedError(Exception):
 
 
 class FloodError(Exception):
-    """The code printed so much that reading more would only cost time."""
+    """The code printed more output than is worth reading."""
 
 
 class Kernel:
-    """A running kernel, made by `start` and ended by `aclose`, or immediately by `end`.
+    """A running kernel, created by `start`.
 
-    One of the two must be called. The garbage collector may collect a context before its sockets, and the context would
-    then wait for them forever.
+    Always finish with `aclose`, or with `end` to stop immediately. Otherwise the garbage collector may collect the
+    ZeroMQ context before its sockets, and the context then waits for them forever.
     """
 
     def __init__(self, manager: AsyncKernelManager, folders: KernelFolders) -> None:
@@ -71,10 +71,10 @@ class Kernel:
 
     @classmethod
     async def start(cls, launch: KernelLaunch, *, timeout_s: float) -> Kernel:
-        """Start a kernel and wait until it answers.
+        """Start a kernel and wait until it responds.
 
         Raises:
-            ToolServiceError: The kernel does not start; its output is in the log.
+            ToolServiceError: The kernel failed to start; its output is in the log.
         """
         kernel = cls(
             AsyncKernelManager(
@@ -108,10 +108,10 @@ class Kernel:
             self.process = getattr(self._manager.provisioner, "process", None)
 
     async def connect(self, *, timeout_s: float) -> None:
-        """Open the channels for the running event loop, which owns the sockets, in place of earlier ones.
+        """Open the channels on the running event loop, which then owns the sockets. Any earlier channels are closed.
 
         Raises:
-            RuntimeError: The kernel has ended, or does not answer in time.
+            RuntimeError: The kernel has ended or did not respond in time.
         """
         self._disconnect()
         self._context = zmq.asyncio.Context()
@@ -127,7 +127,7 @@ class Kernel:
             raise RuntimeError(f"it did not answer in {timeout_s:g} s") from None
 
     async def _answer(self) -> None:
-        """Wait until the kernel answers, and until its messages about requests arrive."""
+        """Wait until the kernel replies and its iopub messages arrive."""
         client = self._connected()
         while True:
             requests = {self._send("kernel_info_request", {})}
@@ -142,7 +142,7 @@ class Kernel:
         return self.process is not None and self.process.poll() is None
 
     def submit(self, code: str) -> str:
-        """Send code to be run, and return the id of the request."""
+        """Send code for execution, and return the request id."""
         # With `stop_on_error`, a request that arrives soon after a failed one would not run at all.
         return self._send(
             "execute_request",
@@ -159,11 +159,11 @@ class Kernel:
     async def messages(
         self, request: str, *, most_bytes: int | None = None
     ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the kernel's messages about a request, as type and content, until it is done.
+        """Yield the kernel's messages about a request as (type, content) pairs until the request is done.
 
-        Leaving early loses nothing: iterating again continues. The code can forge what its kernel says. Malformed
-        messages are skipped, "done" is believed when a reply confirms it, and nothing can be sent ahead for a later
-        request, whose id it cannot guess.
+        Leaving the loop early loses nothing; iterating again continues. The code can forge its kernel's messages:
+        malformed ones are skipped, and "done" counts only once a reply confirms it. Messages cannot be forged ahead of
+        a later request, because its id cannot be guessed.
 
         Raises:
             FloodError: More than `most_bytes` arrived.
@@ -191,7 +191,7 @@ class Kernel:
             yield "error", error  # its message was lost, or could not be encoded because of a lone surrogate
 
     async def _concerns(self, course: _Course, message: _Message) -> bool:
-        """Return True if a message concerns the request, and note messages about its end."""
+        """Return True if a message belongs to the request. Messages about its end are recorded instead."""
         course.silence_s = 0.0
         if message.request not in course.awaited:
             return False
@@ -211,7 +211,7 @@ class Kernel:
             course.awaited = {course.request, self._send("kernel_info_request", {})}
 
     async def _is_silent(self, course: _Course) -> bool:
-        """Return True if the kernel has replied and sends no more. Its last output is then lost."""
+        """Return True if the kernel has replied but stays silent, which means that its last output is lost."""
         # The reply arrives on another channel, even if a flood of output made this one lose its end.
         if course.reply is None:
             course.reply = await self._take_reply(course.awaited, timeout_s=0)
@@ -219,18 +219,18 @@ class Kernel:
         return course.silence_s >= _LOST_AFTER_S
 
     def interrupt(self) -> None:
-        """Raise KeyboardInterrupt in the running code, and in the processes it started."""
+        """Raise KeyboardInterrupt in the running code and in the processes it started."""
         client = self._connected()
         client.control_channel.send(client.session.msg("interrupt_request", content={}))
 
     def end(self) -> None:
-        """Let the guard kill the kernel and everything it started, without waiting."""
+        """Ask the guard to kill the kernel and everything it started. Does not wait."""
         self._disconnect()
         if self.process is not None:
             self.process.terminate()
 
     async def aclose(self) -> None:
-        """End the kernel, and wait until none of its processes is left."""
+        """End the kernel, and wait until all of its processes have exited."""
         self.end()
         try:
             async with asyncio.timeout(_END_S):
@@ -243,7 +243,7 @@ class Kernel:
         await self._manager.cleanup_resources()
 
     def close_from_anywhere(self) -> None:
-        """Close the kernel as `aclose` does, from any thread, with or without an event loop. It blocks."""
+        """Close the kernel from any thread, with or without an event loop. Blocking version of `aclose`."""
         if self.process is not None:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -288,7 +288,7 @@ class Kernel:
         return str(message["msg_id"])
 
     async def _take_reply(self, requests: Set[str], *, timeout_s: float = 1.0) -> Mapping[str, object] | None:
-        """Return the reply to one of the requests if it comes in time. Other messages are dropped."""
+        """Return the reply to one of the requests, or None if no reply arrives in time. Other messages are dropped."""
         client = self._connected()
         give_up = time.monotonic() + timeout_s
         for _ in range(_MAX_REPLIES):
@@ -307,8 +307,8 @@ class _Course:
     """The progress of a request.
 
     Attributes:
-        awaited: The requests whose reply means that the code has ended.
-        silence_s: The time for which the kernel has been silent since its reply arrived.
+        awaited: Ids of the requests whose reply or idle status means that the code has finished.
+        silence_s: Seconds without a message since the reply arrived.
     """
 
     request: str
@@ -321,13 +321,17 @@ class _Course:
     received_bytes: int = 0
 
     def untold_error(self) -> Mapping[str, object] | None:
-        """Return the error of the reply if no message has reported it."""
+        """Return the error in the reply, or None if a message has already reported it."""
         if self.reply is None or self.error_told:
             return None
         return self.reply if self.reply.get("status") == "error" else None
 
     async def count(self, parts: list[bytes], most_bytes: int | None) -> None:
-        """Count received data; too much raises FloodError. Let other tasks run from time to time."""
+        """Count received data, and yield to other tasks from time to time.
+
+        Raises:
+            FloodError: More than `most_bytes` arrived.
+        """
         self.received += 1
         self.received_bytes += _MESSAGE_COST + sum(map(len, parts))
         if most_bytes is not None and self.received_bytes > most_bytes:
@@ -338,7 +342,7 @@ class _Course:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message of a kernel: its type, its content, and its request."""
+    """A kernel message: the id of the request it belongs to, its type and its content."""
 
     request: str
     kind: str
@@ -346,7 +350,7 @@ class _Message:
 
 
 async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
-    """Return the parts of the next message; [] if none comes in time."""
+    """Return the parts of the next message, or [] if none arrives in time."""
     socket: Any = channel.socket
     if socket is None or not await socket.poll(int(timeout_s * 1000)):
         return []
@@ -355,7 +359,10 @@ async def _receive(channel: ZMQSocketChannel, timeout_s: float) -> list[bytes]:
 
 
 def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | None:
-    """Parse a message; None if it has no valid form. The code knows the key, so it can sign anything."""
+    """Parse a message, or return None if it is malformed.
+
+    The code knows the signing key, so a valid signature proves nothing.
+    """
     try:
         _, rest = client.session.feed_identities(parts)
         message = client.session.deserialize(rest)
@@ -368,7 +375,7 @@ def _parse_message(client: AsyncKernelClient, parts: list[bytes]) -> _Message | 
 
 
 class _OneSpec(KernelSpecManager):
-    """Knows only the kernel to start, instead of those installed on the machine."""
+    """Provides only the kernel to start, regardless of the kernels installed on the machine."""
 
     name = "jackfield"
 
@@ -379,7 +386,7 @@ class _OneSpec(KernelSpecManager):
         )
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - there is one
-        """Return the spec, whatever its name."""
+        """Return the spec for any name."""
         return self._spec
 
 
@@ -418,7 +425,7 @@ def _end_of_log(launch: KernelLaunch) -> str:
 
 
 def signal_name(exit_code: int) -> str:
-    """Return `SIGKILL` for 137; '' for an exit code that means no signal."""
+    """Return the signal's name for an exit code, such as `SIGKILL` for 137, or '' if no signal caused it."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Plan the start of a kernel's process: command, environment and folders. `kernel.py` carries it out."""
+"""Plan the start of a kernel process: command, environment and folders. `kernel.py` carries out the plan."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ MARK = "JACKFIELD_KERNEL"
 
 @dataclass(frozen=True, slots=True)
 class KernelFolders:
-    """The folders of one kernel.
+    """The folders of a kernel.
 
     Attributes:
-        work: The folder in which the code runs.
-        private: The session's own folder, which no other user may read; removed at its end.
-        connection: In it, for the connection file and the sockets. The path is short, because a socket's may have only
-            107 bytes.
+        work: The working directory of the code.
+        private: The session's own folder, unreadable for other users and removed when the session ends.
+        connection: A folder in `private` for the connection file and the sockets. Its path is short because a socket's
+            path is limited to 107 bytes.
     """
 
     work: Path
@@ -52,12 +52,12 @@ class KernelFolders:
 
     @property
     def home(self) -> Path:
-        """Caches and settings of libraries, in place of the user's."""
+        """HOME for the kernel, where libraries store caches and settings instead of in the user's home."""
         return self.private / "home"
 
     @property
     def matplotlib(self) -> Path:
-        """For the settings of plots."""
+        """Matplotlib's configuration folder."""
         return self.home / "matplotlib"
 
     @property
@@ -66,18 +66,25 @@ class KernelFolders:
 
     @property
     def report(self) -> Path:
-        """The file in which the guard names the barrier it found, before any code runs."""
+        """The file to which the guard writes the active barrier before any code runs."""
         return self.connection / "barrier"
 
     @property
     def log(self) -> Path:
-        """The output of the process to stderr before the kernel redirected it."""
+        """The process's stderr output, up to the point where the kernel redirects stderr."""
         return self.connection / "log"
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A command, the whole environment it gets, and its folders; `layer` of the sandbox, '' without one."""
+    """The command, environment and folders of a kernel.
+
+    Attributes:
+        argv: The command.
+        env: The complete environment; nothing else is inherited.
+        folders: The kernel's folders.
+        layer: The name of the sandbox layer, or '' without a sandbox.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -95,11 +102,11 @@ def kernel_launch(
     """Decide how to start a kernel.
 
     Args:
-        sandbox: The sandbox it runs in; None for limits only.
-        environ: In place of `os.environ`.
+        sandbox: The sandbox for the kernel. If None, only resource limits apply.
+        environ: The environment to inherit from. Defaults to `os.environ`.
 
     Raises:
-        SandboxError: The interpreter of the settings cannot be started, or the sandbox cannot be used.
+        SandboxError: The configured interpreter cannot be started, or the sandbox cannot be used.
     """
     python = find_python(config.python)
     kernel = (
@@ -132,23 +139,23 @@ def kernel_launch(
 
 
 def _folder_of_user() -> tuple[str, ...]:
-    """Return the folder of the user's own packages if this interpreter sees it."""
+    """Return the user's site-packages folder if this interpreter uses it, otherwise ()."""
     user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
     return (user,) if user and Path(user).is_dir() else ()
 
 
 def absolute_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths of the settings, which may be relative or begin with `~`, in the form that a sandbox takes."""
+    """Expand `~` in configured paths and make them absolute, as a sandbox requires."""
     return tuple(os.path.abspath(os.path.expanduser(path)) for path in paths)  # noqa: PTH100, PTH111 - as text
 
 
 def isolation(barrier: str) -> str:
-    """Describe the barrier around the code, for people."""
+    """Return a human-readable description of the barrier around the code."""
     return _ISOLATION.get(barrier, _NO_ISOLATION)
 
 
 def limits_of(config: CodeInterpreterConfig) -> Limits:
-    """Return the limits of each process of the code."""
+    """Return the limits for each process of the code."""
     return Limits(
         memory_bytes=config.memory_mb and config.memory_mb * _MB,
         cpu_s=config.cpu_s,
@@ -158,7 +165,7 @@ def limits_of(config: CodeInterpreterConfig) -> Limits:
 
 
 def file_limits(config: CodeInterpreterConfig) -> FileLimits:
-    """Return the limits for copies of a conversation's files."""
+    """Return the limits for copying a conversation's files."""
     return FileLimits(
         file_bytes=config.file_mb and config.file_mb * _MB,
         total_bytes=config.brought_mb and config.brought_mb * _MB,
@@ -167,7 +174,7 @@ def file_limits(config: CodeInterpreterConfig) -> FileLimits:
 
 
 def stated_limits(config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> dict[str, int | str]:
-    """Return the limits as text for people, with a mark on those that this system does not enforce."""
+    """Return the limits for display, marking those that this system does not enforce."""
     limits = asdict(limits_of(config))
     stated: dict[str, int | str] = {name: value for name, value in limits.items() if value is not None}
     counts = "process_count" in sandbox.protection().covers if sandbox else os.getuid() != 0

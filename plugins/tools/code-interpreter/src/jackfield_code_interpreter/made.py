@@ -1,4 +1,4 @@
-"""The files that a call created or changed, so that they can be saved before the run removes its folder."""
+"""Find the files that a call created or changed, so they can be saved before the run removes its folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ State = tuple[int, int]
 
 
 class FolderWatch:
-    """Compares a folder with an earlier state: regular files that are not hidden, reached through no link.
+    """Detects new and changed files in a folder. Hidden files are ignored and links are not followed.
 
     Args:
-        folder: Absolute, without links.
+        folder: An absolute path without links.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,11 +30,11 @@ class FolderWatch:
         self._before: dict[str, State] = {}
 
     def begin(self) -> None:
-        """Remember the present files."""
+        """Record the current files."""
         self._before = dict(_states(self._folder))
 
     def changed(self) -> tuple[str, ...]:
-        """Return the paths of files that are new or changed since `begin`, sorted, at most `MOST_FILES`."""
+        """Return the sorted paths of files that are new or changed since `begin`, at most `MOST_FILES`."""
         return tuple(sorted(path for path, state in _states(self._folder) if self._before.get(path) != state))[
             :MOST_FILES
         ]

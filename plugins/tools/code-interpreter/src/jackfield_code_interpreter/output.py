@@ -1,4 +1,4 @@
-"""The printed, displayed and raised output of code, for a model. It is bounded while it is read."""
+"""Collect what code prints, displays and raises, and format it for a model. Memory use is bounded throughout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of a block. Consecutive output of a stream is one block; every other message is a block of its own."""
+    """Text within a block. Consecutive output to one stream forms a block; any other message is its own block."""
 
     block: int
     kind: str
@@ -37,12 +37,12 @@ class _Piece:
 
 
 class Output:
-    """Collects the messages of one execution. Beyond `max_chars`, it keeps the beginning and the end.
+    """Collects the messages of an execution. Text beyond `max_chars` is cut from the middle.
 
     Attributes:
-        received_chars: The number of characters received, including images, kept or not.
-        images: Data URIs, in order.
-        missing: The member of `PLOTS` that the code has requested and that is not installed; '' if there is none.
+        received_chars: The number of characters received, including images and discarded text.
+        images: Data URIs, in order of arrival.
+        missing: The package from `PLOTS` that the code failed to import, or '' if there is none.
     """
 
     def __init__(self, *, max_chars: int = 20_000, max_images: int = 8) -> None:
@@ -61,7 +61,7 @@ class Output:
         self._kind = ""
 
     def add(self, message_type: str, content: Mapping[str, object]) -> None:
-        """Take a message of the kernel's iopub channel; types that show nothing are ignored."""
+        """Add a message from the kernel's iopub channel. Message types without visible output are ignored."""
         match message_type:
             case "stream":
                 self._add_text("stderr" if content.get("name") == "stderr" else "stdout", _text(content.get("text")))
@@ -74,12 +74,12 @@ class Output:
                 self._add_text("error", _error_text(content))
 
     def text(self, *notes: str) -> str:
-        """Return the blocks, then the notes, with blank lines between; `FINISHED` if there are none."""
+        """Return the blocks followed by the notes, separated by blank lines, or `FINISHED` if there are none."""
         parts = [*self._blocks(), *notes]
         return "\n\n".join(parts) or FINISHED
 
     def content(self, *notes: str) -> str | list[ContentItem]:
-        """Return the text alone, or the text and the images as items."""
+        """Return the text, or a list of text and image items if there are images."""
         text = self.text(*notes)
         if not self.images:
             return text
@@ -157,14 +157,14 @@ class Output:
 
 
 def fenced(text: str) -> str:
-    """Return a text between fences of backticks that are longer than any run of them inside."""
+    """Wrap a text in backtick fences that are longer than any run of backticks in it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def clean_text(text: str) -> str:
-    """Return a text as a terminal shows it: without colours, with only the last state of a rewritten line."""
+    """Return a text as a terminal would show it: escape sequences removed, overwritten lines in their final state."""
     text = _ANSI.sub("", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -182,7 +182,7 @@ def _append(pieces: deque[_Piece], piece: _Piece) -> None:
 
 
 def _missing(content: Mapping[str, object]) -> str:
-    """Return the module of `PLOTS` whose absence caused an error."""
+    """Return the package from `PLOTS` whose absence caused an error, or ''."""
     if _text(content.get("ename")) not in ("ModuleNotFoundError", "ImportError"):
         return ""
     match = re.search(r"No module named '(\w+)'", _text(content.get("evalue")))

@@ -1,4 +1,4 @@
-"""The tools of this package."""
+"""Plugin hooks for the code execution tools."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EFFECTS = frozenset({"files", "network", "processes"})
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tools `code_interpreter` and `python_executor`."""
+    """Provide the `code_interpreter` and `python_executor` tools."""
     return [
         ToolSpec(
             name=NAME,

@@ -1,4 +1,4 @@
-"""The tool `python_executor`: one short program, run to its end and forgotten."""
+"""The `python_executor` tool: run a short, self-contained program and discard its state."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ except Exception as error:
 
 
 class PythonExecutorConfig(Config):
-    """The settings of a program's run. A limit of None means unlimited."""
+    """Settings for running a program. A limit of None means unlimited."""
 
     sandbox: str = Field(
         default=AUTO, min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"
@@ -71,8 +71,8 @@ class PythonExecutorConfig(Config):
 class PythonExecutor(BaseTool):
     """Runs a Python program in a sandbox, and returns its output and the value of its last line.
 
-    Nothing is kept for the next program. In a sandbox that runs programs, it is this Python, with its packages. A
-    sandbox that runs code by itself (`monty`) has only its own modules, but starts faster.
+    No state carries over to the next program. A sandbox for programs runs the current Python interpreter with its
+    packages. A sandbox for code, such as `monty`, starts faster but provides only its own modules.
     """
 
     name = EXECUTOR
@@ -92,7 +92,10 @@ class PythonExecutor(BaseTool):
 
     @property
     def host(self) -> Plugins | None:
-        """The host whose sandboxes are used. Approval is needed if the chosen one leaves files open."""
+        """The plugin host that provides the sandboxes.
+
+        Setting the host updates `needs_approval`: calls need approval if the selected sandbox leaves files accessible.
+        """
         return self._host
 
     @host.setter
@@ -105,11 +108,11 @@ class PythonExecutor(BaseTool):
         """Run a program.
 
         Args:
-            params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
-            context: Unused; a program sees nothing of the run.
+            params: `{"code": …}`, the same as JSON text, or the bare code, with or without a Markdown fence.
+            context: Ignored; the program cannot access the run.
 
         Raises:
-            ToolArgumentError: The code is not a text.
+            ToolArgumentError: The code is not a string, or contains a lone surrogate.
             ToolServiceError: No sandbox can be used; the message says what to install.
         """
         code = self._code(params)
@@ -128,7 +131,7 @@ class PythonExecutor(BaseTool):
         return ToolResult(_text(done, self.config.max_output_chars), {"report": report, "sandbox": layer})
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Check the arguments, and accept bare code as well: models often omit the JSON."""
+        """Validate the arguments. Bare code is accepted as well, because models often omit the JSON."""
         if isinstance(params, str):
             return {"code": code_of(params)}
         return super().parse_arguments(params)
@@ -149,7 +152,10 @@ class PythonExecutor(BaseTool):
 
 
 class _Unprotected(ProgramSandbox):
-    """No sandbox: a program has the rights of this process, within limits, and ends with everything it has started."""
+    """Runs programs without a sandbox: they have the rights of this process, within limits.
+
+    When a program ends, everything it started ends as well.
+    """
 
     def protection(self) -> Protection:
         # No memory limit, because a limit of address space does not count files in memory, which only a sandbox
@@ -166,7 +172,10 @@ class _Unprotected(ProgramSandbox):
 
 
 def _choose_sandbox(name: str, host: Plugins) -> ProgramSandbox | CodeSandbox:
-    """Return the sandbox of a setting. It may block for a second; `auto` prefers one that runs programs."""
+    """Return the configured sandbox. May block for a second.
+
+    With `auto`, sandboxes that run programs take precedence over those that run code.
+    """
     if name == AUTO:
         try:
             return _best(ProgramSandbox, host)

@@ -1,4 +1,4 @@
-"""Keep state over several calls: a kernel in its folders, restarted after it is lost, used by one call at a time."""
+"""Keep state across calls in a kernel that runs one call at a time and is restarted if it is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,15 @@ State = Literal["kept", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one call. `state` is True if the next call finds its variables; `changed_files` are paths."""
+    """The result of a call.
+
+    Attributes:
+        output: The output of the code.
+        notes: Notes for the model, such as the reason why the code was stopped.
+        state: `kept` if the next call can still use the variables, otherwise `lost`.
+        barrier: The sandbox layer, or the barrier between the code and other processes.
+        changed_files: Paths of files that the call created or changed.
+    """
 
     output: Output
     notes: tuple[str, ...]
@@ -47,7 +55,10 @@ class Execution:
 
 @dataclass
 class _Holdings:
-    """The resources that must not outlive the session, even if it is never closed. They do not refer to it."""
+    """Resources to release even if the session is never closed.
+
+    Holds no reference to the session, so the session can be garbage-collected.
+    """
 
     folder: Path
     kernel: Kernel | None = None
@@ -62,9 +73,10 @@ class _Holdings:
 
 
 class KernelSession:
-    """Runs code, one call after the other, in a kernel that is started at the first call.
+    """Runs code in a kernel, one call at a time. The first call starts the kernel.
 
-    It may be used from one event loop after another, but not from two at once. A forked child starts a new kernel.
+    A session may be used from several event loops in succession, but not concurrently. A forked child starts its own
+    kernel.
     """
 
     def __init__(self, config: CodeInterpreterConfig, sandbox: ProgramSandbox | None = None) -> None:
@@ -90,13 +102,13 @@ class KernelSession:
         self._watch = FolderWatch(self.work_dir)
 
     async def run(self, code: str, *, files: Sequence[str] = ()) -> Execution:
-        """Run code and wait for its end, at most the configured time.
+        """Run code until it finishes or the configured timeout expires.
 
         Args:
-            files: Paths of files to copy to the working directory first; unchanged ones are not copied again.
+            files: Paths of files to copy to the working directory first. Unchanged files are not copied again.
 
         Raises:
-            ToolServiceError: The kernel does not start, or another event loop uses the session now.
+            ToolServiceError: The kernel failed to start, or the session is in use on another event loop.
         """
         async with self._turn():
             notes = await sync.in_worker(self._files.bring, files)
@@ -108,17 +120,17 @@ class KernelSession:
             return replace(execution, notes=all_notes, barrier=kernel.barrier, changed_files=changed_files)
 
     async def warm_up(self) -> None:
-        """Start the kernel before any code arrives.
+        """Start the kernel ahead of the first call.
 
         Raises:
-            ToolServiceError: The kernel does not start.
+            ToolServiceError: The kernel failed to start.
         """
         async with self._turn():
             await self._running_kernel()
 
     @property
     def is_warm(self) -> bool:
-        """True if a kernel runs in this process and has not been lost."""
+        """True if this process has a running kernel."""
         return self._pid == os.getpid() and self._kernel is not None and self._kernel.is_alive
 
     async def aclose(self) -> None:
@@ -148,7 +160,7 @@ class KernelSession:
     # --- the kernel ---
 
     async def _running_kernel(self) -> tuple[Kernel, tuple[str, ...]]:
-        """Return the kernel, and a note if it is a new one."""
+        """Return the kernel, and a note if it replaces a lost one."""
         notes: tuple[str, ...] = ()
         kernel = self._kernel
         if kernel is not None and kernel.is_alive and kernel.loop is not self._loop:
@@ -222,7 +234,11 @@ class KernelSession:
         return Execution(output, (f"{why} It could not be interrupted, so the kernel was ended. {LOST}",), "lost")
 
     async def _stop(self, kernel: Kernel, request: str, output: Output) -> bool:
-        """Interrupt the code, and end the kernel if it does not stop. Return True if the kernel keeps its state."""
+        """Interrupt the code, and end the kernel if the code does not stop.
+
+        Returns:
+            True if the kernel keeps its state.
+        """
         stopped = False
         try:
             kernel.interrupt()
@@ -250,6 +266,9 @@ class KernelSession:
 
 
 def _short_folder() -> str | None:
-    """Return the parent of the private folder; None for the default, unless its path is too long for sockets."""
+    """Return the parent for the private folder, or None for the system default.
+
+    The default is replaced by `/tmp` if its path is too long for sockets.
+    """
     usual = tempfile.gettempdir()
     return None if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108 - made with mkdtemp, mode 0700

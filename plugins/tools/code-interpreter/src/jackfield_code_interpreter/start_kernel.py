@@ -1,6 +1,6 @@
-"""Become a Jupyter kernel. Run as a script, by the interpreter that has ipykernel, with the kernel's own arguments.
+"""Become a Jupyter kernel. The interpreter that has ipykernel runs this file as a script, with the kernel's arguments.
 
-Only the standard library and ipykernel are used, because the interpreter may differ from that of this package.
+Only the standard library and ipykernel are imported, because that interpreter may not have this package installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_READING_S = 2.0  # the longest that a program that never stops writing can
 
 
 def main() -> None:
-    """Start the kernel; this returns when it has ended."""
+    """Run the kernel until it ends."""
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)  # an interrupt of the kernel reaches its children, and no other process
     # ipykernel exits when the given process is not its parent; it was given the host's id, which is not.
@@ -42,7 +42,10 @@ def main() -> None:
 
 
 def _write_readme() -> None:
-    """Write the file that IPython would copy with its permissions, which no sandbox without namespaces lets it set."""
+    """Create the README that IPython would otherwise copy.
+
+    Copying also sets permissions, which a sandbox without namespaces forbids.
+    """
     folder = os.path.join(os.environ["IPYTHONDIR"], "profile_default", "startup")  # noqa: PTH118 - light
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     with open(os.path.join(folder, "README"), "a"):  # noqa: PTH118, PTH123
@@ -50,7 +53,7 @@ def _write_readme() -> None:
 
 
 def _leave_out_the_debugger() -> None:
-    """Keep ipykernel from importing debugpy, which is unused and takes a third of the start-up time."""
+    """Prevent ipykernel from importing debugpy, which is unused and takes a third of the startup time."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     import ipykernel.debugger  # noqa: F401 - it looks for debugpy once, now
 
@@ -58,10 +61,10 @@ def _leave_out_the_debugger() -> None:
 
 
 def _send_output_in_small_messages() -> None:
-    """Make `print` wait until earlier output is sent.
+    """Make `print` wait until earlier output has been sent.
 
-    ipykernel collects output for a fifth of a second and sends it as one message, so a loop that prints could fill the
-    memory of kernel and host.
+    ipykernel buffers output for 0.2 seconds and sends it as one message. Without this limit, a loop that prints could
+    exhaust the memory of the kernel and the host.
     """
     from ipykernel.iostream import OutStream
 
@@ -97,13 +100,13 @@ def _show_written_output(app: IPKernelApp) -> None:
 
 
 class _WrittenOutput:
-    """The output that C code and other programs write to a descriptor, passed on to a stream of the kernel.
+    """Forwards output that C code and other programs write to a file descriptor to the kernel's stream.
 
-    ipykernel does that as well (`capture_fd_output`), but output that its thread reads after the reply is lost. Here,
-    the kernel passes on the available output before it replies.
+    ipykernel's own `capture_fd_output` loses output that its thread reads after the reply. Here, all available output
+    is forwarded before the kernel replies.
 
     Attributes:
-        log: A file for the descriptor's earlier target.
+        log: A file that writes to the descriptor's original target.
     """
 
     def __init__(self, name: str, descriptor: int) -> None:
@@ -125,7 +128,7 @@ class _WrittenOutput:
             self.pass_on()
 
     def pass_on(self) -> None:
-        """Pass on all available output."""
+        """Forward all output available now, for at most `_MOST_READING_S` seconds."""
         end = time.monotonic() + _MOST_READING_S
         with self._lock:
             while not self._is_closed and self._is_there(timeout_ms=0) and time.monotonic() < end:

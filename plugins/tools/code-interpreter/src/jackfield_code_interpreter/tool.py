@@ -1,4 +1,4 @@
-"""The tool: code in, text and images out."""
+"""The `code_interpreter` tool: run code, return text and images."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
 
 
 class CodeInterpreter(BaseTool):
-    """Runs Python in a Jupyter kernel.
+    """Runs Python code in a Jupyter kernel.
 
-    Inside a run, the kernel belongs to the run and is closed with it. Outside, it belongs to the tool until `aclose`.
-    Without a sandbox, or in one that leaves files open, an agent asks before each call, unless the tool's settings say
-    `approval: never`.
+    Within a run, the kernel belongs to the run and closes with it. Outside a run, the tool keeps its own kernel until
+    `aclose`. Without a sandbox, or with one that leaves files accessible, an agent asks for approval before each call,
+    unless the tool is configured with `approval: never`.
 
     Args:
-        host: The host that looks up sandboxes; by default the installed plugins.
+        host: The plugin host that provides the sandboxes. Defaults to the installed plugins.
     """
 
     name = NAME
@@ -66,7 +66,10 @@ class CodeInterpreter(BaseTool):
 
     @property
     def host(self) -> Plugins | None:
-        """The host whose sandboxes are used. Approval is needed where the chosen one leaves files open."""
+        """The plugin host that provides the sandboxes.
+
+        Setting the host updates `needs_approval`: calls need approval if the selected sandbox leaves files accessible.
+        """
         return self._host
 
     @host.setter
@@ -76,15 +79,15 @@ class CodeInterpreter(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult | str:
-        """Run code; '' for none.
+        """Run code and return its output, or '' if the code is blank.
 
         Args:
-            params: `{"code": …}`, the same as JSON text, or the code itself, in a Markdown fence or not.
-            context: The run whose kernel is used; without one, the tool's own kernel.
+            params: `{"code": …}`, the same as JSON text, or the bare code, with or without a Markdown fence.
+            context: The run whose kernel to use. If None, the tool's own kernel runs the code.
 
         Raises:
-            ToolArgumentError: The code is not a text.
-            ToolServiceError: The kernel does not start, or no sandbox works here; the message says what to do.
+            ToolArgumentError: The code is not a string, or contains a lone surrogate.
+            ToolServiceError: The kernel failed to start, or no sandbox works here; the message says what to do.
         """
         code = self._code(params)
         if not code.strip():
@@ -106,13 +109,16 @@ class CodeInterpreter(BaseTool):
         return ToolResult(done.output.content(*done.notes, *([missing] if missing else [])), metadata)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Check the arguments, and accept bare code as well: models often omit the JSON."""
+        """Validate the arguments. Bare code is accepted as well, because models often omit the JSON."""
         if isinstance(params, str):
             return {"code": code_of(params)}
         return super().parse_arguments(params)
 
     async def aclose(self) -> None:
-        """End the tool's own kernel and the warm ones; the next call starts new ones. A run closes its own."""
+        """End the tool's own kernel and the warm kernels. Later calls start new ones.
+
+        Kernels that belong to a run are closed by the run.
+        """
         (session, self._own), (warm, self._warm) = (self._own, None), (self._warm, None)
         if session is not None:
             await session.aclose()
@@ -120,7 +126,7 @@ class CodeInterpreter(BaseTool):
             await warm.aclose()
 
     async def warm_up(self) -> None:
-        """Start `warm_kernels` kernels ahead, and wait for them, at most for the start-up time of one.
+        """Start `warm_kernels` kernels in advance, and wait for them for at most `start_timeout`.
 
         Raises:
             ToolServiceError: No sandbox works here.
@@ -153,7 +159,7 @@ class CodeInterpreter(BaseTool):
         return (warm and warm.take()) or KernelSession(self.config, await self._chosen_sandbox())
 
     async def _warm_sessions(self) -> WarmSessions | None:
-        """Return the pool of warm kernels; None if code runs in a folder of the user."""
+        """Return the pool of warm kernels, or None if there is none or the code runs in a folder chosen by the user."""
         if not self.config.warm_kernels or self.config.work_dir is not None:
             return None
         sandbox = await self._chosen_sandbox()
@@ -179,7 +185,7 @@ class CodeInterpreter(BaseTool):
 
 
 def _how_to_install(module: str) -> str:
-    """Return a hint for models and people if the code lacks a module of the extra `plots`; '' for none."""
+    """Return an installation hint for a missing module of the `plots` extra, or '' if `module` is empty."""
     if not module:
         return ""
     return f'{module} is not installed where the code runs. To have it: pip install "jackfield-code-interpreter[plots]"'

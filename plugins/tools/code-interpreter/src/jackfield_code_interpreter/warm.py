@@ -1,4 +1,4 @@
-"""Start kernels ahead, so that a run need not wait for one."""
+"""Start kernels in advance so that a run does not have to wait for one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _log = logging.getLogger(__name__)
 
 
 class WarmSessions:
-    """Sessions with running kernels that have run no code. Each is handed out once and never returns.
+    """A pool of sessions with fresh kernels. Each session is handed out once and never returned.
 
-    They are started in the background, on the loop that outlives all runs.
+    Sessions start in the background, on the event loop that outlives all runs.
 
     Args:
-        most: The number of sessions to keep.
-        make: Makes a session whose kernel does not run yet.
+        most: The target number of ready sessions.
+        make: Factory for a session whose kernel has not been started.
     """
 
     def __init__(self, most: int, make: Callable[[], KernelSession]) -> None:
@@ -36,7 +36,7 @@ class WarmSessions:
         self._pid = os.getpid()
 
     def take(self) -> KernelSession | None:
-        """Return a ready session, or None if there is none, and start another in its place."""
+        """Return a ready session, or None if there is none, and start a replacement."""
         with self._lock:
             if self._pid != os.getpid():  # a forked child: these are its parent's
                 return None
@@ -46,7 +46,7 @@ class WarmSessions:
         return taken
 
     def refill(self) -> None:
-        """Start missing sessions without waiting for them."""
+        """Start the missing sessions in the background."""
         with self._lock:
             missing = 0 if self._is_closed else self._most - len(self._ready) - self._starting
             self._starting += missing
@@ -54,7 +54,7 @@ class WarmSessions:
             threading.Thread(target=self._start, name="jackfield-warm-kernel", daemon=True).start()
 
     def wait_until_full(self, timeout_s: float) -> bool:
-        """Wait until all sessions are running, and return True if they are in time."""
+        """Wait until the pool is full. Return False if `timeout_s` expires first."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._ready) >= self._most, timeout_s)
 
@@ -74,7 +74,7 @@ class WarmSessions:
             sync.run(session.aclose())
 
     async def aclose(self) -> None:
-        """End the waiting sessions; those that are starting end once they have started."""
+        """Close the ready sessions. Sessions that are still starting close as soon as they are up."""
         with self._lock:
             self._is_closed = True
             ready, self._ready = [*self._ready], deque()
