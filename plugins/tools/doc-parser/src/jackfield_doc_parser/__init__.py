@@ -1,1 +1,1 @@
-"""Tools that give documents to a model: as a whole, in chunks, or as their vocabulary."""
+"""Tools that let a model read documents: in full, in chunks, as a vocabulary, as tables or in summary."""

@@ -1,4 +1,4 @@
-"""Ask a model about a part of a document, below the run that calls a tool."""
+"""Ask a model about part of a document, as a child of the run that called the tool."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jackfield.tools import ToolContext
 
 
 def agent_for(llm: Any, context: ToolContext, host: Plugins, *, name: str, what: str) -> BasicAgent:
-    """Return an agent without tools, with this model or that of the agent that calls the tool.
+    """Return an agent without tools that uses the given model or, by default, the calling agent's model.
 
     Args:
-        llm: The model; None for that of the calling agent.
-        context: The call.
-        host: The host of the backends.
-        name: The name of the agent in records.
-        what: The start of the error if there is no model, up to the next step.
+        llm: The model. If None, the calling agent's model is used.
+        context: The context of the tool call.
+        host: The plugin host that provides the backends.
+        name: The agent's name in records.
+        what: The error message if there is no model; it should tell the user how to set one.
 
     Raises:
-        ConfigError: There is no model.
+        ConfigError: Neither `llm` nor the calling agent provides a model.
     """
     if llm:
         return BasicAgent(llm=llm, name=name, host=host)
@@ -36,7 +36,7 @@ def agent_for(llm: Any, context: ToolContext, host: Plugins, *, name: str, what:
 
 
 async def ask_model(agent: BasicAgent, content: str | list[ContentItem], context: ToolContext, *, part: str) -> str:
-    """Return the answer of the model. The request counts against the limits of the run, under the name `part`.
+    """Return the model's answer. The request counts against the limits of the run, recorded as `part`.
 
     Raises:
         ModelServiceError: The model failed.

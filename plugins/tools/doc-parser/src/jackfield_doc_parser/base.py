@@ -1,4 +1,4 @@
-"""The common part of this package's tools."""
+"""Base class and cache shared by the document tools."""
 
 from __future__ import annotations
 
@@ -17,19 +17,28 @@ _KEPT = 4  # derived lists: after one part, a model soon reads the next
 
 
 class Made(Generic[T]):
-    """A cache of derived parts of documents, so that the next part is ready."""
+    """Caches lists derived from documents, so a request for the next part need not derive them again."""
 
     def __init__(self) -> None:
         self._lists: Kept[tuple[str, ...], Sequence[T]] = Kept(_KEPT)
 
     def of(self, readings: Readings, make: Callable[[], Sequence[T]], *, and_of: str = "") -> Sequence[T]:
-        """Return the derived list of these documents; `and_of` names its other inputs. It blocks."""
+        """Return the list derived from these documents, calling `make` on a cache miss. Blocks while `make` runs.
+
+        Args:
+            readings: The documents.
+            make: Derives the list.
+            and_of: Any other input of `make`, as part of the cache key.
+        """
         documents = (part for one in readings.documents for part in (one.source, one.content_hash))
         return self._lists.get((and_of, *documents), make)
 
 
 class DocumentTool(BaseTool):
-    """Reads documents. A model may name the files of its conversation and of the workspace, and cannot reach others."""
+    """Base class of tools that read documents.
+
+    A model can name only files of its conversation and of the workspace.
+    """
 
     file_access = True
     config: ReadingConfig
@@ -39,10 +48,10 @@ class DocumentTool(BaseTool):
         self._made: Documents | None = None
 
     async def read(self, names: Iterable[str]) -> Readings:
-        """Read the documents of files, folders and patterns that the caller trusts.
+        """Read documents from files, folders and glob patterns that the caller trusts.
 
         Raises:
-            ConfigError: There are too many.
+            ConfigError: The names expand to too many files.
             DocParserError: None of the documents could be read.
         """
         return await self._documents.read(names)

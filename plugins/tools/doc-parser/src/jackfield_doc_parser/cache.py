@@ -1,6 +1,7 @@
-"""Parsed documents on disk, for many processes: a file for each content and each way of reading it.
+"""An on-disk cache of parsed documents, shared between processes.
 
-A cache must never make a call fail: an unreadable file is parsed again, and a failure to write is logged once.
+Each combination of file content and parser has its own entry. A cache failure must never fail a call: a document whose
+entry is unreadable is parsed again, and the first error is logged.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A file of the cache, as it is listed."""
+    """A listed cache file."""
 
     path: Path
     size_bytes: int
@@ -41,14 +42,14 @@ class _Entry:
 
 
 class DocumentCache:
-    """Keeps parsed documents by their source, up to a total size.
+    """Stores parsed documents by content hash and parser, up to a total size.
 
-    Any number of threads and processes share a folder. A file appears whole or not at all and has a checksum; two
-    processes that write the same file write the same bytes.
+    Any number of threads and processes can share a folder. Writes are atomic and entries carry a checksum. Processes
+    that write the same entry write the same bytes.
 
     Args:
-        folder: The folder of the cache; it is created when first needed, readable only by the user.
-        max_bytes: The largest total size; the least recently used files are deleted first. 0: nothing is kept.
+        folder: The cache folder, created on first use with access for the current user only.
+        max_bytes: The maximum total size. The least recently used entries are deleted first; 0 disables the cache.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:
@@ -57,7 +58,7 @@ class DocumentCache:
         self._has_warned = False
 
     def get(self, fingerprint: Fingerprint, *, source: str) -> Document | None:
-        """Return the cached document of this source; None if there is no intact one."""
+        """Return the cached document with `source` as its source, or None if there is no intact entry."""
         path = self._path(fingerprint)
         try:
             data = path.read_bytes()
@@ -72,7 +73,7 @@ class DocumentCache:
             return None
 
     def put(self, fingerprint: Fingerprint, document: Document) -> None:
-        """Keep a document, unless it is larger than the whole cache, or JSON would change it."""
+        """Store a document, unless it exceeds the cache size or would not survive a JSON round trip."""
         data = _bytes(document)
         if len(data) > self._max_bytes:
             return
@@ -110,7 +111,7 @@ class DocumentCache:
             excess -= entry.size_bytes
 
     def _entries(self) -> Iterator[_Entry]:
-        """Yield the cached documents, and remove files that a process left incomplete."""
+        """Yield the cache entries, and delete incomplete files left behind by killed processes."""
         with os.scandir(self.folder) as entries:
             for one in entries:
                 with contextlib.suppress(OSError):  # it may be gone by now
@@ -132,7 +133,7 @@ class DocumentCache:
 
 
 def default_folder() -> Path:
-    """Return `jackfield/documents` below `$XDG_CACHE_HOME`, or below `~/.cache`."""
+    """Return `$XDG_CACHE_HOME/jackfield/documents`, with `~/.cache` as the default base."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "documents"
 
@@ -145,10 +146,10 @@ def _bytes(document: Document) -> bytes:
 
 
 def _document(data: bytes, source: str, content_hash: str) -> Document:
-    """Read a cached document.
+    """Decode a cached document.
 
     Raises:
-        ValueError, KeyError, TypeError, zlib.error: The file is incomplete, or not from this cache.
+        ValueError, KeyError, TypeError, zlib.error: The data is incomplete or was not written by this cache.
     """
     content = json.loads(zlib.decompress(data))
     blocks = tuple(_block(*row) for row in content["blocks"])

@@ -1,4 +1,4 @@
-"""The tool `doc_parser`: documents cut into chunks."""
+"""The `doc_parser` tool: documents split into chunks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jackfield_documents import chunk_document
 
 
 class DocParser(DocumentTool):
-    """Cuts documents into chunks; one that fits into a result stays whole."""
+    """Splits documents into chunks. A document that fits into one result stays whole."""
 
     name = "doc_parser"
     description = tools()[0].description
@@ -32,15 +32,15 @@ class DocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Cut a document, or all documents of a folder or a pattern.
+        """Split a document, or all documents in a folder or matching a pattern.
 
         Returns:
-            A record: `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,
-                with a `note` if there are more chunks than fit; for several documents a list of records, in which
-                `{"error"}` and `{"note"}` represent missing ones.
+            A record `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,
+                with a `note` if there are more parts. For several documents or if problems occurred, a list of records,
+                in which `{"error"}` entries describe the problems and a `{"note"}` entry points to further parts.
 
         Raises:
-            ToolArgumentError: The name matches no document that the model may read, or there is no such part.
+            ToolArgumentError: The name matches no document that the model may read, or the part number is out of range.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)

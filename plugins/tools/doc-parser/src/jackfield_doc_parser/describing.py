@@ -1,4 +1,4 @@
-"""Describe the pictures in a document with a model, and add the descriptions to its text."""
+"""Add model-written descriptions of a document's pictures to its text."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _MARK: Mapping[Lang, str] = {"en": "[Picture, described by a model: {text}]", "z
 async def describe_pictures(
     document: Document, pictures: Sequence[Part], agent: BasicAgent, context: ToolContext
 ) -> Document:
-    """Return a document with a marked block for each picture: after its page, or at the end if it has none.
+    """Return the document with a marked block for each picture, after the picture's page.
 
-    Pictures that the model could not describe are named in `metadata["unread"]`.
+    Pictures without a page are described at the end. Those that the model could not describe are listed in
+    `metadata["unread"]`.
     """
     slots = asyncio.Semaphore(_AT_ONCE)
     done = 0
@@ -75,5 +76,5 @@ def _question(picture: Part, lang: Lang) -> list[ContentItem]:
 
 
 def fits_a_request(picture: Part) -> bool:
-    """Return True if services accept a picture."""
+    """Return True if the picture's size and format are accepted by model services."""
     return len(picture.data) <= _MAX_BYTES and picture.name.rpartition(".")[2] in _MEDIA_TYPES

@@ -1,4 +1,4 @@
-"""Results in parts: each has a limited number of tokens, and a model asks for the next one."""
+"""Split a result into parts with a limited number of tokens, which a model requests one at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """A part of a result that is returned in order.
+    """One part of a longer result.
 
     Attributes:
-        items: The contents of the part.
-        number: The number of the part, from 1.
-        count: The number of parts.
+        items: The items in the part.
+        number: The part's number, counted from 1.
+        count: The total number of parts.
     """
 
     items: tuple[T, ...]
@@ -27,7 +27,7 @@ class Part(Generic[T]):
 
     @property
     def note(self) -> str:
-        """A note for the model about the other parts; '' if there are none."""
+        """Tell the model about the other parts. '' if this is the only one."""
         if self.count == 1:
             return ""
         here = f"This is part {self.number} of {self.count}"
@@ -35,10 +35,10 @@ class Part(Generic[T]):
 
 
 def part_of(items: Sequence[T], number: int, *, max_tokens: int, tokens_of: Callable[[T], int]) -> Part[T]:
-    """Return a part of some items: as many as fit into `max_tokens`, but at least one.
+    """Return one part of the items. Each part holds as many items as fit into `max_tokens`, but at least one.
 
     Raises:
-        ToolArgumentError: There is no part of this number.
+        ToolArgumentError: The part number is out of range.
     """
     starts = [0]
     used = 0

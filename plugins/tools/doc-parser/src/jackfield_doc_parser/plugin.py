@@ -1,4 +1,4 @@
-"""The tools of this package."""
+"""Plugin hooks for the document tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tools that read documents for a model."""
+    """Provide the document tools."""
     return [
         ToolSpec(
             name="doc_parser",

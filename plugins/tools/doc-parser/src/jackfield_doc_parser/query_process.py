@@ -1,8 +1,8 @@
-"""The program of a query process: answer one SQL query over tables, within limits.
+"""Answer one SQL query over tables within limits, as a separate process.
 
-It reads a job in JSON from its input and writes the answer in JSON. It runs on its own, with only the standard library
-(`python -I -S query_process.py`): a model's query may be as expensive as SQL allows, and must not take the memory or
-the time of the calling program.
+The process reads a job as JSON from stdin and writes the answer as JSON to stdout. Run it with
+`python -I -S query_process.py`; only the standard library is needed. The separation is necessary because a model's
+query may be arbitrarily expensive and must not exhaust the memory or time of the calling program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALLOWED = frozenset(
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns and rows of a query: `{"columns", "rows", "more"}`, or `{"error"}`."""
+    """Return the result of a query as `{"columns", "rows", "more"}`, or as `{"error"}` if it failed."""
     database = sqlite3.connect(":memory:")
     database.execute("PRAGMA temp_store = MEMORY")  # otherwise large sorts would fill the disk
     for table in job["tables"]:

@@ -1,4 +1,4 @@
-"""Tables of documents as tables of a database, and queries over them in a process of their own."""
+"""Load the tables of documents into a database, and query them in a separate process."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a document.
+    """A table in a document.
 
     Attributes:
         name: The table's name in queries.
-        columns: The names of its columns.
+        columns: The column names.
         types: `NUMERIC` or `TEXT` for each column.
-        rows: The cells; None for an empty one.
+        rows: The cells. Empty cells are None.
     """
 
     name: str
@@ -51,19 +51,22 @@ class Table:
 
     @property
     def is_layout(self) -> bool:
-        """True if it probably arranges texts, such as a note beside a sign: one column, or one row without numbers."""
+        """True if the table probably only arranges text: it has a single column, or a single row without numbers."""
         return len(self.columns) == 1 or (len(self.rows) == 1 and "NUMERIC" not in self.types)
 
     @property
     def summary(self) -> str:
-        """A line about the table for the model, and its first rows."""
+        """A description of the table for the model, with its first rows."""
         columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(self.columns, self.types, strict=True))
         first = "\n".join(str(list(row)) for row in self.rows[:2])
         return f'"{self.name}" ({columns}), {len(self.rows)} rows, the first ones:\n{first}'
 
 
 def tables_of(documents: Iterable[Document]) -> list[Table]:
-    """Return the tables of documents, each named after the heading above it, such as a sheet, or after its file."""
+    """Return the tables in the documents.
+
+    Each table is named after the heading above it, such as a sheet name, or else after its file.
+    """
     tables: list[Table] = []
     names: set[str] = set()
     for document in documents:
@@ -76,14 +79,14 @@ def tables_of(documents: Iterable[Document]) -> list[Table]:
 
 
 def run_query(tables: Sequence[Table], sql: str, *, max_rows: int) -> Mapping[str, Any]:
-    """Answer a query in a process with limits on time and memory. It blocks.
+    """Run a query in a process with time and memory limits. Blocks until the process ends.
 
     Returns:
-        `columns`, `rows`, and `more`: True if there are more rows than `max_rows`.
+        A mapping with `columns`, `rows` and `more`, which is True if there are more than `max_rows` rows.
 
     Raises:
-        ToolArgumentError: The query is invalid, changes something, or needs too much.
-        ToolServiceError: The process cannot start.
+        ToolArgumentError: The query is invalid, tries to modify data, or exceeds a limit.
+        ToolServiceError: The process could not be started.
     """
     job = {
         "tables": [{"name": one.name, "columns": one.columns, "types": one.types, "rows": one.rows} for one in tables],
@@ -130,7 +133,7 @@ def _table(name: str, rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _unique(name: str, names: set[str]) -> str:
-    """Return a name that is not among `names`, whatever the case, and add it."""
+    """Return a name that differs from all `names`, ignoring case, and add it to them."""
     unique, number = name, 1
     while unique.lower() in names:
         number += 1
@@ -140,7 +143,7 @@ def _unique(name: str, names: set[str]) -> str:
 
 
 def _without_markup(cell: str) -> str:
-    """Return the text of a cell without link targets and code marks, so that numbers are recognised."""
+    """Strip link targets and code marks from a cell so that numbers are recognized."""
     return _CODE.sub(r"\2", _LINK.sub(r"\1", cell))
 
 
@@ -160,7 +163,7 @@ def _cell(text: str, kind: str) -> Cell:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number that a cell shows, with thousands separators, a currency or a percent sign; None for others."""
+    """Parse a number with optional thousands separators, currency or percent sign, or return None."""
     bare = text.strip().lstrip(_CURRENCIES).rstrip(f"{_CURRENCIES}%％元").strip()
     if not _NUMBER.fullmatch(bare):
         return None

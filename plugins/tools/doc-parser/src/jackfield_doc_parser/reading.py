@@ -1,4 +1,4 @@
-"""Find the documents that a call means, and read them concurrently, parsing each once."""
+"""Find the documents that a call refers to, and read them concurrently. Each document is parsed once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NO_MODEL = "describe_images needs the model of an agent: add the tool to an age
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The documents that were read.
+    """The outcome of reading several documents.
 
     Attributes:
-        documents: The documents, in the order of their names.
-        errors: The error for each file that could not be read.
-        skipped: A line for each reason why files of folders were left out.
+        documents: The documents that could be read, in the order they were named.
+        errors: An error for each file that could not be read.
+        skipped: A line for each reason why files in folders were skipped.
     """
 
     documents: tuple[Document, ...]
@@ -44,7 +44,7 @@ class Readings:
 
     @property
     def problems(self) -> list[str]:
-        """A line for the model about each missing document."""
+        """Lines for the model about documents that are missing, incomplete or skipped."""
         return [*(f"could not be read: {error}" for error in self.errors), *self.unread, *self.skipped]
 
     @property
@@ -53,7 +53,7 @@ class Readings:
         return [line for document in self.documents for line in unread_parts(document)]
 
     def metadata(self) -> dict[str, object]:
-        """The facts for programs."""
+        """Return the sources and problems as metadata of a tool result."""
         return {
             "sources": [shown_name(document.source) for document in self.documents],
             "errors": [str(error) for error in self.errors],
@@ -63,16 +63,16 @@ class Readings:
 
 
 def shown_name(source: str) -> str:
-    """Return the name of a document for a model."""
+    """Return a document's name as shown to the model."""
     return shown_path(basename_of(source))  # in this order, because escaped names contain backslashes
 
 
 class Documents:
-    """Reads the documents of conversations. Parsed documents are kept on disk, by content and by the way of parsing.
+    """Reads documents for the tools, with an on-disk cache of parsed documents.
 
     Args:
-        config: The configuration of the model.
-        host: The host whose parsers are used.
+        config: The tool's configuration.
+        host: The plugin host that provides the parsers.
     """
 
     def __init__(self, config: ReadingConfig, host: Plugins) -> None:
@@ -85,11 +85,11 @@ class Documents:
             self._cache = DocumentCache(folder, max_bytes=config.cache_max_bytes)
 
     async def of_call(self, names: Sequence[str], context: ToolContext) -> Readings:
-        """Read the documents that a model names, or all of the conversation's if it names none.
+        """Read the documents that a model names, or all documents of the conversation if it names none.
 
         Raises:
             ToolArgumentError: A name matches no document that the model may read.
-            ConfigError: The conversation has more files than fit into a result.
+            ConfigError: The names expand to too many files.
             DocParserError: No document could be read.
         """
         if not names:
@@ -106,11 +106,11 @@ class Documents:
         return await self._read_expanded(found, context)
 
     async def read(self, names: Iterable[str]) -> Readings:
-        """Read the documents of files, folders and patterns, from any source. Pictures are not described.
+        """Read documents from files, folders, glob patterns and URLs without restriction. Pictures are not described.
 
         Raises:
-            ConfigError: There are too many.
-            DocParserError: None could be read, but there are some.
+            ConfigError: The names expand to too many files.
+            DocParserError: There are documents, but none could be read.
         """
         return await self._read_expanded(await self._expanded(names), None)
 
@@ -118,7 +118,7 @@ class Documents:
         return await in_worker(expand, list(names), why_not=why_nothing_reads(self._host))
 
     async def _known(self, context: ToolContext) -> list[str]:
-        """Return the files that a model may name one by one."""
+        """Return the files that a model may name individually."""
         found = await self._expanded(context.files)
         return [name for name in (*found.files, *found.missing) if not name.startswith(_INDEX)]
 
@@ -195,10 +195,10 @@ class Documents:
 
 
 def _meant(name: str, known_names: Sequence[str], context: ToolContext) -> list[str]:
-    """Return the files that a model means by a name, or by a pattern of the conversation's file names.
+    """Resolve a name given by a model, which may be a glob pattern for file names of the conversation.
 
     Raises:
-        ToolArgumentError: There is no such file that the model may read.
+        ToolArgumentError: The name matches no file that the model may read.
     """
     try:
         return [file_meant(name, known_names, context.workspace)]

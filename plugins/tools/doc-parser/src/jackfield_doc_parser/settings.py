@@ -1,4 +1,4 @@
-"""The settings of the tools."""
+"""Settings of the document tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jackfield_documents.rag_config import ChunkSizeConfig
 
 
 class ReadingConfig(Config):
-    """The settings of all these tools: how much a model gets, and where parsed documents are cached."""
+    """Settings shared by all document tools: result size, cache, picture descriptions and fetching."""
 
     max_ref_token: int = Field(default=20_000, ge=1, description="The most tokens of documents in one result")
     path: PathText | None = Field(
@@ -33,13 +33,13 @@ class ReadingConfig(Config):
 
 
 class SimpleDocParserConfig(ReadingConfig):
-    """The settings for whole documents."""
+    """Settings for reading whole documents."""
 
     structured_doc: bool = Field(default=False, description="Give a list of pages with their texts and tables")
 
 
 class DocParserConfig(ChunkSizeConfig, ReadingConfig):
-    """The settings for cut documents."""
+    """Settings for splitting documents into chunks."""
 
     parser_page_size: int = Field(
         default=500, ge=1, description="The size of a chunk, in tokens; `chunk_size` is the same"
@@ -48,19 +48,19 @@ class DocParserConfig(ChunkSizeConfig, ReadingConfig):
 
 
 class VocabularyConfig(ReadingConfig):
-    """The settings for vocabularies."""
+    """Settings for extracting a vocabulary."""
 
     max_words: int = Field(default=500, ge=1, description="The most words")
 
 
 class QueryTableConfig(ReadingConfig):
-    """The settings for queries over tables."""
+    """Settings for querying tables."""
 
     max_rows: int = Field(default=200, ge=1, description="The most rows of a result")
 
 
 class SummaryConfig(ReadingConfig):
-    """The settings for summaries."""
+    """Settings for summarizing documents."""
 
     llm: str | ComponentSettings | None = Field(
         default=None, description="The model that summarizes; if unset, the model of the agent that calls the tool"

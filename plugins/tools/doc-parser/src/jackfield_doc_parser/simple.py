@@ -1,4 +1,4 @@
-"""The tool `simple_doc_parser`: documents as text, or as pages."""
+"""The `simple_doc_parser` tool: documents as plain text or as pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BETWEEN = 2  # tokens of the empty line between two texts
 
 
 class SimpleDocParser(DocumentTool):
-    """Gives documents as text, in parts; with `structured_doc`, as pages."""
+    """Returns documents as text in parts, or as pages with `structured_doc`."""
 
     name = "simple_doc_parser"
     description = tools()[1].description
@@ -37,14 +37,14 @@ class SimpleDocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Read a document, or all documents of a folder or a pattern.
+        """Read a document, or all documents in a folder or matching a pattern.
 
         Returns:
-            A text. With `structured_doc`, a list of pages, `{"page_num", "title", "content": [{"text" or "table",
-            "token"}]}`; for several documents, a list of `{"url", "pages"}`.
+            Text by default. With `structured_doc`, a list of pages, `{"page_num", "title", "content": [{"text" or
+            "table", "token"}]}`, or for several documents a list of `{"url", "pages"}`.
 
         Raises:
-            ToolArgumentError: The call names no document that the model may read, or there is no such part.
+            ToolArgumentError: The name matches no document that the model may read, or the part number is out of range.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)
@@ -81,7 +81,7 @@ class SimpleDocParser(DocumentTool):
 
 
 def _by_document(items: Iterable[_Item], *, named: bool) -> list[object]:
-    """Return the pages of one document, or of several documents by name."""
+    """Return the pages of all items. If `named`, pages are grouped by document."""
     content: list[object] = []
     for document, of_one in groupby(items, lambda item: item.document):
         pages = _as_pages(list(of_one))
@@ -91,7 +91,7 @@ def _by_document(items: Iterable[_Item], *, named: bool) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A block of a document, or a part of a long one."""
+    """A block of a document, or a section of a long block."""
 
     document: Document
     part: str
@@ -118,7 +118,7 @@ def _items_of(document: Document, most: int) -> Iterator[_Item]:
 
 
 def _as_pages(items: Sequence[_Item]) -> list[dict[str, object]]:
-    """Group the items of one document into pages. The first page has the title."""
+    """Group the items of a document into pages. The first page carries the document's title."""
     pages: list[dict[str, object]] = []
     for (part, number), of_page in groupby(items, lambda item: (item.part, item.page)):
         content = [{"table" if item.is_table else "text": item.text, "token": item.tokens} for item in of_page]

@@ -1,4 +1,4 @@
-"""The tool `summarize_document`: all of a document, read part by part by a model."""
+"""The `summarize_document` tool: a model reads an entire document part by part."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _JOIN: Mapping[Lang, str] = {
 
 
 class SummarizeDocument(DocumentTool):
-    """Summarizes documents of any length: parts first, then their summaries, until the result fits."""
+    """Summarizes documents of any length. A model takes notes on each part, then merges the notes into one summary."""
 
     name = "summarize_document"
     description = tools()[4].description
@@ -52,11 +52,11 @@ class SummarizeDocument(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Summarize a document. The requests to the model count against the limits of the run.
+        """Summarize a document. Model requests count against the limits of the run.
 
         Raises:
-            ToolArgumentError: The call names no document that the model may read, or the document is too long.
-            ConfigError: There is no model.
+            ToolArgumentError: The name matches no document that the model may read, or the document is too long.
+            ConfigError: No model is configured, and the calling agent has none.
             ModelServiceError: The model failed for every part.
         """
         arguments = self.parse_arguments(params)
@@ -90,7 +90,7 @@ class SummarizeDocument(DocumentTool):
         return ToolResult("\n\n".join(parts), {**readings.metadata(), "parts": len(texts)})
 
     async def _joined(self, notes: Sequence[str], reader: _Reader, lang: Lang) -> str:
-        """Join notes, a group at a time, until a single one is left."""
+        """Merge the notes group by group until one is left, or until no two fit into a request."""
         while len(notes) > 1:
             groups: list[list[str]] = [[]]
             for note in notes:
@@ -115,10 +115,10 @@ class SummarizeDocument(DocumentTool):
 
 
 class _Reader:
-    """Asks the model, below the run that calls the tool, if there is one.
+    """Sends prompts to the model. If a run called the tool, the requests are part of that run.
 
     Attributes:
-        failures: The reasons why requests failed.
+        failures: The error messages of failed requests.
     """
 
     def __init__(self, agent: BasicAgent, context: ToolContext) -> None:
@@ -128,10 +128,10 @@ class _Reader:
         self.failures: list[str] = []
 
     async def ask_all(self, prompts: Sequence[str], *, at_once: int) -> list[str]:
-        """Return the answers in order, '' for a request that failed.
+        """Return the answers in order, with '' for each failed request.
 
         Raises:
-            ModelServiceError: All requests failed.
+            ModelServiceError: Every request failed.
         """
         slots = asyncio.Semaphore(at_once)
         errors: list[ModelServiceError] = []

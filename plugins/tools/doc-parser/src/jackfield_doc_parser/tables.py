@@ -1,4 +1,4 @@
-"""The tool `query_table`: SQL over the tables of documents."""
+"""The `query_table` tool: SQL queries over the tables in documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jackfield_documents import pipe_table
 
 
 class QueryTable(DocumentTool):
-    """Answers SQL over the sheets of spreadsheets, CSV files and other tables of documents."""
+    """Answers SQL queries over spreadsheets, CSV files and other tables in documents."""
 
     name = "query_table"
     description = tools()[3].description
@@ -32,11 +32,11 @@ class QueryTable(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Answer a query, or, without `sql`, list the tables and their columns.
+        """Run a query, or list the tables and their columns if `sql` is missing.
 
         Raises:
-            ToolArgumentError: The name matches no document that the model may read, a document has no table, or the
-                query is invalid or needs too much.
+            ToolArgumentError: The name matches no document that the model may read, the documents contain no table, or
+                the query is invalid or exceeds a limit.
             DocParserError: No document could be read.
         """
         arguments = self.parse_arguments(params)
@@ -62,7 +62,7 @@ class QueryTable(DocumentTool):
         return ToolResult("\n\n".join([shown, more, *readings.problems]), metadata)
 
     def _fit(self, text: str) -> str:
-        """Return as many lines of a text as fit into a result."""
+        """Truncate a text to the lines that fit into a result."""
         lines = text.split("\n")
         while len(lines) > 1 and estimate_tokens("\n".join(lines)) > self.config.max_ref_token:
             lines = lines[: max(1, len(lines) * 3 // 4)]
@@ -71,7 +71,7 @@ class QueryTable(DocumentTool):
 
 
 def _listed(tables: Sequence[Table]) -> list[str]:
-    """Return descriptions of tables, those with data first, because a list may be cut; layout tables by name only."""
+    """Describe the tables. Data tables come first because the list may be truncated; layout tables are only named."""
     listed = [table.summary for table in tables if not table.is_layout]
     layout = ", ".join(f'"{table.name}"' for table in tables if table.is_layout)
     return [*listed, *([f"Probably no data, but layout: {layout}"] if layout else [])]

@@ -1,4 +1,4 @@
-"""The tool `extract_doc_vocabulary`: the characteristic words of documents."""
+"""The `extract_doc_vocabulary` tool: the characteristic words of documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jackfield_doc_parser.settings import VocabularyConfig
 
 
 class ExtractDocVocabulary(DocumentTool):
-    """Lists the words that are characteristic of documents."""
+    """Extracts the words that are characteristic of documents."""
 
     name = "extract_doc_vocabulary"
     description = tools()[2].description
@@ -28,7 +28,7 @@ class ExtractDocVocabulary(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Return the words, separated by commas, and a line for each document that could not be read.
+        """Return the words as a comma-separated list, followed by a line for each document that could not be read.
 
         Raises:
             ToolArgumentError: A name matches no document that the model may read.
@@ -54,7 +54,7 @@ class ExtractDocVocabulary(DocumentTool):
         return self._lists.of(readings, make, and_of=query)
 
     def _within(self, words: list[str]) -> list[str]:
-        """Return as many of the words as fit into a result."""
+        """Return the leading words that fit into a result."""
         used = 0
         for index, word in enumerate(words):
             used += estimate_tokens(word) + 1  # plus a comma

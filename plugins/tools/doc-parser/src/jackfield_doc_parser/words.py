@@ -1,4 +1,4 @@
-"""The words that are characteristic of texts: TF-IDF over their passages."""
+"""Find the characteristic words of texts by TF-IDF over passages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _SHORTEST = 2
 
 
 def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]:
-    """Return the most characteristic words of some texts, best first, in their most frequent spelling.
+    """Return the most characteristic words of the texts, best first, each in its most frequent spelling.
 
-    A word counts more if it occurs often and in few of the texts. The forms of an English word count as one word;
-    numbers, single letters and stop words (`the`, `的`) are left out.
+    A word scores higher the more often it occurs and the fewer passages contain it. Inflected forms of an English word
+    count as one word. Numbers, single letters and stop words (`the`, `的`) are ignored.
 
     Args:
-        texts: Passages of the documents: words that all of them contain are not characteristic.
-        most: The number of words.
-        query: If the texts have words in its language (Chinese or not), the list has only those.
+        texts: Passages of the documents. Words that appear in every passage score low.
+        most: The maximum number of words.
+        query: Restricts the result to words in the query's script (Chinese or not), if there are any.
     """
     counts, passages, forms, size = _count_terms(texts)
     same_script = [term for term in counts if _is_chinese(term) == _is_chinese(query)] if query.strip() else []
@@ -38,7 +38,7 @@ def vocabulary(texts: Iterable[str], *, most: int, query: str = "") -> list[str]
 
 
 def _count_terms(texts: Iterable[str]) -> tuple[Counter[str], Counter[str], dict[str, Counter[str]], int]:
-    """Count each term, its texts and its spellings; return them with the number of texts."""
+    """Return, per term, its occurrences, its passages and its spellings, plus the total number of passages."""
     counts: Counter[str] = Counter()
     passages: Counter[str] = Counter()
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -70,7 +70,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 class _Terms(dict[str, str]):
-    """The term under which each word is counted; '' for one that is left out."""
+    """Maps a word to the term under which it is counted, or to '' if the word is ignored."""
 
     def __init__(self) -> None:
         self._stemmed: Callable[[str], list[str]] = Analyzer().terms_of_word

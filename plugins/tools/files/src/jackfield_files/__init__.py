@@ -1,1 +1,1 @@
-"""Tools that read, write, edit, list and search the files of a run's workspace."""
+"""Tools that read, write, edit, list and search files in a run's workspace."""

@@ -1,4 +1,4 @@
-"""The settings of the tools for files."""
+"""Settings of the file tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODECS = frozenset(
 
 
 class FilesConfig(Config):
-    """The files that the tools read, and the limits."""
+    """Encodings, skipped folders and limits of the file tools."""
 
     encodings: list[str] = Field(
         default=["utf-8"], min_length=1, description="Tried in turn on files without a byte order mark"

@@ -1,4 +1,4 @@
-"""Changes of a text as a unified diff."""
+"""Show changes to a text as a unified diff."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 
 def unified_diff(path: str, old: str, new: str) -> str:
-    """Return the changes of a text as a unified diff; '' if there are none.
+    """Return a unified diff of two texts, or '' if they are equal.
 
-    Many changed lines are not compared with each other: the diff then removes all of them and adds the new ones.
+    Beyond a certain number of changed lines, the lines are not matched up: the diff removes all the old ones and adds
+    all the new ones.
 
     Args:
-        path: The file, for the header.
-        old: The text before the change; '' for a new file.
+        path: The file's path, for the header.
+        old: The text before the change, or '' for a new file.
         new: The text after the change.
     """
     before, after = _lines(old), _lines(new)
@@ -34,14 +35,14 @@ def unified_diff(path: str, old: str, new: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines; a last line without a line break differs from one with it."""
+    """Split a text into lines. A final line without a line break is marked as such."""
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n{_NO_NEWLINE}"] if last else lines
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:
-    """Return the number of lines at the beginning that are the same."""
+    """Return the number of identical leading lines."""
     count = 0
     for one, other in zip(before, after, strict=False):
         if one != other:
@@ -51,7 +52,7 @@ def _common(before: Sequence[str], after: Sequence[str]) -> int:
 
 
 def _hunks(before: Sequence[str], after: Sequence[str], first: int) -> Iterator[str]:
-    """Yield the hunks of lines that follow the first `first` ones."""
+    """Yield the lines of all hunks. `first` is the number of lines before the given ones."""
     for group in _groups(before, after):
         old_range = _range(group[0][1] + first, group[-1][2] + first)
         new_range = _range(group[0][3] + first, group[-1][4] + first)
@@ -65,7 +66,7 @@ def _hunks(before: Sequence[str], after: Sequence[str], first: int) -> Iterator[
 
 
 def _groups(before: Sequence[str], after: Sequence[str]) -> Iterable[list[tuple[str, int, int, int, int]]]:
-    """Return the changes with the lines around them, as `SequenceMatcher.get_grouped_opcodes` does."""
+    """Return groups of changes with context, in the format of `SequenceMatcher.get_grouped_opcodes`."""
     if max(len(before), len(after)) <= _MOST_COMPARED:
         return difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_CONTEXT)
     begin = _common(before, after)
@@ -80,7 +81,7 @@ def _groups(before: Sequence[str], after: Sequence[str]) -> Iterable[list[tuple[
 
 
 def _range(start: int, stop: int) -> str:
-    """Return a range of lines in the form of a hunk's header."""
+    """Format a line range for a hunk header."""
     length = stop - start
     begin = start + 1 if length else start
     return str(begin) if length == 1 else f"{begin},{length}"

@@ -1,4 +1,4 @@
-"""Replace exact texts in a text."""
+"""Apply exact-match replacements to a text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MOST_PLACES = 5
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One replacement.
+    """A replacement.
 
     Attributes:
-        old: The text to replace; not empty. It must occur once, unless `everywhere`.
+        old: The text to replace, not empty. It must occur exactly once, unless `everywhere` is set.
         new: The replacement.
-        everywhere: Replace it wherever it occurs.
+        everywhere: Replace every occurrence.
     """
 
     old: str
@@ -31,27 +31,33 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The replacements of an edit: their number, and the lines, from 1, on which the first ones began."""
+    """The effect of an edit.
+
+    Attributes:
+        count: The number of replacements.
+        lines: The line numbers, counted from 1, where the first replacements began.
+    """
 
     count: int
     lines: list[int]
 
 
 def apply_edits(text: str, edits: Sequence[Edit], *, most_chars: int) -> tuple[str, list[Replaced]]:
-    """Apply all edits to a text, each to the result of the one before.
+    """Apply the edits in order, each to the result of the previous one.
 
-    If all lines of the text end in CRLF, line breaks in the edits become CRLF as well.
+    If every line of the text ends in CRLF, line breaks in the edits are converted to CRLF.
 
     Args:
-        text: The text.
+        text: The text to edit.
         edits: The replacements.
-        most_chars: The largest length of the new text.
+        most_chars: The maximum length of the new text.
 
     Returns:
-        The new text, and the replacements that each edit made.
+        The new text, and the effect of each edit.
 
     Raises:
-        ToolArgumentError: A text does not occur, or occurs more than once; the message shows where, or similar lines.
+        ToolArgumentError: The text to replace is missing or ambiguous, or the new text would be too long. The message
+            names the lines of the matches, or similar lines.
     """
     if "\r\n" in text and text.count("\r\n") == text.count("\n"):
         edits = [replace(edit, old=_with_crlf(edit.old), new=_with_crlf(edit.new)) for edit in edits]
@@ -83,7 +89,7 @@ def _with_crlf(text: str) -> str:
 
 
 def _first_starts(text: str, old: str, *, overlapping: bool) -> list[int]:
-    """Return the first positions of a text. Overlapping ones count if only one is allowed (`aa` in `aaa`)."""
+    """Return the first positions of a text. With `overlapping`, `aa` is found twice in `aaa`."""
     starts: list[int] = []
     start = text.find(old)
     while start >= 0 and len(starts) <= _MOST_PLACES:
@@ -93,7 +99,7 @@ def _first_starts(text: str, old: str, *, overlapping: bool) -> list[int]:
 
 
 def _lines(text: str, starts: Sequence[int]) -> list[int]:
-    """Return the lines of sorted positions."""
+    """Return the line numbers of sorted positions."""
     lines, line, seen = [], 1, 0
     for start in starts:
         line += text.count("\n", seen, start)
@@ -108,7 +114,7 @@ def _list_lines(lines: Sequence[int]) -> str:
 
 
 def _near(text: str, old: str) -> str:
-    """Return the lines most similar to a wanted text: those that differ only in spaces, else any."""
+    """Describe the lines most similar to a missing text, with preference for lines that differ only in outer spaces."""
     searched_lines = _bare(old.split("\n"))
     if not any(searched_lines):
         return ""
@@ -129,7 +135,7 @@ def _bare(lines: Sequence[str]) -> list[str]:
 
 
 def _find_lines(searched_lines: Sequence[str], lines: Sequence[str]) -> int:
-    """Return the line, from 1, at which a sequence of lines begins; 0 if there is none."""
+    """Return the line number, counted from 1, where a sequence of lines begins, or 0 if it does not occur."""
     for start, line in enumerate(lines):
         if line == searched_lines[0] and lines[start : start + len(searched_lines)] == searched_lines:
             return start + 1

@@ -1,8 +1,8 @@
-"""Files of a workspace, opened folder by folder, so that no link planted meanwhile leads out of it.
+"""Open workspace files without letting a symlink lead out of the workspace.
 
-`Workspace.resolve` says which file a name means, links followed. Between that answer and its use, any other process
-that can write there (such as code that the model runs) may replace a folder by a link. So every part of the resolved
-path is opened below the descriptor of the part before it, and no part may be a link.
+`Workspace.resolve` resolves all links in a name. Before the result is used, another process with write access, such as
+model-written code, could replace a folder with a link. Each component of the resolved path is therefore opened relative
+to the descriptor of its parent, and no component may be a link.
 """
 
 from __future__ import annotations
@@ -50,7 +50,14 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a folder: its path from the listed folder, with `/`, and its size if it is a file."""
+    """An entry in a folder.
+
+    Attributes:
+        path: The path relative to the listed folder, with `/` as separator.
+        is_folder: True for a folder.
+        is_link: True for a symlink.
+        size_bytes: The size of a regular file, otherwise 0.
+    """
 
     path: str
     is_folder: bool = False
@@ -60,10 +67,10 @@ class Entry:
 
 @contextmanager
 def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """Open a file to read, and return its size in bytes.
+    """Open a file for reading, and yield the stream and the file size in bytes.
 
     Raises:
-        ToolArgumentError: The file does not exist, is not a regular file, is outside the workspace, or is not readable.
+        ToolArgumentError: The file is missing, not a regular file, outside the workspace, or not readable.
     """
     root, parts = _place(workspace, name)
     with _explain(name, root, parts), _folder(root, parts[:-1]) as folder:
@@ -73,7 +80,7 @@ def reading(workspace: Workspace, name: str) -> Iterator[tuple[BufferedReader, i
 
 
 class Target:
-    """A file to change. No other user of this class changes anything in its folder meanwhile."""
+    """A file to be replaced or created. A lock on its folder excludes other writers that use this class."""
 
     def __init__(self, folder: int, name: str, status: os.stat_result | None) -> None:
         self._folder = folder
@@ -86,14 +93,14 @@ class Target:
         return self._status is None
 
     def read(self, most_bytes: int) -> bytes:
-        """Return the beginning of the file, up to this many bytes."""
+        """Return up to `most_bytes` from the beginning of the file."""
         if self.is_new:
             raise FileNotFoundError(errno.ENOENT, "no such file")
         with _opened(self._folder, self._name, self._name) as stream:
             return stream.read(most_bytes)
 
     def put(self, data: bytes) -> None:
-        """Replace the file's content atomically; its permissions stay."""
+        """Replace the file's content atomically, preserving its permissions."""
         temporary_name = f".{secrets.token_hex(8)}.tmp"
         # The copy of a private file is private from its first byte.
         file = os.open(temporary_name, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
@@ -113,15 +120,15 @@ class Target:
 
 @contextmanager
 def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> Iterator[Target]:
-    """Open a file to replace or create it.
+    """Open a file so that it can be replaced or created.
 
     Args:
         workspace, name: The workspace, and the file's name in it.
-        make_folders: True if missing folders on the way to it are created.
+        make_folders: Create missing parent folders.
 
     Raises:
-        ToolArgumentError: The file is not regular, is outside the workspace, or may not be written.
-        ToolServiceError: Another process keeps changing files of its folder.
+        ToolArgumentError: The file is not a regular file, is outside the workspace, or is not writable.
+        ToolServiceError: Another process holds the lock on the folder.
     """
     root, parts = _place(workspace, name)
     if make_folders:
@@ -139,11 +146,11 @@ def changing(workspace: Workspace, name: str, *, make_folders: bool = False) -> 
 
 
 def check_changeable(workspace: Workspace, name: str, *, make_folders: bool = False) -> tuple[Path, bool]:
-    """Return the path of a file that another program is to change, and True if the file does not exist yet.
+    """Check that another program may write a file. Return the file's path, and True if the file does not exist yet.
 
     Raises:
-        ToolArgumentError: The file is not regular, is outside the workspace, or may not be written.
-        ToolServiceError: Another program changes files of its folder.
+        ToolArgumentError: The file is not a regular file, is outside the workspace, or is not writable.
+        ToolServiceError: Another process holds the lock on the folder.
     """
     with changing(workspace, name, make_folders=make_folders) as target:
         return workspace.resolve(name), target.is_new
@@ -152,16 +159,15 @@ def check_changeable(workspace: Workspace, name: str, *, make_folders: bool = Fa
 def entries(
     workspace: Workspace, name: str, *, skipped: Collection[str] = (), deepest: int = _DEEPEST
 ) -> Iterator[Entry]:
-    """Yield the contents of a folder and of all folders below it, upper levels first, each in order. Links are not
-    followed.
+    """Yield the contents of a folder recursively, level by level, sorted within each folder. Links are not followed.
 
     Args:
         workspace, name: The workspace, and the folder's name in it.
-        skipped: Names of folders whose contents are left out.
-        deepest: The number of levels.
+        skipped: Names of folders that are not entered.
+        deepest: The maximum depth.
 
     Raises:
-        ToolArgumentError: The path is not a folder, is outside the workspace, or may not be read.
+        ToolArgumentError: The path is not a folder, is outside the workspace, or is not readable.
     """
     root, start = _place(workspace, name)
     waiting: deque[Sequence[str]] = deque([()])
@@ -182,12 +188,12 @@ def entries(
 
 
 def shown(name: str) -> str:
-    """Return a name on one line, because a file's name may contain a line break."""
+    """Escape a file name that contains line breaks or other unprintable characters."""
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
-    """Return the root, and the parts of the path below it. No part is a link now."""
+    """Return the workspace root, and the components of the resolved path below it."""
     if os.open not in os.supports_dir_fd:
         raise ToolServiceError("the tools for files need Linux or macOS")
     if len(name) > _LONGEST:
@@ -199,7 +205,7 @@ def _place(workspace: Workspace, name: str) -> tuple[str, Sequence[str]]:
 
 @contextmanager
 def _folder(root: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """Return a descriptor of a folder below the root."""
+    """Open a folder below the root, and yield its descriptor."""
     folder = os.open(root, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
     try:
         for part in parts:
@@ -256,7 +262,7 @@ def _entry(item: os.DirEntry[str]) -> Entry:
 
 @contextmanager
 def _alone(folder: int, name: str) -> Iterator[None]:
-    """Hold the lock of a folder, which excludes other processes and other threads of this one."""
+    """Hold a folder's lock, which excludes other processes and other threads."""
     import fcntl
 
     until = time.monotonic() + _PATIENCE_S
@@ -273,7 +279,7 @@ def _alone(folder: int, name: str) -> Iterator[None]:
 
 @contextmanager
 def _explain(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
-    """Translate an error of a file into one for the model."""
+    """Translate file errors into errors that a model can act on."""
     try:
         yield
     except FileNotFoundError as error:
@@ -284,7 +290,7 @@ def _explain(name: str, root: str, parts: Sequence[str]) -> Iterator[None]:
 
 
 def _close_names(root: str, parts: Sequence[str]) -> str:
-    """Return similar names in the same folder for a missing file."""
+    """Suggest similar names in the same folder when a file is missing."""
     try:
         with _folder(root, parts[:-1]) as folder:
             names = list(islice((entry.name for entry in os.scandir(folder)), 1000))

@@ -1,4 +1,4 @@
-"""Convert path patterns to RE2 expressions, which take linear time for any pattern."""
+"""Compile path patterns to RE2 expressions, which match in linear time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MOST_CHARS = 1000
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that returns True if a path matches a pattern.
+    """Compile a pattern, and return a predicate for paths.
 
-    `*` and `?` stay within a name, `**/` is any number of folders, `{a,b}` and `[abc]` are choices. A pattern without
-    `/` matches names in any folder; '' matches everything.
+    `*` and `?` match within a name, `**/` matches any number of folders, `{a,b}` and `[abc]` are alternatives. A
+    pattern without `/` matches names in any folder, and '' matches everything.
 
     Raises:
-        ToolArgumentError: The pattern is too long, or a bracket in it is not closed.
+        ToolArgumentError: The pattern is too long or has an unclosed bracket.
     """
     if len(pattern) > MOST_CHARS:
         raise ToolArgumentError(f"a pattern has at most {MOST_CHARS:,} characters")

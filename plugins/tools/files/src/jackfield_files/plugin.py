@@ -1,4 +1,4 @@
-"""The tools of this package."""
+"""Plugin hooks for the file tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EDIT = {
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tools `read_file`, `write_file`, `edit_file`, `list_files` and `search_files`."""
+    """Provide the `read_file`, `write_file`, `edit_file`, `list_files` and `search_files` tools."""
     return [
         ToolSpec(
             name="read_file",
@@ -186,7 +186,7 @@ def tools() -> list[ToolSpec]:
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Offer all of them as the set `files`."""
+    """Provide the `files` toolset, which contains all five tools."""
     return [
         ToolsetSpec(
             name="files",

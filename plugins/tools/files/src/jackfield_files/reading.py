@@ -1,4 +1,4 @@
-"""Read lines of a text of any size, with bounds on lines, characters and the part that is read."""
+"""Read a range of lines from a text of any size, within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ _PIECE = 65536  # characters of a line that are read at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The limits of a file, a result and a line; and a deadline by the monotonic clock."""
+    """Limits for reading lines.
+
+    Attributes:
+        scan_chars: Characters to read from the file.
+        lines: Lines in the result.
+        chars: Characters in the result.
+        line_chars: Characters per line.
+        until: The deadline, in seconds of the monotonic clock.
+    """
 
     scan_chars: int
     lines: int
@@ -25,13 +33,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some lines of a text.
+    """A range of lines.
 
     Attributes:
-        lines: The lines, shortened where they are too long, without their ends.
-        seen: The number of lines read altogether, including those before the first one.
-        is_end: True if the text ends there.
-        is_given_up: True if the text continues beyond the part that is read of one file.
+        lines: The lines without line breaks. Long lines are shortened.
+        seen: The number of lines read from the start of the text, including skipped ones.
+        is_end: True if the text ends after these lines.
+        is_given_up: True if reading stopped early because a limit on the file or the time was reached.
     """
 
     lines: list[str]
@@ -41,9 +49,9 @@ class Part:
 
 
 def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int | None, bounds: Bounds) -> Part:
-    """Return the lines `first` to `last`, counted from 1, within the bounds; at least one if there is one.
+    """Return lines `first` to `last`, counted from 1, within the limits, but at least one if possible.
 
-    Bytes that are not in the encoding come as `\\xNN`.
+    Undecodable bytes appear as `\\xNN`.
     """
     wrapper = io.TextIOWrapper(stream, encoding, errors="backslashreplace", newline="\n")
     lines: list[str] = []
@@ -70,7 +78,7 @@ def part_of(stream: io.BufferedReader, encoding: str, *, first: int, last: int |
 
 
 def _lines(wrapper: io.TextIOWrapper, bounds: Bounds) -> Iterator[tuple[str, int]]:
-    """Yield the beginning of each line, and its length as far as it was read."""
+    """Yield the beginning of each line, and the number of characters read from it."""
     is_first = True
     while piece := wrapper.readline(_PIECE):
         text, length = piece.removeprefix(BOM) if is_first else piece, len(piece)

@@ -1,4 +1,4 @@
-"""Find lines in the bytes of a text. RE2 never backtracks, so every expression takes linear time."""
+"""Search text for lines. RE2 never backtracks, so every expression takes linear time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _AROUND = 300  # bytes of a line that are shown before and after a match
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line to show: its number from 1, its text, and True if it matches rather than being context."""
+    """A line of a search result.
+
+    Attributes:
+        number: The line number, counted from 1.
+        text: The line's text, shortened if it is long.
+        matches: True for a matching line, False for context.
+    """
 
     number: int
     text: str
@@ -24,10 +30,10 @@ class Line:
 
 
 def compile_expression(query: str, *, is_regex: bool, ignores_case: bool) -> Any:
-    """Compile an expression that matches within one line.
+    """Compile a query to an expression that matches within a single line.
 
     Raises:
-        ToolArgumentError: The expression is empty, too long, or not a valid regular expression; the message says why.
+        ToolArgumentError: The query is empty, too long, or not a valid regular expression; the message says why.
     """
     _check(query)
     options = re2.Options()
@@ -54,7 +60,7 @@ def _check(query: str) -> None:
 
 
 def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list[Line]:
-    """Return the matching lines of a text in UTF-8 with their context, in order; at most `most` matches."""
+    """Return up to `most` matching lines of a UTF-8 text with their context, in order."""
     lines: dict[int, Line] = {}
     for number, start, match in _matches(expression, data, most):
         for line in _around(data, number, start, context):
@@ -64,7 +70,7 @@ def lines_with(expression: Any, data: bytes, *, context: int, most: int) -> list
 
 
 def _matches(expression: Any, data: bytes, most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number of each matching line, its start, and the start of the match in it."""
+    """Yield, for each matching line, its number, its start offset and the offset of its first match."""
     start, number, counted = 0, 1, 0
     for _ in range(most):
         match = expression.search(data, start)
@@ -95,7 +101,7 @@ def _around(data: bytes, number: int, start: int, context: int) -> Iterator[Line
 
 
 def _shown(data: bytes, start: int, match: int) -> str:
-    """Return the line at a position; of a long line, the part around the match."""
+    """Return the line at an offset. Long lines are reduced to the text around the match."""
     end = data.find(b"\n", match)
     end = len(data) if end < 0 else end
     first, last = max(start, match - _AROUND), min(end, match + _AROUND)

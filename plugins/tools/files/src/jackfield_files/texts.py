@@ -1,4 +1,4 @@
-"""Decode files to text and encode them again, changing nothing but the edits."""
+"""Decode and re-encode files so that everything but the edits is preserved."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MARKS = (
 
 
 def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str | None:
-    """Return the encoding of a text by its beginning; None if it is not text.
+    """Detect the encoding of a text file from its first bytes, or return None for a binary file.
 
-    A byte order mark stays in the text as its first character, so that it is written again.
+    The encoding keeps a byte order mark as the text's first character, so the mark is written back.
 
     Args:
         head: The beginning of the file, at least `HEAD_BYTES` unless the file is shorter.
-        encodings: Encodings that are tried in turn if there is no mark. The first one is used if none fits.
-        is_whole: True if this is the whole file, so that it cannot end inside a character.
+        encodings: Encodings to try in turn if there is no byte order mark. If none fits, the first is used.
+        is_whole: True if `head` is the whole file. Otherwise it may end within a character.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
@@ -44,7 +44,10 @@ def encoding_of(head: bytes, encodings: Sequence[str], *, is_whole: bool) -> str
 
 
 def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
-    """Return a text and its encoding; None for a file that is not text. Invalid bytes survive `encode` unchanged."""
+    """Return a file's text and encoding, or None for a binary file.
+
+    Invalid bytes survive a round trip through `encode`.
+    """
     encoding = encoding_of(data, encodings, is_whole=True)
     if encoding is None:
         return None
@@ -55,10 +58,10 @@ def decode(data: bytes, encodings: Sequence[str]) -> tuple[str, str] | None:
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """Return the bytes of a text.
+    """Encode a text.
 
     Raises:
-        ToolArgumentError: The encoding has no such character; the message names it.
+        ToolArgumentError: The text contains a character that the encoding lacks; the message names the character.
     """
     try:
         return text.encode(encoding, "surrogateescape")
@@ -68,10 +71,10 @@ def encode(text: str, encoding: str) -> bytes:
 
 
 def check_whole(text: str, what: str) -> None:
-    """Refuse lone surrogates, because they cannot be encoded.
+    """Reject text with lone surrogates, which cannot be encoded.
 
     Raises:
-        ToolArgumentError: The text contains one.
+        ToolArgumentError: The text contains a lone surrogate.
     """
     try:
         text.encode()

@@ -1,4 +1,4 @@
-"""The tools: read, write, edit, list and search files of a run's workspace."""
+"""Tools that read, write, edit, list and search files in a run's workspace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SPECS = {spec.name: spec for spec in tools()}
 
 
 class _FilesTool(BaseTool):
-    """The common part of the tools: their settings, and the workspace."""
+    """Base class of the file tools. Provides settings, editor integration and decoding."""
 
     config_class = FilesConfig
     config: FilesConfig
@@ -42,11 +42,13 @@ class _FilesTool(BaseTool):
         cls.idempotent = spec.idempotent
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str | Awaitable[str]:
-        """Do the work and report it, which blocks. In a run of an editor, return an awaitable of the report.
+        """Run the tool and return its report.
+
+        The call blocks. If the run has an editor that handles the work, an awaitable of the report is returned instead.
 
         Raises:
-            ToolArgumentError: A path or another argument does not fit, or there is no such file.
-            ToolServiceError: The work cannot be done now.
+            ToolArgumentError: A path or another argument is invalid, or the file does not exist.
+            ToolServiceError: The file is currently unavailable.
         """
         arguments = self.parse_arguments(params)
         workspace = context.workspace if context else Workspace()
@@ -63,11 +65,11 @@ class _FilesTool(BaseTool):
         workspace: Workspace,  # noqa: ARG002 - as above
         editor: Editor,  # noqa: ARG002 - as above
     ) -> Awaitable[str] | None:
-        """Return the editor's version of the work; None if the tool does it itself."""
+        """Return an awaitable that does the work in the editor, or None if the tool does the work itself."""
         return None
 
     async def _text_in_editor(self, editor: Editor, path: Path) -> str | None:
-        """Return the editor's text of a file; None if the tool has to read the file itself."""
+        """Return a file's text from the editor, or None if the tool must read the file itself."""
         if not await in_worker(_fits, path, self.config.max_file_bytes):
             return None
         try:
@@ -76,16 +78,16 @@ class _FilesTool(BaseTool):
             return None
 
     def _current_text(self, workspace: Workspace, path: str) -> tuple[str, str]:
-        """Return the text of a file, and its encoding.
+        """Return a file's text and encoding.
 
         Raises:
-            ToolArgumentError: The file cannot be read, is too large, or is not text.
+            ToolArgumentError: The file is not readable, too large, or binary.
         """
         with folder.reading(workspace, path) as (stream, _):
             return self._as_text(stream.read(self.config.max_file_bytes + 1), path)
 
     def _whole_text(self, target: folder.Target, path: str) -> tuple[str, str]:
-        """Return the text of a file that will be changed, and its encoding."""
+        """Return the text and encoding of a file that is about to be changed."""
         return self._as_text(target.read(self.config.max_file_bytes + 1), path)
 
     def _as_text(self, data: bytes, path: str) -> tuple[str, str]:
@@ -104,7 +106,7 @@ class _FilesTool(BaseTool):
 
 
 class ReadFile(_FilesTool):
-    """Gives numbered lines of a text file, as many as fit."""
+    """Returns numbered lines of a text file, as many as the limits allow."""
 
     name = "read_file"
 
@@ -156,7 +158,7 @@ def _number_lines(part: Part, path: str, first: int) -> str:
 
 
 class WriteFile(_FilesTool):
-    """Writes a whole text, in UTF-8."""
+    """Writes a whole file in UTF-8."""
 
     name = "write_file"
 
@@ -184,7 +186,7 @@ class WriteFile(_FilesTool):
         return data
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
-        """Return the changes as a unified diff; '' if the file cannot be written, or is not a text."""
+        """Return the changes as a unified diff, or '' if the current file cannot be read as text."""
         path = arguments["path"]
         try:
             is_new = not workspace.resolve(path).exists()
@@ -201,7 +203,7 @@ def _report_written(arguments: dict[str, Any], data: bytes, *, is_new: bool) -> 
 
 
 class EditFile(_FilesTool):
-    """Replaces exact texts; the encoding, the line breaks and all other bytes of the file stay as they are."""
+    """Replaces exact text in a file. The encoding, line breaks and all other bytes are preserved."""
 
     name = "edit_file"
 
@@ -231,7 +233,7 @@ class EditFile(_FilesTool):
         return _report_edited(arguments["path"], done)
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
-        """Return the changes as a unified diff; '' if the edits do not fit the file as it is now."""
+        """Return the changes as a unified diff, or '' if the edits do not apply to the current file."""
         path = arguments["path"]
         try:
             old, _ = self._current_text(workspace, path)
@@ -248,7 +250,7 @@ def _report_edited(path: str, done: list[Replaced]) -> str:
 
 
 def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
-    """Return the edits of a call.
+    """Parse the edits in a call.
 
     Raises:
         ToolArgumentError: A text contains a lone surrogate.
@@ -261,7 +263,7 @@ def _edits_in(arguments: Mapping[str, Any]) -> list[Edit]:
 
 
 class ListFiles(_FilesTool):
-    """Lists the contents of a folder, folders with a `/` at the end."""
+    """Lists the contents of a folder. Subfolders are marked with a trailing `/`."""
 
     name = "list_files"
 
@@ -296,7 +298,7 @@ def _describe_entry(entry: folder.Entry, path: str, skipped: list[str]) -> str:
 
 
 class SearchFiles(_FilesTool):
-    """Finds lines by a literal text, or by an expression that takes linear time."""
+    """Finds lines that contain a literal text or match a regular expression, in linear time."""
 
     name = "search_files"
 
@@ -327,7 +329,7 @@ class SearchFiles(_FilesTool):
         return matches.text()
 
     def _paths(self, arguments: dict[str, Any], workspace: Workspace) -> Iterator[tuple[str, bool]]:
-        """Yield the files to search, and True for those from a folder."""
+        """Yield the paths to search, each with True if it comes from a folder listing."""
         path, fits = arguments.get("path", "."), matcher(arguments.get("pattern", ""))
         if _is_missing(workspace, path):
             return
@@ -340,7 +342,7 @@ class SearchFiles(_FilesTool):
                 yield _joined(path, entry.path), True
 
     def _data(self, workspace: Workspace, path: str, matches: _Matches) -> bytes | None:
-        """Return the text of a file in UTF-8 with `\n` line ends and no mark; None if it is no text, or too large."""
+        """Return a file's text in UTF-8 with LF line breaks and no byte order mark. None if it is binary or too large."""
         with folder.reading(workspace, path) as (stream, size):
             if size > self.config.max_file_bytes:
                 matches.too_large += 1
@@ -358,7 +360,7 @@ class SearchFiles(_FilesTool):
 
 
 class _Matches:
-    """The matches of a search, and how many more it may find."""
+    """Collects the matches of a search and enforces the limits."""
 
     def __init__(self, config: FilesConfig) -> None:
         self._config = config
@@ -370,7 +372,7 @@ class _Matches:
         self.too_large = 0
 
     def is_over(self) -> bool:
-        """True if the search has ended."""
+        """Return True if the search has reached a limit."""
         return (
             self.matches >= self._config.max_matches
             or self._chars >= self._config.max_chars
@@ -379,7 +381,7 @@ class _Matches:
         )
 
     def add(self, path: str, lines: list[search.Line]) -> None:
-        """Take the lines of a file."""
+        """Add the lines found in a file."""
         if not lines:
             return
         shown = [folder.shown(path)]
@@ -396,7 +398,7 @@ class _Matches:
         self.matches += sum(line.matches for line in lines)
 
     def text(self) -> str:
-        """Return the result for the model."""
+        """Format the result for the model."""
         notes = []
         if self.is_over():
             notes.append("[and maybe more: search in one folder, or for something longer]")
@@ -406,7 +408,7 @@ class _Matches:
 
 
 def _fits(path: Path, most_bytes: int) -> bool:
-    """Return True if a file is regular and of moderate size, or may exist only in an editor."""
+    """Return True if an editor may read the file: it is regular and not too large, or not on disk yet."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -426,5 +428,5 @@ def _joined(path: str, name: str) -> str:
 
 
 def _is_missing(workspace: Workspace, path: str) -> bool:
-    """Return True if the search covers a whole workspace that does not exist yet."""
+    """Return True if the path is the workspace itself and does not exist yet."""
     return path in (".", "./") and not workspace.root.exists()
