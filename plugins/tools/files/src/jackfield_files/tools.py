@@ -342,7 +342,10 @@ class SearchFiles(_FilesTool):
                 yield _joined(path, entry.path), True
 
     def _data(self, workspace: Workspace, path: str, matches: _Matches) -> bytes | None:
-        """Return a file's text in UTF-8 with LF line breaks and no byte order mark. None if it is binary or too large."""
+        """Return a file's text in UTF-8 with LF line breaks and no byte order mark.
+
+        None if the file is binary or too large.
+        """
         with folder.reading(workspace, path) as (stream, size):
             if size > self.config.max_file_bytes:
                 matches.too_large += 1

@@ -1,1 +1,1 @@
-"""The tool `image_gen`."""
+"""The `image_gen` tool."""

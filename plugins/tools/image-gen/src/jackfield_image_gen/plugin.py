@@ -1,4 +1,4 @@
-"""The tool of this package."""
+"""Plugin hooks for the `image_gen` tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tool `image_gen`."""
+    """Provide the `image_gen` tool."""
     return [
         ToolSpec(
             name="image_gen",

@@ -1,4 +1,4 @@
-"""The tool `image_gen`: another model makes images."""
+"""The `image_gen` tool: generate images with a dedicated model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENDINGS = {"image/jpeg": ".jpg", "image/tiff": ".tif"}
 
 
 class ImageGenConfig(Config):
-    """The model that makes the images."""
+    """Settings for the image model and for fetching images."""
 
     llm: str | ComponentSettings | None = Field(
         default=None, description="A model that makes images: 'backend:model', or its configuration"
@@ -38,9 +38,10 @@ class ImageGenConfig(Config):
 
 
 class ImageGen(BaseTool):
-    """Lets a model make images, and saves them in the workspace.
+    """Generates images with a model, and saves them in the workspace.
 
-    Images that the model gives by URL are fetched, and not from private networks unless `fetch_cfg` allows it.
+    If the model returns an image as a URL, the image is fetched. Private networks are off limits unless `fetch_cfg`
+    allows them.
     """
 
     name = "image_gen"
@@ -60,13 +61,16 @@ class ImageGen(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Make images: return a text with their paths in the workspace, then the images.
+        """Generate images.
+
+        Returns:
+            The images, preceded by a text with their paths in the workspace.
 
         Raises:
-            ToolArgumentError: There is nothing to show.
-            ToolServiceError: The model failed or refused, or an image cannot be fetched or saved.
-            ConfigError: There is no model, or its settings do not fit.
-            PluginError: The model's backend is not installed, or cannot be loaded.
+            ToolArgumentError: The prompt is empty.
+            ToolServiceError: The model failed or refused, or an image could not be fetched or saved.
+            ConfigError: No model is configured, or its settings are invalid.
+            PluginError: The model's backend is not installed or failed to load.
         """
         prompt = self.parse_arguments(params)["prompt"].strip()
         if not prompt:
@@ -88,7 +92,7 @@ class ImageGen(BaseTool):
         return ToolResult(items, {"model": model.address, "paths": paths, "usage": usage})
 
     async def aclose(self) -> None:
-        """Close the model's connections; the next call opens new ones."""
+        """Close the model's connections. The next call opens new ones."""
         if self._made is not None:
             await self._made.aclose()
 
@@ -115,7 +119,7 @@ def _some_images_of(answer: ModelResponse, model: BaseChatModel) -> list[str]:
 
 
 def _images_of(answer: ModelResponse) -> Iterator[str]:
-    """Yield the images of an answer. Local paths are ignored: an answer must not cause a file to be read."""
+    """Yield the images in an answer. Local paths are ignored, so an answer cannot cause a file to be read."""
     for message in answer.messages:
         for item in message.items:
             if item.image and item.image[:8].lower().startswith(("data:", "https://", "http://")):

@@ -1,1 +1,1 @@
-"""The tool `image_search`."""
+"""The `image_search` tool."""

@@ -1,4 +1,4 @@
-"""The services that search by images: their requests and answers."""
+"""Reverse image search services: their requests and responses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ ProviderName = Literal["serpapi", "serper"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A page with a similar image; fields that a provider leaves out are ''.
+    """A page with a similar image. Fields missing from the response are ''.
 
     Attributes:
-        title, url, source: The page's, and the name of its site.
-        images: The addresses of the image, the smallest first.
+        title: The page title.
+        url: The page URL.
+        source: The name of the site.
+        images: URLs of the image, smallest first.
     """
 
     title: str
@@ -29,11 +31,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A service that searches.
+    """A reverse image search service.
 
     Attributes:
-        service: The address of the service.
-        ask: Requests the pages with images similar to the one at a URL, most similar first.
+        service: The address and the API key rule of the service.
+        ask: Returns pages with images similar to the one at a URL, most similar first.
     """
 
     service: Place

@@ -1,4 +1,4 @@
-"""The tool: pages with images that are similar to one of the conversation."""
+"""The `image_search` tool: find web pages with images similar to one in the conversation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_CHARS = 2000  # of a title, an address or a name
 
 
 class ImageSearchConfig(ServiceConfig):
-    """The search service, and the number of found pages that a model sees."""
+    """Settings for the search service, the number of results and image fetching."""
 
     provider: ProviderName = Field(default="serpapi", description="The service: serpapi or serper")
     max_results: int = Field(default=5, ge=1, le=20, description="The most pages in a result")
@@ -34,9 +34,9 @@ class ImageSearchConfig(ServiceConfig):
 
 
 class ImageSearch(BaseTool):
-    """Searches the web by an image: by SerpApi (Google's reverse image search), or by Serper (Google Lens).
+    """Searches the web by image, with SerpApi (Google reverse image search) or Serper (Google Lens).
 
-    The provider fetches the image itself, so that only an image with a public URL can be searched for.
+    The provider downloads the query image itself, so the image needs a public URL.
     """
 
     name = "image_search"
@@ -64,14 +64,14 @@ class ImageSearch(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Search, and return for each page a text, followed by the image if there is one.
+        """Search for an image. Each result is a text, followed by the image found if it can be fetched.
 
-        An index that is too high means the last image; one that is too low means the first.
+        An index that is out of range selects the nearest image.
 
         Raises:
             ToolArgumentError: The conversation has no image, or the image has no URL.
-            ToolServiceError: The provider failed or refused.
-            ConfigError: There is no API key, or an address that cannot be used.
+            ToolServiceError: The provider failed or rejected the request.
+            ConfigError: The API key is missing, or the address is not usable.
         """
         index = int(self.parse_arguments(params)["img_idx"])
         within = context or ToolContext()
@@ -91,11 +91,11 @@ class ImageSearch(BaseTool):
         return ToolResult(items, self._facts(matches, missing=pictures.count(None)))
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections. The next call opens new ones."""
         await self._service.aclose()
 
     async def _picture(self, match: Match) -> ContentItem | None:
-        """Return the image of a page for the result. An address that cannot be fetched would break the request."""
+        """Fetch the image of a match, or return None. An unreachable URL in a result would fail the model request."""
         for url in (url for url in match.images if url.startswith(("https://", "http://"))):
             try:
                 return ContentItem(image=data_uri(await image_bytes(url, self._fetcher)))

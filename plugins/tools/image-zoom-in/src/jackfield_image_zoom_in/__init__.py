@@ -1,1 +1,1 @@
-"""The tool `image_zoom_in_tool`."""
+"""The `image_zoom_in_tool` tool."""

@@ -1,4 +1,4 @@
-"""The tool: a part of an image of the conversation, enlarged."""
+"""The `image_zoom_in_tool` tool: enlarge a region of an image in the conversation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOLDER = "tools/image_zoom_in_tool"
 
 
 class ImageZoomInConfig(Config):
-    """The settings of the tool: the images it accepts."""
+    """Settings for the size of images and for fetching them."""
 
     max_pixels: int = Field(default=50_000_000, ge=1, description="The largest image that is decoded, in pixels")
     fetch_cfg: Mapping[str, Any] = Field(
@@ -30,9 +30,9 @@ class ImageZoomInConfig(Config):
 
 
 class ImageZoomIn(BaseTool):
-    """Shows a part of an image: of a message, or of a file of the conversation. The part is saved in the workspace.
+    """Enlarges a region of an image from a message or a file of the conversation, and saves it in the workspace.
 
-    Images at URLs of private networks are not read unless `fetch_cfg` allows it.
+    Images on private networks are not fetched unless `fetch_cfg` allows them.
     """
 
     name = "image_zoom_in_tool"
@@ -50,11 +50,14 @@ class ImageZoomIn(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Enlarge a part: return a text with its label and its path in the workspace, and the image.
+        """Enlarge a region of an image.
+
+        Returns:
+            The enlarged region, preceded by a text with its label and its path in the workspace.
 
         Raises:
-            ToolArgumentError: There is no such image, or no such part of it.
-            ToolServiceError: The image cannot be read, or the part not saved.
+            ToolArgumentError: There is no such image, or the region is invalid.
+            ToolServiceError: The image cannot be read, or the region cannot be saved.
         """
         arguments = self.parse_arguments(params)
         within = context or ToolContext()

@@ -1,4 +1,4 @@
-"""Enlarge a part of an image, within bounds and from any file that claims to be an image."""
+"""Crop and enlarge images from untrusted files, within limits."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MOST_RATIO = 200  # of the longer side to the shorter one
 
 
 def crop_and_enlarge(content: bytes, bbox: Sequence[float], *, max_pixels: int) -> bytes:
-    """Return a part of an image as a PNG without metadata of the file. It blocks.
+    """Return a region of an image as a PNG without the file's metadata. Blocks while decoding.
 
-    The part is shown as in a viewer: rotated as the file says; for an animation, the first frame. It has at least 32
-    pixels a side if the image does, and is scaled so that vision models see it well.
+    The image is rotated as its metadata demands, and only the first frame of an animation is used. The region is
+    widened to at least 32 pixels per side if the image is large enough, then scaled to a size that suits vision models.
 
     Args:
-        content: The file.
-        bbox: Left, top, right, bottom, from 0 to 1000 of the whole.
-        max_pixels: The largest image that is decoded.
+        content: The image file.
+        bbox: Left, top, right and bottom of the region, each from 0 to 1000 in relation to the image size.
+        max_pixels: The maximum size of the decoded image, in pixels.
 
     Raises:
-        ToolArgumentError: There is no such part.
-        ToolServiceError: The file is not an image that can be decoded, or the image is too large.
+        ToolArgumentError: The region is invalid.
+        ToolServiceError: The file is not a supported image, or the image is too large.
     """
     if not all(map(math.isfinite, bbox)) or bbox[0] >= bbox[2] or bbox[1] >= bbox[3]:
         raise ToolArgumentError("bbox_2d is not a valid region: give left, top, right, bottom, from 0 to 1000")
@@ -64,7 +64,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """Convert an image to eight bits per colour, with transparency if it has any."""
+    """Convert an image to 8 bits per channel, preserving transparency."""
     if image.mode.startswith(("I", "F")):  # more than eight bits, which a conversion would cut off instead of scale
         lowest, highest = image.getextrema()
         scale = 255 / max(1e-9, float(highest) - float(lowest))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _widen(start: float, end: float, side: int) -> tuple[int, int]:
-    """Widen a range of a side to at least 32 pixels around its middle, within the side."""
+    """Convert a range from thousandths to pixels, and widen it to at least 32 pixels, or to the whole side."""
     first, last = math.floor(start / 1000 * side), math.ceil(end / 1000 * side)
     missing = min(_FACTOR, side) - (last - first)
     if missing > 0:
@@ -85,7 +85,7 @@ def _widen(start: float, end: float, side: int) -> tuple[int, int]:
 
 
 def _size_for_models(width: int, height: int) -> tuple[int, int]:
-    """Return a size in multiples of 32, with about the same ratio, neither small nor large.
+    """Return a size in multiples of 32 with about the same aspect ratio, within the range suited to vision models.
 
     Source: `smart_resize` of Qwen's vision models.
     """

@@ -1,1 +1,1 @@
-"""Tools of MCP servers (Model Context Protocol) for agents."""
+"""Use the tools of MCP (Model Context Protocol) servers in agents."""

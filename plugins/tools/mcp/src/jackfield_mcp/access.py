@@ -1,4 +1,4 @@
-"""Access servers by OAuth: stored tokens, or a browser login for a user without tokens."""
+"""Authorize requests to a server with OAuth, using stored tokens or a login in the user's browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_LINE = 8192
 
 
 def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
-    """Return the authorization for requests to a server, which gets tokens if there are none."""
+    """Return the OAuth authorization for a server. Missing tokens are requested on demand."""
     oauth = server.oauth
     assert oauth is not None  # noqa: S101 - it is asked for only then
     saved = KeptTokens(server.url, oauth)
@@ -68,9 +68,9 @@ def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
 
 
 class KeptTokens:
-    """The tokens for one server, in a file that only the user may read.
+    """OAuth tokens for a server, stored in a file that only the current user may read.
 
-    The SDK prescribes the methods.
+    Implements the SDK's token storage protocol.
     """
 
     def __init__(self, url: str, oauth: OAuth, folder: Path | None = None) -> None:
@@ -79,18 +79,18 @@ class KeptTokens:
         self.path = (folder or _state_folder()) / f"{named[:40]}.json"
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the saved tokens."""
+        """Return the stored tokens, or None if there are none."""
         value: OAuthToken | None = await self._get("tokens", OAuthToken)
         _learn(value)
         return value
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep tokens."""
+        """Store tokens."""
         _learn(tokens)
         await sync.in_worker(self._set, "tokens", tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the registration of the client."""
+        """Return the stored client registration, or else the client from the settings, or None."""
         saved: OAuthClientInformationFull | None = await self._get("client", OAuthClientInformationFull)
         if saved is None and self._oauth.client_id:
             secret = self._oauth.client_secret
@@ -102,12 +102,12 @@ class KeptTokens:
         return saved
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registered client."""
+        """Store a client registration."""
         learn_secret("mcp.client_secret", client_info.client_secret)
         await sync.in_worker(self._set, "client", client_info)
 
     def port(self) -> int:
-        """Return the port of the registered client's callback; 0 if there is none."""
+        """Return the callback port of the registered client, or 0 if there is none."""
         try:
             return urlsplit(self._read()["client"]["redirect_uris"][0]).port or 0
         except (LookupError, TypeError, ValueError):
@@ -133,14 +133,14 @@ class KeptTokens:
 
 
 def _learn(tokens: OAuthToken | None) -> None:
-    """Register the tokens as secrets, so that every writer hides them."""
+    """Register the tokens as secrets, so they are redacted in all output."""
     if tokens is not None:
         learn_secret("mcp.access_token", tokens.access_token)
         learn_secret("mcp.refresh_token", tokens.refresh_token)
 
 
 class _Browser:
-    """A person in a browser, who comes back to an address of this machine."""
+    """Logs the user in through a browser, with a callback server on localhost."""
 
     def __init__(self, name: str, oauth: OAuth, port: int) -> None:
         self._name = name
@@ -151,10 +151,10 @@ class _Browser:
         self.address = f"http://127.0.0.1:{self._port}/callback"
 
     async def open(self, url: str) -> None:
-        """Send the person to the server.
+        """Start the callback server, and open the login page in a browser.
 
         Raises:
-            ToolServiceError: Another program uses the port of the callback.
+            ToolServiceError: The callback port is in use.
         """
         try:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MOST_LINE)
@@ -167,10 +167,10 @@ class _Browser:
         await sync.in_worker(webbrowser.open, url)
 
     async def answer(self) -> AuthorizationCodeResult:
-        """Return the callback's answer.
+        """Wait for the callback, and return the authorization code.
 
         Raises:
-            ToolServiceError: The login timed out, or the server refused it.
+            ToolServiceError: The login timed out, or the server denied access.
         """
         assert self._came is not None  # noqa: S101 - set by `open`
         assert self._server is not None  # noqa: S101 - likewise
@@ -204,7 +204,7 @@ class _Browser:
 
 
 def _query_of(line: bytes) -> dict[str, list[str]]:
-    """Return the query of a callback request; {} for any other request."""
+    """Return the query parameters of a callback request, or {} for any other request."""
     parts = line.decode("latin-1").split(" ")
     target = urlsplit(parts[1]) if len(parts) == 3 and parts[0] == "GET" else urlsplit("")
     return parse_qs(target.query) if target.path == "/callback" else {}

@@ -1,4 +1,4 @@
-"""Questions of a server during a call (elicitation): confirmations and forms."""
+"""Answer a server's questions during a call (elicitation): confirmations, forms and links."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _MOST_QUESTIONS = 10  # of one call; a server that asks more is up to something 
 
 
 class Asked:
-    """Passes the questions of one server to the persons who follow the running calls.
+    """Forwards a server's questions to the user of the running call.
 
-    A person fills a form if the caller of the run offers that (`ToolContext.fills_forms`). An approval fills it with
-    its defaults; yes-or-no fields without a default become yes, because that was confirmed. A form that an approval
-    cannot fill is declined. Approving an address means that the person may be sent there; nothing here opens it.
+    If the caller can fill in forms (`ToolContext.fills_forms`), the user answers the form. Otherwise, the user only
+    approves, and the form is filled with its defaults; boolean fields without a default become true. A form that cannot
+    be filled this way is declined, and so is a question while several calls are running. Approving a URL means that the
+    user may be sent there, but nothing here opens the URL.
     """
 
     def __init__(self, server: str) -> None:
@@ -31,19 +32,19 @@ class Asked:
         self._calls: list[Asking] = []
 
     def begin(self, context: ToolContext, loop: asyncio.AbstractEventLoop) -> Asking:
-        """Register a running call until `end`; its caller can be asked on its own loop."""
+        """Register a running call. The user is asked on the event loop of the caller."""
         call = Asking(context, loop)
         self._calls.append(call)
         return call
 
     def end(self, call: Asking) -> None:
-        """Remove a call that has ended. Its open questions are withdrawn."""
+        """Unregister a call, and withdraw its open questions."""
         self._calls.remove(call)
         for waiting in call.waiting:
             waiting.cancel()
 
     async def elicit(self, context: Any, params: Any) -> mcp_types.ElicitResult:  # noqa: ARG002 - it is called by name
-        """Answer a question of the server. The SDK prescribes the signature."""
+        """Answer a question from the server. The SDK prescribes the signature."""
         from mcp_types import ElicitResult
 
         if len(self._calls) != 1:
@@ -71,7 +72,7 @@ class Asked:
 
 
 class Asking:
-    """A running call, and the person to ask."""
+    """A running call whose user can be asked."""
 
     __slots__ = ("context", "loop", "questions", "waiting")
 
@@ -82,7 +83,7 @@ class Asking:
         self.waiting: set[asyncio.Task[bool | Mapping[str, object]]] = set()
 
     async def answer(self, question: Mapping[str, object]) -> bool | Mapping[str, object]:
-        """Ask, and return the answer; False if the call ends first."""
+        """Ask the user, and return the answer, or False if the call ends first."""
         waiting = asyncio.ensure_future(on_loop(self.loop, _await_answer(self.context, question)))
         self.waiting.add(waiting)
         try:
@@ -99,9 +100,9 @@ async def _await_answer(context: ToolContext, question: Mapping[str, object]) ->
 
 
 def _as_content(values: Mapping[str, object], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the values of a form's fields; None if a required one is missing, or one is not valid.
+    """Return the form's values, or None if they are invalid or a required value is missing.
 
-    Fields of a form have the types that the protocol allows: texts, numbers, booleans, and lists of texts.
+    The protocol allows strings, numbers, booleans and lists of strings.
     """
     fields = schema.get("properties") or {}
     if any(name not in values for name in schema.get("required") or ()) or not fields.keys() >= values.keys():
@@ -112,7 +113,7 @@ def _as_content(values: Mapping[str, object], schema: Mapping[str, Any]) -> dict
 
 
 def _fill_form(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a form that an approval can fill; None if it needs more."""
+    """Fill a form with its defaults, or return None if a required field has none."""
     filled: dict[str, Any] = {}
     required = schema.get("required") or ()
     for name, entry in (schema.get("properties") or {}).items():

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop, which may be the current one; cancelling this cancels the coroutine."""
+    """Run a coroutine on another event loop, or on the current one. Cancelling the call cancels the coroutine."""
     if asyncio.get_running_loop() is loop:
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

@@ -1,4 +1,4 @@
-"""Variables in the configuration of servers: `${VAR}`, `${env:VAR}`, `${VAR:-default}`, `${input:id}` and folders."""
+"""Expand variables in server configurations: `${VAR}`, `${env:VAR}`, `${VAR:-default}`, `${input:id}` and folders."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variables:
-    """The values of variables.
+    """Values for the variables in a configuration.
 
     Attributes:
-        secret: The value of an environment variable, or None.
-        inputs: The values of `${input:id}`, by id.
-        asked: The entries of `inputs` of a `mcp.json`: what other programs ask a person for.
-        folder: `${workspaceFolder}`.
+        secret: Looks up an environment variable, returning None if it is not set.
+        inputs: Values for `${input:id}`, by id.
+        asked: The `inputs` entries of an `mcp.json`, for which other programs prompt the user. Only defaults and
+            descriptions are used.
+        folder: The value of `${workspaceFolder}`. Defaults to the current directory.
     """
 
     secret: Callable[[str], str | None] = os.environ.get
@@ -31,10 +32,10 @@ class Variables:
     folder: Path | None = None
 
     def expand_variables(self, value: Any, where: str) -> Any:
-        """Replace the variables in a value, including all texts of lists and dicts.
+        """Expand the variables in a value, including strings nested in lists and dicts.
 
         Raises:
-            ConfigError: A variable has no value. The text names it and its position, and shows no value.
+            ConfigError: A variable has no value. The message names the variable and its location, but shows no values.
         """
         match value:
             case str():

@@ -1,8 +1,8 @@
-"""The offer of a server: its listed tools, cached between starts, and which of them were approved.
+"""List what a server offers, cache the list between starts, and record which tools are approved.
 
-One file for each configuration of a server. Building an agent reads it, and starts no server. A tool counts as approved
-in the form in which it was first listed, because the author of the configuration chose this server. A tool that was
-changed or added since then needs the approval of a person before it is called.
+Each server configuration has a cache file, so building an agent starts no server. When a server is first listed, all of
+its tools count as approved, because the author of the configuration chose the server. A tool that is changed or added
+later needs human approval before it is called.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ class Definition:
     """A tool as its server describes it.
 
     Attributes:
-        as_task: The server accepts calls as tasks only.
+        name: The server's name for the tool.
+        description: The description for the model.
+        parameters: The JSON schema of the arguments.
+        hints: The server's annotations, such as `read_only_hint`.
+        as_task: True if the server accepts calls of the tool only as tasks.
     """
 
     name: str
@@ -51,20 +55,20 @@ class Definition:
     as_task: bool = False
 
     def digest(self) -> str:
-        """Return a digest of the listing, which changes with any part of it."""
+        """Return a digest of the name, description, parameters and hints."""
         parts = [self.name, self.description, self.parameters, self.hints]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The offer of a server.
+    """Everything a server offers.
 
     Attributes:
-        tools: The server's tools, in its order.
-        resources, prompts: True if the server has some.
-        approved: The digests of the tools that may be called without approval, by name.
-        left_out: The entries that cannot be used, with the reason.
+        tools: The tools, in the server's order.
+        resources, prompts: True if the server has any.
+        approved: The digest of each approved tool, by name.
+        left_out: The reason why an entry cannot be used, by entry.
     """
 
     tools: tuple[Definition, ...] = ()
@@ -74,29 +78,29 @@ class Listing:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def tool(self, name: str) -> Definition | None:
-        """Return the tool of this name."""
+        """Return the tool with this name, or None."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def is_approved(self, tool: Definition) -> bool:
-        """Return True if the tool is unchanged since it was approved."""
+        """Return True if the tool is unchanged since its approval."""
         return self.approved.get(tool.name) == tool.digest()
 
     def following(self, earlier: Listing | None) -> Listing:
-        """Return this listing with the approvals of an earlier one; if there is none, with everything approved."""
+        """Return a copy with the approvals of an earlier listing. Without one, all tools are approved."""
         if earlier is None:
             return replace(self, approved={tool.name: tool.digest() for tool in self.tools})
         return replace(self, approved=earlier.approved)
 
     def approving(self, tool: Definition) -> Listing:
-        """Return this listing with a tool approved in its present form."""
+        """Return a copy in which the tool is approved as it is now."""
         return replace(self, approved={**self.approved, tool.name: tool.digest()})
 
 
 def sound(name: str, description: object, parameters: object, hints: Mapping[str, Any]) -> Definition:
-    """Return the definition of a tool in the form that models accept.
+    """Return a tool definition in a form that models accept.
 
     Raises:
-        ConfigError: The schema of the tool is not valid.
+        ConfigError: The tool's schema is invalid.
     """
     schema = {"type": "object", **_table(parameters)}
     required = [entry for entry in schema.get("required") or () if isinstance(entry, str)]
@@ -113,10 +117,10 @@ def _table(value: object) -> dict[str, Any]:
 
 
 class Keeper:
-    """Keeps the listings of servers in a folder.
+    """Stores server listings in a folder.
 
     Args:
-        folder: The folder; `jackfield/mcp` below `$XDG_CACHE_HOME`, or `~/.cache`, if None.
+        folder: The folder. Defaults to `jackfield/mcp` in `$XDG_CACHE_HOME`, or in `~/.cache`.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -124,14 +128,14 @@ class Keeper:
 
     @property
     def folder(self) -> Path:
-        """The folder of the files."""
+        """The folder of the cache files."""
         if self._folder is not None:
             return self._folder
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base else Path.home() / ".cache").absolute() / "jackfield" / "mcp"
 
     def load(self, identity: str) -> Listing | None:
-        """Return the cached listing of a server; None if there is none, or if it is damaged."""
+        """Return a server's cached listing, or None if it is missing or damaged."""
         try:
             cached = json.loads(self._path(identity).read_bytes())
             if cached["format"] != _FORMAT or cached["server"] != identity:
@@ -150,7 +154,7 @@ class Keeper:
         return listing
 
     def save(self, identity: str, listing: Listing) -> None:
-        """Save the offer of a server, readable only by this user. A folder that cannot be written to is logged."""
+        """Store a server's listing in a file that only the current user may read. A failure is logged, not raised."""
         tools = [
             {
                 "name": one.name,
@@ -184,7 +188,7 @@ class _Page(Protocol):
 
     @property
     def next_cursor(self) -> str | None:
-        """The cursor of the next page; None or '' on the last one."""
+        """The cursor of the next page. None or '' on the last page."""
         ...
 
 
@@ -198,13 +202,13 @@ async def read_pages(
     """Read all pages of a list, in the server's order.
 
     Args:
-        fetch: Fetches the page of a cursor; None is the first page.
-        entries_of: The entries of a page.
-        most: The number of entries to read; a page that goes beyond it is read as a whole.
+        fetch: Fetches the page at a cursor. None is the first page.
+        entries_of: Returns the entries of a page.
+        most: The number of entries after which no further page is read. The last page is not cut.
 
     Returns:
-        The entries, and True if the list ended. A repeated cursor ends it as well: a server that repeats one has no
-            more pages, or would repeat them forever.
+        The entries, and True if the list was read to its end. A repeated cursor counts as the end, because the server
+            would otherwise repeat its pages forever.
     """
     entries: list[T] = []
     cursors: set[str] = set()
@@ -221,12 +225,12 @@ async def read_pages(
 
 
 async def list_server(client: Client, name: str, server: ServerConfig, left_out: Entries) -> Listing:
-    """List what a server offers.
+    """List everything a server offers.
 
-    Tools that cannot be used are left out, each with its cause, in the listing and in the log.
+    Unusable tools are left out. The reasons are logged and included in the listing.
 
     Raises:
-        ToolServiceError: The server offers more tools than an agent may get.
+        ToolServiceError: The server offers more tools than `max_tools`.
     """
     from jackfield_mcp.tasks import supports_tasks
 
@@ -263,7 +267,7 @@ async def list_server(client: Client, name: str, server: ServerConfig, left_out:
 
 
 def _add_tool(tool: Tool, tools: dict[str, Definition], *, has_tasks: bool) -> str:
-    """Add the definition of a tool; return its fault if it cannot be used."""
+    """Add a tool's definition. If the tool is unusable, return the reason instead."""
     from jackfield_mcp.wire import MOST_LEVELS, TOO_DEEP
 
     if tool.name in tools:
@@ -286,7 +290,7 @@ def _add_tool(tool: Tool, tools: dict[str, Definition], *, has_tasks: bool) -> s
 
 
 async def _has_resources(client: Client) -> bool:
-    """Return True if there are any, because many servers announce a list that is empty."""
+    """Return True if there is at least one resource or template. Many servers announce resources but have none."""
     from mcp import MCPError
 
     if client.server_capabilities.resources is None:
@@ -311,7 +315,7 @@ async def _has_prompts(client: Client) -> bool:
 
 
 def _refused(error: MCPError) -> bool:
-    """Treat a refusal as an empty list; raise for a lost connection, which is no answer."""
+    """Treat a refusal as an empty list, but re-raise a lost connection."""
     if error.message == "Connection closed":
         raise error
     return False

@@ -8,7 +8,7 @@ from jackfield_mcp.servers import ServerConfig
 
 
 async def ways(name: str, server: ServerConfig) -> list[tuple[Any, Any]]:
-    """Return connections to try. For an address without a type, the transport of new servers is first."""
+    """Return the connections to try, in order. For a URL without a type, streamable HTTP comes before SSE."""
     if server.command:
         from jackfield_mcp.stdio import ServerProcess
 

@@ -1,4 +1,4 @@
-"""The set of tools of this package."""
+"""Plugin hooks for the `mcp` toolset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolsetSpec, hook
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Offer the set of tools `mcp`."""
+    """Provide the `mcp` toolset."""
     return [
         ToolsetSpec(
             name="mcp",

@@ -1,4 +1,4 @@
-"""A server at a URL: streamable HTTP, or SSE for older servers."""
+"""Connect to a server at a URL by streamable HTTP, or by SSE for older servers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONNECT_S = 30.0
 
 
 class RemoteServer:
-    """A connected server at a URL.
+    """A connection to a server at a URL.
 
     Attributes:
-        problem: The text of its last refusal; '' if there was none.
-        ended: Never set, because only a request shows that a URL no longer answers.
-        status: The last HTTP status of a refusal; 0 if there was none.
-        entries: Removes malformed entries from its lists.
+        problem: A description of the last rejected request, or '' if there was none.
+        ended: Never set. Only a request can show that the URL no longer responds.
+        status: The HTTP status of the last rejected request, or 0 if there was none.
+        entries: Filters malformed entries out of the server's lists.
     """
 
     def __init__(self, server: ServerConfig, auth: httpx2.Auth | None = None) -> None:
@@ -37,7 +37,7 @@ class RemoteServer:
 
     @asynccontextmanager
     async def streams(self, transport: str) -> AsyncIterator[Any]:
-        """Open the streams of its messages; `transport` is `http` or `sse`."""
+        """Open the message streams. `transport` is `http` or `sse`."""
         server = self._server
         if transport == "sse":
             async with sse_client(
@@ -71,12 +71,12 @@ class RemoteServer:
             self.problem = f"answered HTTP {response.status_code}"
 
     def output(self) -> str:
-        """Return its output for people: '' for a remote server."""
+        """Return '', because the log of a remote server is not accessible."""
         return ""
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Ends answers that exceed the size of a message, and repairs messages that the SDK would not parse."""
+    """An HTTP transport that aborts oversized responses and repairs messages that the SDK would fail to parse."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -118,7 +118,7 @@ class _Stream(httpx2.AsyncByteStream):
 
 
 class _Body(_Stream):
-    """A message as a whole."""
+    """A response body with a single message, buffered as a whole."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._stream:
@@ -129,7 +129,7 @@ class _Body(_Stream):
 
 
 class _Events(_Stream):
-    """A stream of events, passed on line by line."""
+    """A stream of server-sent events, forwarded line by line."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._stream:

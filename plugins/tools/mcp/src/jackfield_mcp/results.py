@@ -1,4 +1,4 @@
-"""Convert a server's answers to content for a model."""
+"""Convert server results to content for a model."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _TEXTUAL = frozenset(
 
 
 def of_call(result: Any, server: str) -> ToolResult:
-    """Return the result of a tool.
+    """Convert the result of a tool call.
 
     Raises:
-        ToolServiceError: The server reports that the call failed; the text is the server's.
+        ToolServiceError: The server reports that the call failed. The message is the server's.
     """
     items = [_item(one) for one in result.content]
     structured = result.structured_content
@@ -52,12 +52,12 @@ def of_call(result: Any, server: str) -> ToolResult:
 
 
 def of_resource(result: Any, server: str) -> ToolResult:
-    """Return the contents of a resource."""
+    """Convert the contents of a resource."""
     return ToolResult(_content([_of_contents(one) for one in result.contents]), {"server": server})
 
 
 def of_prompt(result: Any, server: str) -> ToolResult:
-    """Return the messages of a prompt, each after its role."""
+    """Convert the messages of a prompt, each preceded by its role."""
     items = []
     for message in result.messages:
         item = _item(message.content)
@@ -69,7 +69,7 @@ def of_prompt(result: Any, server: str) -> ToolResult:
 
 
 def _content(items: list[ContentItem]) -> str | list[ContentItem]:
-    """Return one text if all items are texts, as most models prefer it."""
+    """Join the items to one string if all are text, because most models prefer a string."""
     if any(item.text is None for item in items):
         return items
     return "\n\n".join(item.text or "" for item in items) or "(empty)"
@@ -113,7 +113,10 @@ def _is_textual(media_type: str) -> bool:
 
 
 def _charset(media_type: str) -> str:
-    """Return the charset of a media type if it is plain, else UTF-8: some decoders take hours for a small text."""
+    """Return the charset of a media type if it is a common one, else UTF-8.
+
+    Rare codecs are excluded because some take hours to decode a short text.
+    """
     _, _, value = media_type.lower().partition("charset=")
     charset = value.partition(";")[0].strip(" \"'")
     return charset if charset in _CHARSETS else "utf-8"
@@ -132,7 +135,7 @@ def _decode(encoded: str) -> bytes | None:
 
 
 def _medium(kind: str, data: str, media_type: str) -> ContentItem:
-    """Return an image or sound by its bytes. The server's label does not count."""
+    """Return an image or sound, identified by its bytes rather than by the server's label."""
     try:
         medium = decode_image(data) if kind == "image" else _decode_audio(data)
     except UnsupportedInputError as error:

@@ -1,4 +1,4 @@
-"""Answer a server's request to a model (sampling); refused unless its configuration names a model."""
+"""Answer a server's model requests (sampling), which are refused unless the configuration names a model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_ANSWERS = 100  # per start of a server, because each one costs money
 
 
 class Sampler:
-    """Answers a server with a model, in text only.
+    """Answers a server's model requests. Only text is supported.
 
     Args:
-        server: The server's name in texts.
-        llm: The model, as for an agent.
-        host: The host that looks up its backend.
+        server: The server's name in messages.
+        llm: The model, in any form that an agent accepts.
+        host: The plugin host that provides the model's backend.
     """
 
     def __init__(self, server: str, llm: Any, host: Plugins) -> None:

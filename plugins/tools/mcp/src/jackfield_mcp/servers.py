@@ -1,4 +1,4 @@
-"""Parse the configuration of MCP servers, as written by Qwen-Agent, VS Code, Claude and others, into one form."""
+"""Parse MCP server configurations in the formats of Qwen-Agent, VS Code, Claude and others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _READ_APART = _FOREIGN_KEYS | {*_SAFETY, "disabled", "envFile"}
 
 
 def _texts(values: object) -> object:
-    """Convert the values of an environment to texts, because they are often written as numbers."""
+    """Convert numbers among environment values to strings, because they are often written unquoted."""
     if not isinstance(values, Mapping):
         return values
     return {key: str(value) if isinstance(value, int | float) else value for key, value in values.items()}
@@ -61,7 +61,7 @@ def _hidden(values: dict[str, str]) -> dict[str, str]:
 
 
 class _Hidden(dict[str, str]):
-    """Values that may be secrets; neither their text nor a pickle shows them."""
+    """A dict of possible secrets, hidden in its repr and dropped when pickled."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, HIDDEN))
@@ -79,10 +79,10 @@ Secrets = Annotated[
 
 
 class OAuth(Config):
-    """The settings of a login to a server.
+    """Settings for logging in to a server with OAuth.
 
-    With a secret and `grant="client_credentials"`, no person is involved; otherwise a browser is opened once, and the
-    tokens are kept for the user.
+    With a client secret and `grant="client_credentials"`, the login needs no user. Otherwise, a browser is opened once,
+    and the tokens are stored for the current user.
     """
 
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
@@ -102,7 +102,7 @@ class OAuth(Config):
 
 
 class ServerConfig(Config):
-    """The address of one server, its access, and the tools that an agent gets."""
+    """Settings of a server: how to reach it, its credentials, its limits, and which of its tools agents get."""
 
     command: str = Field(default="", description="The program of a server that is started and spoken to by stdio")
     args: tuple[str, ...] = Field(default=(), repr=False)  # some take a secret as an argument
@@ -161,18 +161,18 @@ class ServerConfig(Config):
         return self
 
     def identity(self) -> str:
-        """A digest that is equal for the same program or address with the same access."""
+        """Return a digest of the server's command or URL and its credentials. Equal servers have equal digests."""
         oauth = None if self.oauth is None else [self.oauth.grant, self.oauth.client_id, self.oauth.scope]
         parts = [self.command, self.args, self.env, self.cwd, self.url, self.transport, self.headers, oauth]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def offers(self, tool: str) -> bool:
-        """Return True if an agent gets the tool of this name."""
+        """Return True if agents get the tool with this name."""
         included = not self.include or any(fnmatchcase(tool, pattern) for pattern in self.include)
         return included and not any(fnmatchcase(tool, pattern) for pattern in self.exclude)
 
     def secrets(self) -> list[str]:
-        """The values that no text may contain, longest first."""
+        """Return the values to redact in messages, longest first."""
         values = [*self.env.values(), *self.headers.values()]
         if self.oauth and self.oauth.client_secret:
             values.append(self.oauth.client_secret.get_secret_value())
@@ -180,7 +180,7 @@ class ServerConfig(Config):
         return sorted({part for part in parts if len(part) >= 6}, key=len, reverse=True)
 
     def secret_sources(self) -> Iterable[object]:
-        """Yield its settings, and the arguments of its command that may be keys."""
+        """Yield the settings, and those command arguments that may be keys."""
         yield vars(self)
         for before, argument in pairwise(("", *self.args)):
             flag, equals, value = argument.partition("=")
@@ -191,22 +191,22 @@ class ServerConfig(Config):
                 yield Secret("mcp.args", value, is_named=False)
 
     def without_secrets(self, text: str) -> str:
-        """Remove the values of its environment and headers from a text of the server or about it."""
+        """Redact the environment and header values in a text by or about the server."""
         for secret in self.secrets():
             text = text.replace(secret, "…")
         return text
 
 
 def is_servers(entry: object) -> bool:
-    """Return True if an entry of `function_list` is a configuration of servers."""
+    """Return True if a `function_list` entry configures MCP servers."""
     return isinstance(entry, Mapping) and any(isinstance(entry.get(shape), Mapping) for shape in _SHAPES)
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
-    """Read the configuration in a file such as `mcp.json`.
+    """Read a configuration file such as `mcp.json`.
 
     Raises:
-        ConfigError: The file cannot be read, or is not a JSON object.
+        ConfigError: The file cannot be read or is not a JSON object.
     """
     file = Path(path).expanduser()
     try:
@@ -221,15 +221,15 @@ def read_file(path: str | Path) -> dict[str, Any]:
 
 
 def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | None = None) -> dict[str, ServerConfig]:
-    """Return the servers of a configuration by name, without disabled ones.
+    """Return the enabled servers of a configuration by name.
 
     Args:
-        configuration: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`; beside them
-            `input_values`, the values of `${input:id}` by id.
-        variables: The source of the values of `${…}`; the environment if None.
+        configuration: `{"mcpServers": {name: …}}`, or `{"servers": {name: …}, "inputs": […]}`. An optional
+            `input_values` key provides the values of `${input:id}` by id.
+        variables: Values for `${…}`. Defaults to the environment.
 
     Raises:
-        ConfigError: A setting is unknown or does not fit, or a variable has no value; the text names the server.
+        ConfigError: A setting is unknown or invalid, or a variable has no value. The message names the server.
     """
     servers, inputs = _parts(configuration)
     values = replace(variables or Variables(), asked=inputs)
@@ -243,7 +243,7 @@ def parse_servers(configuration: Mapping[str, Any], *, variables: Variables | No
 
 
 def _parts(configuration: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """Return the servers of a configuration, and the inputs it asks for."""
+    """Return the servers and the inputs of a configuration."""
     shape = next((one for one in _SHAPES if one in configuration), "")
     if not shape:
         raise ConfigError("Config of mcpservers is not valid: it needs 'mcpServers', a dict of servers by name")
@@ -273,7 +273,7 @@ def _server(name: str, entry: object, variables: Variables) -> ServerConfig:
 
 
 def _setting(key: str, value: Any, where: str) -> dict[str, Any]:
-    """Return our name of a setting in a server's entry."""
+    """Translate a setting in a server's entry to our name for it, or to {} if it is handled elsewhere or ignored."""
     match key:
         case "httpUrl":
             return {"url": value, "transport": "http"}

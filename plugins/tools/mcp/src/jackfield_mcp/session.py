@@ -1,10 +1,10 @@
-"""A session with one server: connected at first use, reconnected after it ends, usable from any event loop.
+"""A session with a server: connects on first use, reconnects when needed, and is usable from any event loop.
 
-The SDK's client must be closed in the task that opened it. So each connection has a task of its own, on the core's
-background loop. Calls from other loops are handed over to that loop.
+The SDK requires a client to be closed in the task that opened it. Each connection therefore has its own task on the
+core's background loop, and calls from other loops are forwarded there.
 
-Nothing here waits for a future that another task might forget. The future of a connection belongs to the task that
-opens it and is settled when that task ends, however it ends. A closed connection ends the calls that still wait on it.
+No caller can wait forever: a connection's future belongs to the task that opens the connection, and is settled however
+that task ends. Closing a connection ends the calls that are still waiting on it.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ _FALL_BACK = (400, 404, 405, 406, 415)  # statuses with which an SSE URL refuses
 
 
 class ServerEndedError(ToolServiceError):
-    """A server ended, or could not be reached; the next call tries again."""
+    """The server ended or could not be reached. The next call reconnects."""
 
 
 class Watcher(Protocol):
-    """Follows the list of a server; called on the background loop."""
+    """Follows changes to a server's listing. Called on the background loop."""
 
     def reported(self) -> None:
-        """Note that the server reported a change that is not listed yet."""
+        """Handle a change reported by the server that has not been listed yet."""
 
     def listed(self, listing: Listing) -> None:
-        """Note the current list."""
+        """Handle the current listing."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenServer:
-    """A server that is connected.
+    """A connected server.
 
     Attributes:
-        client: The client of the server.
-        way: A `ServerProcess` or a `RemoteServer`.
-        is_over: Set when it should close.
-        listing: The server's tools, resources and prompts; None until they are listed, and again after they change.
-        callable: The names of tools that are in this listing, and approved.
+        client: The SDK client.
+        way: The underlying `ServerProcess` or `RemoteServer`.
+        is_over: Set when the connection should close.
+        listing: What the server offers. None before the first listing and after a reported change.
+        callable: Names of tools that are in the listing and approved.
     """
 
     client: Client
@@ -81,7 +81,7 @@ class OpenServer:
     _is_closed: bool = False
 
     async def do(self, work: Callable[[OpenServer], Awaitable[T]], deadline: asyncio.Timeout) -> T:
-        """Run work with the client, at most until the deadline, or until soon after the connection is closed."""
+        """Run work with the client until the deadline, which moves closer when the connection closes."""
         async with deadline:
             self._deadlines.add(deadline)
             try:
@@ -92,14 +92,14 @@ class OpenServer:
                 self._deadlines.discard(deadline)
 
     def say_closed(self) -> None:
-        """End the calls that still wait, because no answer can arrive any more."""
+        """Mark the connection as closed, and end waiting calls soon, because no more answers can arrive."""
         self._is_closed = True
         self.is_over.set()
         for deadline in self._deadlines:
             self._bring_forward(deadline)
 
     def has_ended(self) -> bool:
-        """Return True if no call can be answered any more."""
+        """Return True if calls can no longer be answered."""
         return self._is_closed or self.way.ended.is_set()
 
     def _bring_forward(self, deadline: asyncio.Timeout) -> None:
@@ -110,7 +110,7 @@ class OpenServer:
 
 
 class _Connection:
-    """One opening of a server: the task that opens and closes it, and the future that callers wait for."""
+    """An attempt to open a server: the task that opens and closes it, and a future for its callers."""
 
     def __init__(self, task: asyncio.Task[None], opened: asyncio.Future[OpenServer], name: str) -> None:
         self.task = task
@@ -119,7 +119,7 @@ class _Connection:
         task.add_done_callback(self._settle)
 
     def is_usable(self) -> bool:
-        """Return True if it is open, or still being opened."""
+        """Return True if the connection is open or opening."""
         if self.task.done():
             return False
         if not self.opened.done():
@@ -136,7 +136,7 @@ class _Connection:
 
 @dataclass(slots=True, eq=False)
 class _Link:
-    """A session's part on the background loop, from its first call until it is closed."""
+    """The part of a session that lives on the background loop, from the first call until the session is closed."""
 
     loop: asyncio.AbstractEventLoop
     process: int
@@ -147,11 +147,11 @@ class _Link:
     is_closed: bool = False
 
     def is_usable(self) -> bool:
-        """Return True if it accepts calls; may be called from any thread."""
+        """Return True if the link accepts calls. Thread-safe."""
         return not self.is_closed and self.process == os.getpid() and not self.loop.is_closed()
 
     async def close(self) -> None:
-        """Close the connection and wait for its end, which `close_timeout_s` limits."""
+        """Close the connection, and wait until it is closed, at most for about `close_timeout_s`."""
         self.is_closed = True
         tasks = [task for task in (self.probing, self.refreshing) if task is not None]
         if self.connection is not None:
@@ -163,13 +163,13 @@ class _Link:
 
 
 class Session:
-    """A session with one server, for any number of callers. `aclose` ends it; it can be used again afterwards.
+    """A session with a server, shared by any number of callers. It can be used again after `aclose`.
 
     Args:
-        name: The server's name in texts.
+        name: The server's name in messages.
         server: The server's configuration.
-        keeper: Keeps its list of tools between starts.
-        host: Finds the model that the server may ask, if its configuration names one.
+        keeper: Caches the server's listing between starts.
+        host: The plugin host that provides the model for sampling, if the configuration names one.
     """
 
     def __init__(self, name: str, server: ServerConfig, keeper: Keeper, host: Plugins) -> None:
@@ -184,11 +184,11 @@ class Session:
         self._watchers: set[Watcher] = set()
 
     def watch(self, watcher: Watcher) -> None:
-        """Let a watcher follow the list, from now on."""
+        """Notify a watcher of changes to the listing from now on."""
         self._watchers.add(watcher)
 
     def is_connected(self) -> bool:
-        """Return True if the server is running and can be asked without starting it."""
+        """Return True if the server is connected, so a call would not have to start it."""
         link = self._link
         connection = link.connection if link is not None and link.is_usable() else None
         return connection is not None and connection.opened.done() and connection.is_usable()
@@ -202,18 +202,18 @@ class Session:
         again: bool = False,
         asker: ToolContext | None = None,
     ) -> T:
-        """Run work with the client, which is opened first if necessary.
+        """Run work with the client, connecting first if necessary.
 
         Args:
             work: The work.
-            what: The name of the work in texts: "the call of 'add'".
-            timeout_s: The time the work may take, not counting the opening of the client.
-            again: The work may be done twice, so it is repeated once if the server ends before the answer.
-            asker: The context of the call, which takes the server's questions meanwhile, on this loop.
+            what: A description of the work for messages, such as "the call of 'add'".
+            timeout_s: The time limit for the work, not counting the time to connect.
+            again: True if the work is safe to repeat. It is then retried once if the server ends before answering.
+            asker: The context of the tool call. Its user answers the server's questions, on the current event loop.
 
         Raises:
-            ServerEndedError: The server cannot be reached, or ended meanwhile.
-            ToolTimeoutError: The work took too long.
+            ServerEndedError: The server cannot be reached, or ended in the meantime.
+            ToolTimeoutError: The work timed out.
             ToolServiceError: The server rejected the request.
         """
         link = self._link
@@ -223,15 +223,15 @@ class Session:
         return await on_loop(link.loop, self._doing(link, work, what, timeout_s, again=again, asking=asking))
 
     async def listing(self) -> Listing:
-        """List the server's tools, resources and prompts.
+        """List the server's tools, and check for resources and prompts.
 
         Raises:
-            ToolServiceError: As for `do`, or the server offers too much.
+            ToolServiceError: The listing failed as described in `do`, or the server offers too many tools.
         """
         return await self.do(self.listing_of, what="the listing of its tools", again=True)
 
     async def listing_of(self, peer: OpenServer) -> Listing:
-        """List what the server offers, once for each connection and after each change that it reports."""
+        """Return the connection's listing, fetching it on first use and after each change the server reports."""
         if peer.listing is None:
             limit = self.server.list_timeout_s
             try:
@@ -264,7 +264,7 @@ class Session:
         return listing
 
     async def aclose(self) -> None:
-        """End the server, and wait until it has ended."""
+        """End the connection, and wait until the server has ended."""
         with self._lock:
             task, self._task, self._link = self._task, None, None
         if task is not None:
@@ -303,7 +303,7 @@ class Session:
         return await asyncio.shield(connection.opened)
 
     async def _serve(self, opened: asyncio.Future[OpenServer], earlier: _Connection | None) -> None:
-        """Open the client, and close it when the connection is over. The one task that may do both."""
+        """Open the client, and close it when the connection is over. Both must happen in this task."""
         if earlier is not None:
             await asyncio.wait([earlier.task])  # the server may hold a port or a lock until it has ended
         loop = asyncio.get_running_loop()
@@ -329,10 +329,10 @@ class Session:
                 _log.info("MCP server %r %s", self.name, peer.way.problem or "is closed")
 
     async def _open(self, stack: AsyncExitStack) -> OpenServer:
-        """Open the client, and wait until the server has answered.
+        """Open the client, and wait until the server responds.
 
         Raises:
-            ServerEndedError: The server did not answer.
+            ServerEndedError: The server did not respond.
         """
         from jackfield_mcp.opening import ways
 
@@ -376,7 +376,7 @@ class Session:
         )
 
     async def _listen(self, client: Client, stack: AsyncExitStack) -> None:
-        """Subscribe to changes of lists, as servers of the newer protocol require."""
+        """Subscribe to list changes, which servers with the newer protocol require."""
         from mcp import MCPError
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -416,7 +416,7 @@ class Session:
                 link.refreshing = link.loop.create_task(self._refresh(peer))
 
     async def _refresh(self, peer: OpenServer) -> None:
-        """List changed tools again, so that the next agent gets the new list even if no turn follows."""
+        """List changed tools again, so the next agent gets the new list even if the current run has no further turn."""
         await asyncio.sleep(_REFRESH_AFTER_S)  # a server that keeps reporting changes is listed only once in a while
         if peer.listing is not None or peer.is_over.is_set():
             return
@@ -447,7 +447,7 @@ class Session:
         return _with_note(ServerEndedError(text, code="server_ended"), output)
 
     def text_of(self, error: BaseException) -> str:
-        """Return the text of an error, the first of a group, without secrets."""
+        """Return an error's message without secrets. For a group, the first error counts."""
         error = _first(error)
         text = " ".join(str(error).split())
         named = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -535,7 +535,7 @@ class Session:
         return _with_note(wrong, self.server.without_secrets(str(error))[:_MOST_NOTE])
 
     def _probe(self, link: _Link, peer: OpenServer) -> None:
-        """Check that a server that was too slow is still there; if not, the next call reconnects."""
+        """Check in the background that a slow server still responds. If not, the next call reconnects."""
         if not link.is_closed and (link.probing is None or link.probing.done()):
             link.probing = link.loop.create_task(self._ask_for_a_sign(peer))
 
@@ -563,14 +563,14 @@ async def _sign_of(client: Client) -> None:
 
 
 def _with_note(error: ToolServiceError, output: str) -> ToolServiceError:
-    """Return an error for the model with a note for people, which appears in the call's event."""
+    """Attach a note to an error. The model sees only the error; the note appears in the call's event."""
     if output:
         error.add_note(output)
     return error
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return an error, or the first one of a group."""
+    """Return the first error of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

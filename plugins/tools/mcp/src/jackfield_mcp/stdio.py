@@ -1,8 +1,8 @@
-"""Run a server as a process: start it, talk to it by lines on its pipes, and end it with all processes it started.
+"""Run a server as a child process, talk to it over its pipes, and end it along with everything it started.
 
-The SDK has such a transport. This one also bounds the size of a server's messages, skips output that is not part of the
-protocol, keeps the end of its standard error, and leaves no process behind when the interpreter ends. The SDK's
-transport rejoins a long line for each piece that arrives: 100 MB in one line mean 80 GB of copying.
+Unlike the SDK's transport, this one limits the size of messages, skips output that is not part of the protocol, retains
+the end of stderr, and leaves no process behind when the interpreter exits. It also avoids quadratic copying: for a
+single 100 MB line, the SDK's transport copies 80 GB.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MARK = "JACKFIELD_MCP_SERVER"  # in the environment of a server and of everythi
 
 
 class _Started(NamedTuple):
-    """A running server: the process that started it, and its mark."""
+    """The origin of a running server: the id of the process that started it, and the mark in its environment."""
 
     parent: int
     mark: str
@@ -57,9 +57,9 @@ class ServerProcess:
     """A connected server process.
 
     Attributes:
-        problem: The reason why it can no longer be reached; '' while it can.
-        ended: Set once it can no longer be reached.
-        entries: Takes malformed entries out of its lists.
+        problem: The reason why the server is unreachable, or '' while it can be reached.
+        ended: Set as soon as the server is unreachable.
+        entries: Filters malformed entries out of the server's lists.
     """
 
     def __init__(self, server: ServerConfig) -> None:
@@ -72,7 +72,7 @@ class ServerProcess:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
-        """Open the streams of its messages.
+        """Start the process, and open the message streams.
 
         Raises:
             OSError: The process cannot be started.
@@ -131,7 +131,7 @@ class ServerProcess:
             self.ended.set()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Notice the end of the server, even while a process that it started holds its pipes open."""
+        """Detect the end of the server, even if a process it started holds the pipes open."""
         await _wait_for_exit(process.pid)
         await asyncio.sleep(_DRAIN_S)
         if not self.ended.is_set():
@@ -172,7 +172,7 @@ class ServerProcess:
             self._stderr = (self._stderr + piece)[-_KEPT_BYTES:]
 
     def output(self) -> str:
-        """Return its output for people: the end of its standard error, and text between its messages."""
+        """Return the end of the server's stderr, and a sample of stdout that is not part of the protocol."""
         texts = [self._stderr.decode(errors="replace").strip()]
         if self._passed_over:
             texts.append(f"It printed to its standard output what is not a message: {self._passed_over!r}")
@@ -197,7 +197,7 @@ async def _wait_for_exit(pid: int) -> None:
 
 
 class _Lines:
-    """Splits pieces into lines, and reads each byte once."""
+    """Splits chunks of bytes into lines, looking at each byte only once."""
 
     def __init__(self, most: int) -> None:
         self.is_too_long = False
@@ -206,7 +206,7 @@ class _Lines:
         self._size = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that a piece completes."""
+        """Return the lines that a chunk completes."""
         first, newline, rest = piece.partition(b"\n")
         self._pieces.append(first)
         self._size += len(first)
@@ -220,7 +220,7 @@ class _Lines:
 
 
 async def _end(process: asyncio.subprocess.Process, patience_s: float, *, is_gone: bool) -> None:
-    """End a server as the protocol requires: close its standard input, then send SIGTERM, then SIGKILL."""
+    """End a server as the protocol requires: close stdin, then send SIGTERM, then SIGKILL."""
     try:
         if process.stdin is not None:
             process.stdin.close()
@@ -255,7 +255,7 @@ def _remember(group: int, mark: str) -> None:
 
 
 def _end_all() -> None:
-    """End running servers at the interpreter's exit, because their event loop ends as well."""
+    """End running servers at interpreter exit, after their event loops have stopped."""
     # A forked child's servers belong to its parent.
     own = {group: started.mark for group, started in _processes.items() if started.parent == os.getpid()}
     for group in own:

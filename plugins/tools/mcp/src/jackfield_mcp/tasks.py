@@ -1,7 +1,7 @@
-"""Call tools as tasks of protocol 2025-11-25: start the task, wait for its end, fetch its result.
+"""Call tools as tasks (protocol 2025-11-25): start the task, wait until it ends, and fetch its result.
 
-The SDK has the messages of tasks but no calls, and refuses the answer that starts a task. `wire.Entries` turns that
-answer into a result that has the task in its `_meta`.
+The SDK defines the messages for tasks, but cannot send them, and rejects the response that starts a task.
+`wire.wrap_started_task` turns that response into a result with the task in its `_meta`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _CANCEL_S = 1.0
 
 
 class _TaskCall(Request[dict[str, Any], Literal["tools/call"]]):
-    """A call of a tool with the `task` parameter, which the SDK's own request lacks."""
+    """A tool call with the `task` parameter, which the SDK's own request lacks."""
 
     method: Literal["tools/call"] = "tools/call"
 
 
 def supports_tasks(client: Client) -> bool:
-    """Return True if the server accepts calls of tools as tasks."""
+    """Return True if the server accepts tool calls as tasks."""
     tasks = client.server_capabilities.tasks
     requests = tasks.requests if tasks is not None else None
     return requests is not None and requests.tools is not None and requests.tools.call is not None
@@ -59,17 +59,17 @@ async def call_as_task(
 ) -> CallToolResult:
     """Call a tool as a task, and wait for its result.
 
-    A task whose caller stops waiting is cancelled on the server, if that succeeds within a second.
+    If the caller is cancelled, the task is cancelled on the server on a best-effort basis, within one second.
 
     Args:
         client: The connected client.
         name: The server's name for the tool.
         arguments: The arguments of the call.
         progress: Receives progress notifications.
-        report: Receives the status messages of the task.
+        report: Receives the task's status messages.
 
     Raises:
-        MCPError: The server refused, or the task failed without a result.
+        MCPError: The server rejected a request, or the task failed without a result.
     """
     call = _TaskCall(params={"name": name, "arguments": arguments, "task": {}})
     answer = await client.session.send_request(call, CallToolResult, progress_callback=progress)

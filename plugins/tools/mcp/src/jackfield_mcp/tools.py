@@ -1,4 +1,4 @@
-"""The tools that agents get: one for each tool of a server, and two each for its resources and prompts."""
+"""The tools that an agent gets: one per server tool, plus two each for resources and prompts."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ _PROMPT_PARAMETERS: Mapping[str, object] = {
 
 
 class Source(Protocol):
-    """Finds the session for the tools of one server."""
+    """Provides the session for a server's tools."""
 
     name: str
     server: ServerConfig
 
     async def session(self, context: ToolContext) -> Session:
-        """Return the session of a run. Its owner closes it."""
+        """Return the session for a run. Callers must not close it."""
 
 
 def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
-    """Return a server's tools for an agent, under unique names."""
+    """Return a server's tools for an agent, with unique names."""
     server, tools = source.server, dict[str, BaseTool]()
     for definition in listing.tools:
         if server.offers(definition.name):
@@ -81,7 +81,7 @@ def tools_of(source: Source, listing: Listing) -> list[BaseTool]:
 
 
 def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]]:
-    """Return tools for the resources and prompts of a server."""
+    """Return the tool classes for a server's resources and prompts."""
     kinds: list[type[_ServerTool]] = []
     if listing.resources and server.resources:
         kinds += [ListResources, ReadResource]
@@ -91,9 +91,9 @@ def _kinds_for(server: ServerConfig, listing: Listing) -> list[type[_ServerTool]
 
 
 def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -> str:
-    """Return the name of a server's tool, `server-tool`, in a form that every provider accepts.
+    """Return a tool name in the form `server-tool` that every provider accepts.
 
-    If that is too long, or taken by a tool of nearly the same name, its end is derived from the whole name.
+    If the name is too long or already taken, its end is replaced by a hash of the tool's full name.
     """
     name = _NOT_IN_NAMES.sub("_", f"{server}-{tool}")
     if len(name) > _MOST_IN_NAME or name in (taken or {}):
@@ -103,7 +103,7 @@ def name_of(server: str, tool: str, taken: Mapping[str, object] | None = None) -
 
 
 class _ServerTool(BaseTool):
-    """A tool that is called on a server."""
+    """Base class of tools that call a server."""
 
     own_name = ""
     params_as_text = False
@@ -122,7 +122,7 @@ class _ServerTool(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Call the tool on the server, and connect first if necessary.
+        """Call the tool on the server, connecting first if necessary.
 
         Raises:
             ToolServiceError: The tool or the server failed.
@@ -136,7 +136,7 @@ class _ServerTool(BaseTool):
 
     @abstractmethod
     async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the result of a call."""
+        """Call the server, and return the result."""
 
     @property
     def _what(self) -> str:
@@ -144,7 +144,7 @@ class _ServerTool(BaseTool):
 
 
 class ChangedError(ToolServiceError):
-    """A tool has changed since it was approved; `tool` is its present form."""
+    """The tool has changed since it was approved. `tool` is its current definition."""
 
     def __init__(self, server: str, tool: Definition) -> None:
         super().__init__(
@@ -156,10 +156,10 @@ class ChangedError(ToolServiceError):
 
 
 class MCPTool(_ServerTool):
-    """A tool of a server.
+    """A server's tool.
 
     Attributes:
-        definition: As its server described it when the agent was made.
+        definition: The tool as the server described it when the agent was built.
     """
 
     def __init__(self, name: str, definition: Definition, source: Source, *, is_approved: bool = True) -> None:
@@ -214,7 +214,12 @@ class MCPTool(_ServerTool):
         )
 
     async def _check(self, session: Session, peer: OpenServer, accepted: str) -> None:
-        """Check that the tool is still in its approved form."""
+        """Check that the tool still exists and is approved as it is now.
+
+        Raises:
+            ChangedError: The tool has changed since it was approved.
+            ToolServiceError: The server no longer has the tool.
+        """
         listing = await session.listing_of(peer)
         tool = listing.tool(self.definition.name)
         if tool is None:
@@ -227,7 +232,7 @@ class MCPTool(_ServerTool):
 
 
 def _reporting(context: ToolContext) -> ProgressFnT:
-    """Return the function that reports the server's progress to people."""
+    """Return a callback that forwards the server's progress to the run."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
@@ -237,7 +242,7 @@ def _reporting(context: ToolContext) -> ProgressFnT:
 
 
 class ListResources(_ServerTool):
-    """Lists the resources of a server."""
+    """Lists a server's resources."""
 
     own_name = "list_resources"
     description = _LIST_RESOURCES
@@ -263,7 +268,7 @@ class ListResources(_ServerTool):
 
 
 class ReadResource(_ServerTool):
-    """Reads a resource of a server."""
+    """Reads one of a server's resources."""
 
     own_name = "read_resource"
     description = _READ_RESOURCE
@@ -283,7 +288,7 @@ class ReadResource(_ServerTool):
 
 
 class ListPrompts(_ServerTool):
-    """Lists the prompts of a server."""
+    """Lists a server's prompts."""
 
     own_name = "list_prompts"
     description = _LIST_PROMPTS
@@ -303,7 +308,7 @@ class ListPrompts(_ServerTool):
 
 
 class GetPrompt(_ServerTool):
-    """Gets a prompt of a server, filled in."""
+    """Returns one of a server's prompts with its arguments filled in."""
 
     own_name = "get_prompt"
     description = _GET_PROMPT

@@ -1,4 +1,4 @@
-"""The set of tools `mcp`: the offers of configured servers."""
+"""The `mcp` toolset: the tools of configured MCP servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHAPES = ("mcpServers", "servers")
 
 
 class MCPConfig(Config):
-    """The servers, in one of the forms that programs use."""
+    """Server configurations, in any of the formats of other programs."""
 
     mcpServers: ComponentSettings | None = Field(  # noqa: N815 - the name that other programs use
         default=None, description="The servers by name, as Qwen-Agent, Claude, Cursor and others have them"
@@ -49,8 +49,8 @@ class MCPConfig(Config):
 class MCPServers(Toolset):
     """The tools of MCP servers.
 
-    Each run starts the servers that it calls, and ends them with itself. In a `with` (or `async with`), they live as
-    long as that, and all agents that have this set share them.
+    By default, each run starts the servers it calls and ends them when it ends. Inside a `with` or `async with` block,
+    the servers run until the block ends, and all agents that use this toolset share them.
     """
 
     name = "mcp"
@@ -67,7 +67,7 @@ class MCPServers(Toolset):
         self._parts: list[ServerTools] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """Return the tools of servers known from an earlier start, and a set for each other server."""
+        """Return a toolset for each server."""
         if self._parts is None:
             keeper = Keeper(self.config.cache_folder)
             servers = parse_servers(self._given(), variables=self._variables())
@@ -75,11 +75,11 @@ class MCPServers(Toolset):
         return self._parts
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
-        """Return the same tools."""
+        """Return the toolset of each server, the same for every run."""
         return self.fixed_tools()
 
     def shared(self, key: str, make: Callable[[], Session]) -> Session | None:
-        """Return the session that all runs share while the set is open; None if each run has its own."""
+        """Return the session shared by all runs while the toolset is open, or None if each run has its own."""
         with self._lock:
             if self._sessions is None:
                 return None
@@ -88,7 +88,7 @@ class MCPServers(Toolset):
             return self._sessions[key]
 
     async def aclose(self) -> None:
-        """End the servers that this set owns."""
+        """End the servers that this toolset owns."""
         with self._lock:
             sessions, self._sessions = self._sessions or {}, None
         await asyncio.gather(*(session.aclose() for session in sessions.values()))
@@ -125,12 +125,12 @@ class MCPServers(Toolset):
 
 
 class _Known:
-    """The list of a server as this process knows it, shared by all copies of the set.
+    """A server's listing as known to this process, shared by all copies of the toolset.
 
     Attributes:
-        listing: The latest list; None if none is known.
-        changes: Counts the changes of the list.
-        sessions: The sessions that runs have opened for themselves.
+        listing: The latest listing, or None if there is none.
+        changes: Counts changes to the listing.
+        sessions: The sessions that individual runs have opened.
     """
 
     def __init__(self) -> None:
@@ -139,24 +139,24 @@ class _Known:
         self.sessions: weakref.WeakKeyDictionary[RunResources, Session] = weakref.WeakKeyDictionary()
 
     def reported(self) -> None:
-        """Count a change that is listed when the next turn begins."""
+        """Count a reported change. The tools are listed again before the next turn."""
         self.changes.report()
 
     def listed(self, listing: Listing) -> None:
-        """Take a list, which may differ from the earlier one."""
+        """Store a listing, and count a change if it differs from the previous one."""
         earlier, self.listing = self.listing, listing
         if earlier is not None and listing != earlier:
             self.changes.report()
 
 
 class ServerTools(Toolset):
-    """The tools of one server.
+    """The tools of a single server.
 
-    A run begins with the cached list, and starts no server for it. When the server lists its tools during the run, or
-    reports that they changed, the run gets the new ones with its next turn.
+    A run begins with the cached listing and does not start the server for it. When the server is listed during the run
+    or reports a change, the new tools are available from the next turn.
 
     Attributes:
-        server: The way to reach it.
+        server: The server's configuration.
     """
 
     def __init__(self, name: str, server: ServerConfig, keeper: Keeper, owner: MCPServers) -> None:
@@ -170,7 +170,7 @@ class ServerTools(Toolset):
         self.changes = self._known.changes
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """Return the tools if they are known from an earlier start."""
+        """Return the cached tools, or None if the server has not been listed before."""
         listing = self._keeper.load(self._identity)
         if listing is None:
             return None
@@ -178,8 +178,10 @@ class ServerTools(Toolset):
         return tools_of(self, listing) or None  # without tools, each run asks again
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """Return the tools of the running server, or the cached ones if it is not running. An unknown server is
-        started."""
+        """Return the tools of the connected server, or else the cached ones.
+
+        A server without a cached listing is started.
+        """
         session = self._owner.shared(self._identity, self._made) or self._known.sessions.get(context.resources)
         if session is not None and session.is_connected():
             try:
@@ -193,7 +195,7 @@ class ServerTools(Toolset):
         return tools_of(self, await (await self.session(context)).listing())
 
     async def session(self, context: ToolContext) -> Session:
-        """Return the session of a run, or of the set while that is open."""
+        """Return the toolset's shared session while the toolset is open, otherwise the run's own session."""
         shared = self._owner.shared(self._identity, self._made)
         if shared is not None:
             shared.watch(self._known)

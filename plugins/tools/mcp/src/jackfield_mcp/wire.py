@@ -1,10 +1,10 @@
-"""Keep the good part of a server's message when one value or entry in it is invalid.
+"""Salvage messages from a server that contain a single invalid value or entry.
 
-The SDK refuses a whole message for one value that is nested too deeply, and a whole list for one entry that breaks the
-protocol. Here such a value is replaced by a text that says so, and such an entry is taken out and named.
+The SDK rejects a whole message because of one value that is nested too deeply, and a whole list because of one entry
+that violates the protocol. Here, such a value is replaced by a placeholder, and such an entry is dropped and recorded.
 
-Over stdio, `parse_message` parses each line in place of the SDK. Over HTTP the SDK parses, and `repair_body` prepares
-the bytes for it. Either way, `SiftedStream` then looks at the parsed messages.
+Over stdio, `parse_message` replaces the SDK's parser. Over HTTP, `repair_body` prepares the bytes for the SDK's parser.
+In both cases, `SiftedStream` then filters the parsed messages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COSTLY_KEYWORDS = ("$ref", "$dynamicRef", "pattern", "unevaluated")
 
 
 def parse_message(line: bytes) -> SessionMessage | None:
-    """Parse a message of a server; None if the line is not a message."""
+    """Parse a line from a server, or return None if it is not a message."""
     try:
         return _parse(line)
     except ValueError:
@@ -69,7 +69,7 @@ def _parse(line: bytes) -> SessionMessage:
 
 
 def repair_body(body: bytes) -> bytes:
-    """Return JSON that the SDK can parse, or the same bytes if nothing helps or nothing is wrong."""
+    """Repair JSON that the SDK could not parse. The body is returned unchanged if it is valid or beyond repair."""
     # So few brackets cannot be nested too deeply, and without an escape there is no half of a surrogate pair. Most
     # messages pass here, and only the SDK parses them.
     if body.count(b"{") + body.count(b"[") <= MOST_LEVELS and b"\\u" not in body:
@@ -82,7 +82,7 @@ def repair_body(body: bytes) -> bytes:
 
 
 def _repair(text: bytes) -> bytes | None:
-    """Replace values that are nested too deeply, and halves of characters; None if it is not JSON even so."""
+    """Replace lone surrogates and values that are nested too deeply. Return None if the text is still not JSON."""
     if len(text) > _MOST_REPAIRED_BYTES:
         return None
     try:
@@ -109,11 +109,11 @@ def _prune(text: bytes) -> bytes:
 
 
 class Entries:
-    """Takes malformed entries out of a server's lists, and keeps their names and faults.
+    """Filters malformed entries out of a server's lists, and records them.
 
     Attributes:
-        version: The protocol version that the entries must fit.
-        left_out: The fault of each entry that was taken out, by its kind and name.
+        version: The protocol version to validate against.
+        left_out: The reason why an entry was dropped, by kind and name.
     """
 
     def __init__(self) -> None:
@@ -122,16 +122,16 @@ class Entries:
         self._output_checkers: dict[str, OutputChecker] = {}
 
     def leave_out(self, kind: str, name: object, fault: str) -> None:
-        """Note that an entry cannot be used."""
+        """Record that an entry cannot be used."""
         if len(self.left_out) < _MOST_LEFT_OUT:
             self.left_out[f"{kind} {str(name)[:200]!r}"] = fault[:_MOST_CAUSE]
 
     def leave_out_rest(self, key: str, fault: str) -> None:
-        """Note that a list, such as `tools`, is longer than what was read of it."""
+        """Record that a list, such as `tools`, was not read to its end."""
         self.left_out[f"rest of the {key}"] = fault
 
     def sift(self, message: object) -> None:
-        """Take the malformed entries out of the answer to a listing."""
+        """Drop malformed entries from a list response."""
         response = _response_in(message)
         if response is None:
             return
@@ -152,9 +152,9 @@ class Entries:
                 ]
 
     def check_output_schemas(self) -> None:
-        """Check the output schemas of the listed tools, and leave out those that cannot be used.
+        """Check the output schemas of the listed tools, and drop those that are unusable.
 
-        Call it in a worker thread: a schema of 10,000 values takes a second.
+        Call this in a worker thread, because a schema with 10,000 values takes a second.
         """
         for tool, checker in list(self._output_checkers.items()):
             try:
@@ -164,12 +164,13 @@ class Entries:
                 del self._output_checkers[tool]
 
     async def misfits_of_output(self, tool: str, structured: object) -> list[str]:
-        """Check the structured result of a tool against the output schema that the server declares for it.
+        """Validate a tool's structured result against the output schema that the server declares.
 
-        A worker thread does it, unless it is quick: a result of 10,000 entries takes a third of a second.
+        The check runs in a worker thread unless it is quick, because a result with 10,000 entries takes a third of a
+        second.
 
         Returns:
-            One sentence for each misfit; empty if there is no schema, or none that can be checked.
+            A sentence for each violation. Empty if the result is valid, or if there is no usable schema.
         """
         checker = self._output_checkers.get(tool)
         if checker is None:
@@ -183,7 +184,7 @@ class Entries:
             return []
 
     def _take_output_schema(self, entry: object) -> None:
-        """Keep the output schema of a tool from the SDK, which would match its patterns by backtracking."""
+        """Remove a tool's output schema before the SDK sees it, because the SDK matches patterns by backtracking."""
         schema = entry.pop("outputSchema", None) if isinstance(entry, dict) else None
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str):
@@ -209,7 +210,7 @@ class Entries:
 
 
 class OutputChecker:
-    """Checks the structured results of a tool. The first check also checks the schema, unless `prepare` did."""
+    """Validates a tool's structured results. The schema itself is checked by `prepare`, or else on first use."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -217,10 +218,10 @@ class OutputChecker:
         self._schema_bytes = math.inf  # until it is prepared, and if a keyword may multiply the work
 
     def prepare(self) -> SchemaChecker:
-        """Check and compile the schema, once.
+        """Check and compile the schema, unless that has already been done.
 
         Raises:
-            UncheckableError: The schema is not valid, or has a pattern that cannot be matched in bounded time.
+            UncheckableError: The schema is invalid, or has a pattern that cannot be matched in bounded time.
         """
         if self._checker is None:
             if fault := fault_of_schema(self._schema):
@@ -232,23 +233,23 @@ class OutputChecker:
         return self._checker
 
     def is_quick(self, value: object) -> bool:
-        """Return True if the check of a value does not hold up the event loop."""
+        """Return True if checking the value is too quick to hold up the event loop."""
         if self._schema_bytes > _QUICK_PRODUCT:
             return False
         value_bytes = len(marshal.dumps(value))  # type: ignore[arg-type]
         return self._schema_bytes * value_bytes <= _QUICK_PRODUCT
 
     def misfits(self, value: object) -> list[str]:
-        """Return one sentence for each violation of the schema; [] if the value is valid.
+        """Return a sentence for each violation of the schema, or [] if the value is valid.
 
         Raises:
-            UncheckableError: The value cannot be checked, as in `prepare` or because it takes too many steps.
+            UncheckableError: The schema is unusable as described in `prepare`, or the check takes too many steps.
         """
         return self.prepare().misfits(value)
 
 
 def wrap_started_task(message: object) -> None:
-    """Put a started task into a result without content, because the SDK accepts no result that is only a task."""
+    """Move a started task into the `_meta` of an empty result, because the SDK rejects a result that is only a task."""
     response = _response_in(message)
     if response is None or "content" in response.result:
         return
@@ -258,7 +259,10 @@ def wrap_started_task(message: object) -> None:
 
 
 class SiftedStream:
-    """The messages of a server as the SDK accepts them: without malformed entries of lists, and tasks as results."""
+    """A server's message stream, adapted to what the SDK accepts.
+
+    Malformed list entries are dropped, and started tasks are wrapped as results.
+    """
 
     def __init__(self, stream: Any, entries: Entries) -> None:
         self._stream = stream
@@ -266,7 +270,7 @@ class SiftedStream:
 
     @property
     def last_context(self) -> Any:
-        """The context of the last message, where the stream has one."""
+        """The context of the last message, or None if the stream has none."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:

@@ -1,1 +1,1 @@
-"""The retrieval tool: finds passages that fit a question in the documents of a conversation."""
+"""The `retrieval` tool: find relevant passages in the documents of a conversation."""

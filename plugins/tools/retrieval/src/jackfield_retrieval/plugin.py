@@ -1,4 +1,4 @@
-"""The tool of this package."""
+"""Plugin hooks for the `retrieval` tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VECTOR = "searcher.vector_search"
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tool `retrieval`."""
+    """Provide the `retrieval` tool."""
     return [
         ToolSpec(
             name="retrieval",

@@ -1,4 +1,4 @@
-"""Find passages for a query in files: find, read, split, search, fuse, choose."""
+"""Find passages for a query: read and split the files, search them, fuse the rankings and choose the passages."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def ignore_progress(_: PreparationProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The part of a document that the passages show.
+    """How much of a document the passages show.
 
     Attributes:
         source: The document's path or URL.
-        count: The number of its pages or parts that have a passage.
-        total: The number of its pages or parts.
-        unit: The unit `parts` means chunks, for documents without pages and for documents in indexes.
+        count: The number of pages or parts with a passage.
+        total: The total number of pages or parts.
+        unit: The unit of both numbers. `parts` are chunks, used for documents without pages and for indexed documents.
     """
 
     source: str
@@ -85,21 +85,21 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """The result of a search.
+    """The result of a retrieval.
 
     Attributes:
-        passages: By source, in document order.
-        hits: Best first; () when all documents fit together and nothing had to be searched.
-        errors: The error for each file or index that could not be read.
-        chunks: The searched content behind the passages.
-        documents: The number of documents that were read or searched.
-        skipped: A line for each reason why files of folders were left out.
-        unread: A line for each file that was not read, skipped or with an error, and for each index that is outdated.
-        failures: A line for each searcher whose service failed; the others were used.
-        shown: The part of each document that is shown; () if all documents are shown whole.
-        matched: False if nothing matches the query, and the passages are only the beginnings of the documents.
-        outlines: The headings of whole documents, where the query asks for documents as a whole.
-        scripts: The scripts of the documents, judged by a sample.
+        passages: The passages, grouped by source, in document order.
+        hits: The hits, best first. Empty if the documents fit as a whole and no search was needed.
+        errors: An error for each file or index that could not be read.
+        chunks: The chunks that make up the passages.
+        documents: The number of documents read or searched.
+        skipped: A line for each reason why files in folders were skipped.
+        unread: A line for each unread part, skipped file, error and outdated index.
+        failures: A line for each searcher whose service failed. The remaining searchers were used.
+        shown: How much of each document is shown. Empty if all documents are shown in full.
+        matched: False if nothing matches the query and the passages are just the beginnings of the documents.
+        outlines: The documents' headings, if the query asks about documents as a whole.
+        scripts: The writing systems found in a sample of the documents.
     """
 
     passages: list[Passage]
@@ -116,9 +116,9 @@ class RetrievalResult:
     scripts: frozenset[str] = frozenset()
 
     def metadata(self) -> dict[str, object]:
-        """The facts for programs: `sources`, `hits` with the rank that each searcher gave them, and problems.
+        """Return metadata for programs: the sources, the hits with their rank per searcher, and any problems.
 
-        If nothing matches, `sources` leaves out the documents whose beginnings are shown.
+        If nothing matches, `sources` omits documents that are represented only by their beginnings.
         """
         shown = {chunk.id for chunk in self.chunks}
         hits = [hit for hit in self.hits if hit.chunk.id in shown]
@@ -146,7 +146,7 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class _Knowledge:
-    """The sources of a search: the chunks of files, and indexes on disk."""
+    """The sources of a search: chunks from files, and on-disk indexes."""
 
     files: Corpus
     indexes: tuple[KeptCorpus, ...]
@@ -157,14 +157,14 @@ class _Knowledge:
 
 
 class Retriever:
-    """Retrieves from files, folders, patterns and indexes. Documents and indexes are cached by content.
+    """Retrieves passages from files, folders, glob patterns and indexes. Documents and indexes are cached by content.
 
     Args:
         config: Sizes, parsers, searchers and limits.
-        host: The host whose parsers and searchers are used.
+        host: The plugin host that provides the parsers and searchers.
 
     Raises:
-        ConfigError: A parser that `config` names is not installed, or its settings do not fit.
+        ConfigError: A configured parser is not installed, or its settings are invalid.
     """
 
     def __init__(self, config: RAGConfig, host: Plugins) -> None:
@@ -178,10 +178,10 @@ class Retriever:
         self._scripts: Kept[str, str] = Kept(_KEPT_CORPORA)
 
     async def expand(self, files: Iterable[str]) -> Expanded:
-        """Return the files that names of files, folders and patterns mean; indexes stay as they are named.
+        """Expand folders and glob patterns to files. Index names are returned unchanged.
 
         Raises:
-            ConfigError: There are too many for one conversation.
+            ConfigError: The names expand to too many files.
         """
         try:
             why_not = why_nothing_reads(self._host, also=self._config.parser_for)
@@ -197,16 +197,16 @@ class Retriever:
         where: Mapping[str, object] | None = None,
         report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
-        """Find passages that fit a query.
+        """Find passages that answer a query.
 
         Args:
-            query: A question, or keywords.
-            files: Paths of files and folders, patterns, and `index:NAME` for an index on disk.
-            where: A filter, in addition to that of the settings; see `Where.parse`.
-            report: Receives the progress of reading and indexing.
+            query: A question or keywords.
+            files: Paths of files and folders, glob patterns, and `index:NAME` for an on-disk index.
+            where: A filter, combined with the filter in the settings; see `Where.parse`.
+            report: Receives progress while files are read and indexed.
 
         Raises:
-            PluginError: A searcher is not installed, or cannot be loaded.
+            PluginError: A searcher is not installed or failed to load.
             ConfigError: There are too many files, or a filter does not fit the documents.
         """
         names = list(files)
@@ -260,7 +260,7 @@ class Retriever:
         )
 
     def _overview(self, known: _Knowledge, chunks: Sequence[Chunk], scripts: frozenset[str]) -> RetrievalResult:
-        """Return the beginning, the headings and parts of each document, for a question about the whole."""
+        """Answer a question about whole documents with their beginnings, headings and selected parts."""
         by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
         for chunk in chunks:
             by_source[chunk.source].append(chunk)
@@ -307,7 +307,7 @@ class Retriever:
         return _Knowledge(plain, indexes, documents, errors, tuple(expanded.lines()), tuple(unread))
 
     async def _opened(self, names: Sequence[str]) -> tuple[tuple[KeptCorpus, ...], list[DocParserError], list[str]]:
-        """Return the indexes, an error for each that cannot be used, and a line for each that is outdated."""
+        """Open indexes. Return them with an error for each unusable one and a line for each outdated one."""
         opened, errors, outdated = list[KeptCorpus](), list[DocParserError](), list[str]()
         for name in names:
             try:
@@ -320,7 +320,7 @@ class Retriever:
         return tuple(opened), errors, list(filter(None, outdated))
 
     async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
-        """Join files and indexes into one corpus if it can be returned whole; otherwise leave them separate."""
+        """Merge files and indexes into one corpus if it can be returned whole. Otherwise, keep them separate."""
         # Overlaps between chunks do not count in the end, and are at most half of the text.
         if not indexes or sum(one.facts.tokens for one in indexes) > 2 * self._config.max_ref_token:
             return plain, indexes
@@ -338,7 +338,7 @@ class Retriever:
         return self._corpora.get(key, cut)
 
     def _together(self, plain: Corpus, indexes: Sequence[KeptCorpus]) -> Corpus:
-        """Join files and small indexes into one corpus. A file in several of them is included once."""
+        """Merge files and small indexes into one corpus, without duplicates."""
         key = ("together", plain.content_hash, *(one.content_hash for one in indexes))
 
         def join() -> Corpus:
@@ -348,7 +348,7 @@ class Retriever:
         return self._corpora.get(key, join)
 
     def _fits(self, corpus: Corpus) -> bool:
-        """Return True if a whole corpus is returned. No chunk of a large index is read for this."""
+        """Return True if a corpus is small enough to be returned whole. Never reads the chunks of an index."""
         if isinstance(corpus, KeptCorpus):
             return False
         return fits_whole(corpus, max_tokens=self._config.max_ref_token)
@@ -394,7 +394,7 @@ class Retriever:
         return _merged(name, await asyncio.gather(*searches))
 
     async def _prepare(self, name: str, searcher: Searcher, corpus: Corpus, report: ReportProgress) -> None:
-        """Have a searcher index a corpus, and report its progress, before its first search there.
+        """Let a searcher index a corpus before the first search, and report the progress.
 
         Searchers without their own `prepare` index during the search.
         """
@@ -439,7 +439,7 @@ class Retriever:
 
 
 def _all_chunks(corpora: Sequence[Corpus], where: Where | None) -> list[Chunk]:
-    """Return all chunks that a filter selects, each once; [] if there are too many to read."""
+    """Return all chunks that pass the filter, without duplicates, or [] if there are too many."""
     numbers = [corpus.select(where).numbers if where else range(len(corpus.chunks)) for corpus in corpora]
     if sum(map(len, numbers)) > _MAX_OVERVIEWED:
         return []
@@ -454,7 +454,7 @@ def _sample(corpus: Corpus) -> str:
 
 
 def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
-    """Return the part of each document that is shown; () if each is shown whole, and no document is missing."""
+    """Return how much of each document is shown, or () if all documents are shown in full."""
     totals: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in known.files.chunks:
         totals[chunk.source].append(chunk)
@@ -475,10 +475,10 @@ def _shown(known: _Knowledge, chosen: Sequence[Chunk]) -> tuple[Shown, ...]:
 
 
 def _fitting(where: Where, corpora: Sequence[Corpus]) -> Where:
-    """Return the filter if it fits the corpora taken together.
+    """Check a filter against all corpora together, and return it.
 
     Raises:
-        ConfigError: No document has a key, or its values are of another kind.
+        ConfigError: No document has a key of the filter, or its values are of another kind.
     """
     kinds: dict[str, set[str]] = {}
     for corpus in corpora:
@@ -488,14 +488,14 @@ def _fitting(where: Where, corpora: Sequence[Corpus]) -> Where:
 
 
 def _selected(corpus: Corpus, where: Where) -> Corpus:
-    """Return the part of a corpus that a filter selects."""
+    """Return the part of a corpus that passes a filter."""
     return Corpus(tuple(corpus.chunks[number] for number in corpus.select(where).numbers))
 
 
 async def _search(
     name: str, searcher: Searcher, query: str, corpus: Corpus, *, limit: int, where: Where | None
 ) -> list[Hit]:
-    """Search a corpus, and name the searcher in unexpected errors."""
+    """Search a corpus. Unexpected errors are translated to name the searcher."""
     try:
         hits: object = await searcher.search(query, corpus, limit=limit, where=where)
     except JackfieldError:
@@ -508,7 +508,7 @@ async def _search(
 
 
 def _merged(name: str, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """Merge the hits of one searcher in several corpora into one ranking. A chunk in several comes once."""
+    """Merge a searcher's hits in several corpora into one ranking without duplicates."""
     if len(rankings) == 1:
         return list(rankings[0])
     best: dict[str, Hit] = {}
@@ -523,7 +523,7 @@ def _source(passage: Passage) -> str | dict[str, str]:
 
 
 def _place(chunk: Chunk) -> dict[str, object]:
-    """Return the position of a chunk: file, part, page and headings, if it has them."""
+    """Describe the location of a chunk: the file, and its part, page and headings if known."""
     position: dict[str, object] = {"location": basename_of(chunk.source)}
     if chunk.part:
         position["part"] = chunk.part

@@ -1,4 +1,4 @@
-"""The tool `retrieval`: the files that a model may search, and its result."""
+"""The `retrieval` tool: decides which files a model may search, and formats the result."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MANY = 20  # parts of a step; with fewer, progress is not worth reporting
 
 
 class RetrievalTool(BaseTool):
-    """Searches documents. `cfg` takes the keys of `RAGConfig`.
+    """Searches documents for relevant passages. `cfg` accepts the settings of `RAGConfig`.
 
-    The files of a conversation may also be folders, patterns and indexes on disk (`index:NAME`). A model may name only
-    the files of its conversation, by path or by their last part, and files in the workspace: it cannot reach others.
+    The files of a conversation may include folders, glob patterns and on-disk indexes (`index:NAME`). A model can name
+    only files of its conversation, by path or file name, and files in the workspace.
     """
 
     name = "retrieval"
@@ -53,10 +53,14 @@ class RetrievalTool(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Find passages; a JSON list of `{"url", "text": […]}`, and a line for each file that could not be read.
+        """Find passages that answer the query.
+
+        Returns:
+            A JSON list of `{"url", "text": […]}`, followed by a line for each problem.
 
         Raises:
-            ToolArgumentError: A named file is not the conversation's, or a filter does not fit the documents.
+            ToolArgumentError: A file is neither in the conversation nor in the workspace, or a filter does not fit the
+                documents.
             DocParserError: No file could be read.
         """
         arguments = self.parse_arguments(params)
@@ -78,7 +82,7 @@ class RetrievalTool(BaseTool):
         return ToolResult("\n\n".join(parts), found.metadata())
 
     async def _meant(self, wanted: Iterable[str], scope: ToolContext) -> list[str]:
-        """Return the files of the conversation that a model named."""
+        """Resolve the names given by a model to files that it may search."""
         expanded = await self._retriever.expand(scope.files)
         given = (*expanded.files, *expanded.missing)
         return [
@@ -96,7 +100,7 @@ class RetrievalTool(BaseTool):
         where: Mapping[str, object] | None = None,
         report: ReportProgress = ignore_progress,
     ) -> RetrievalResult:
-        """Find passages for a query in files, folders, patterns and indexes (`index:NAME`) that the caller trusts."""
+        """Find passages in files, folders, glob patterns and indexes (`index:NAME`) that the caller trusts."""
         return await self._retriever.retrieve(query, files, where=where, report=report)
 
     @property
@@ -107,7 +111,7 @@ class RetrievalTool(BaseTool):
 
 
 def _tenths(report: Callable[[str], None]) -> ReportProgress:
-    """Return a function that reports each tenth of a long step of a call."""
+    """Return a progress callback that reports every 10 % of a long step."""
     reported: dict[str, int] = {}
 
     def report_tenth(progress: PreparationProgress) -> None:
@@ -120,7 +124,7 @@ def _tenths(report: Callable[[str], None]) -> ReportProgress:
 
 
 def _problems_in(found: RetrievalResult) -> Iterator[str]:
-    """Yield a line for each file that could not be read, and for each searcher that failed."""
+    """Yield a line for each file that could not be read and each searcher that failed."""
     for error in found.errors:
         yield f"could not be read: {error}"
     for failure in found.failures:
@@ -128,7 +132,7 @@ def _problems_in(found: RetrievalResult) -> Iterator[str]:
 
 
 def _extent_of(found: RetrievalResult) -> Iterator[str]:
-    """Yield a line if only a part of the documents is shown, or nothing matches."""
+    """Yield notes if nothing matches, or if only part of the documents is shown."""
     if not found.matched:
         yield "nothing in the documents matches the query; the passages are only the beginnings of the documents"
     shown = [f"{one.count} of {one.total} {one.unit} of {shown_path(basename_of(one.source))}" for one in found.shown]

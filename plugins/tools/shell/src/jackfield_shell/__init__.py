@@ -1,1 +1,1 @@
-"""The tool `shell`: runs commands in a sandbox, in the workspace of a run."""
+"""The `shell` tool: run commands in a sandbox, in the workspace of a run."""

@@ -1,4 +1,4 @@
-"""The settings of the shell."""
+"""Settings of the `shell` tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield.config import Config
 
 
 class ShellConfig(Config):
-    """The folder of commands, and their limits. A limit of None means unlimited."""
+    """Settings and limits for running commands. A limit of None means unlimited."""
 
     sandbox: str = Field(
         default="auto", min_length=1, description="'auto' for the best one installed, the name of one, or 'none'"

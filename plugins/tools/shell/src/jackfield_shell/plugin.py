@@ -1,4 +1,4 @@
-"""The tool of this package."""
+"""Plugin hooks for the `shell` tool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_COMMAND = 100_000  # bytes; systems take about 128 KiB in one argument
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tool `shell`."""
+    """Provide the `shell` tool."""
     return [
         ToolSpec(
             name="shell",

@@ -1,4 +1,4 @@
-"""Run one command to its end, and keep its output within bounds."""
+"""Run a command to completion, and bound its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ _END_S = 5.0  # for a sandbox to end its processes
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a command: its exit code as a shell reports it, its output, and True if it timed out."""
+    """The outcome of a command.
+
+    Attributes:
+        exit_code: The exit code as a shell reports it, 128 plus the signal number after a signal.
+        output: The output, stdout and stderr combined.
+        timed_out: True if the command was ended because it timed out.
+    """
 
     exit_code: int
     output: Output
@@ -25,7 +31,7 @@ class Ended:
 
 
 class Output:
-    """Keeps the beginning and the end of an output, half of the bytes each."""
+    """Collects output, keeping the beginning and the end up to half of the bytes each."""
 
     def __init__(self, most_bytes: int) -> None:
         self._half = most_bytes // 2
@@ -34,7 +40,7 @@ class Output:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Add a piece of output."""
+        """Add a chunk of output."""
         room = self._half - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -45,7 +51,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The output as a text, with a note about the missing part."""
+        """The output as text, with a note in place of omitted bytes."""
         if not self._left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
@@ -55,7 +61,7 @@ class Output:
 async def run(
     command: Sequence[str], *, env: Mapping[str, str], folder: str, timeout_s: float, output_bytes: int
 ) -> Ended:
-    """Run a command whose end also ends everything it has started. Cancelling ends it.
+    """Run a command. When the command ends, times out or is cancelled, everything it started ends as well.
 
     Raises:
         OSError: The command cannot be started.
@@ -95,10 +101,10 @@ async def run_in_editor(
     timeout_s: float,
     output_bytes: int,
 ) -> Ended:
-    """Run a command in the terminal of the user's editor. Cancelling ends it.
+    """Run a command in the terminal of the user's editor. Cancelling the call ends the command.
 
     Raises:
-        ToolServiceError: The editor cannot run it.
+        ToolServiceError: The editor cannot run the command.
     """
     end = await editor.run_command(
         [sys.executable, "-I", "-S", "-c", _WITHOUT_OTHER_VARIABLES, json.dumps(sorted(env)), *command],
@@ -128,7 +134,7 @@ async def _read(stream: asyncio.StreamReader | None, output: Output) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End a process that still runs: first gently, so that it can end its children, then by force."""
+    """End a process that is still running. It is first asked to terminate, so it can end its children, then killed."""
     try:
         for stop in (process.terminate, process.kill):
             if process.returncode is None:

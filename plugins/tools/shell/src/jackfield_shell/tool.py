@@ -1,4 +1,4 @@
-"""The tool: a command in, its output out."""
+"""The `shell` tool: run a command, return its output."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 class Shell(BaseTool):
-    """Runs each command in a shell of its own, in a sandbox whose only writable folder is the run's workspace.
+    """Runs each command in its own shell, in a sandbox where only the run's workspace is writable.
 
-    When the shell ends, everything it has started ends. Programs see the environment variables of the settings and no
-    others.
+    When the shell ends, everything it started ends as well. Programs see a small fixed environment plus the configured
+    variables, and nothing else.
     """
 
     name = _SPEC.name
@@ -51,8 +51,9 @@ class Shell(BaseTool):
         """Run a command.
 
         Raises:
-            ToolArgumentError: The command cannot be passed to a shell.
-            ToolServiceError: No sandbox can be used; the message says what to install.
+            ToolArgumentError: The command cannot be passed to a shell, or is too long.
+            ToolServiceError: No sandbox can be used, in which case the message says what to install, or the command
+                cannot be started.
         """
         arguments = self.parse_arguments(params)
         command = _checked(arguments["command"])
@@ -78,9 +79,9 @@ class Shell(BaseTool):
         return ToolResult(_described(ended, timeout_s), {"sandbox": layer, "exit_code": ended.exit_code})
 
     def _sandbox(self) -> tuple[ProgramSandbox | None, str]:
-        """Return the sandbox of the settings, and its description for people.
+        """Return the configured sandbox and its description.
 
-        The first time, it may block for a second.
+        The first call may block for a second.
         """
         if self._chosen is None:
             name = self.config.sandbox

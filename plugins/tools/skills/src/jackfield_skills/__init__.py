@@ -1,1 +1,1 @@
-"""Skills: folders of instructions that a model knows by name, and reads when it needs them."""
+"""Skills: folders of instructions that a model knows by name and reads on demand."""

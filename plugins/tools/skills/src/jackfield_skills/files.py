@@ -1,4 +1,4 @@
-"""Files of a folder from an untrusted author: no name leads out of it, and only regular files are read."""
+"""Read files from an untrusted folder: only regular files, and no name that leads out of the folder."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MAX_ENTRIES = 5000
 
 
 def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
-    """Return the text of a file below a folder.
+    """Return the text of a file in a folder.
 
     Args:
         folder: The folder.
-        name: The path of the file below it.
-        most_bytes: The number of bytes to read from its beginning; None for the whole file.
+        name: The file's path relative to the folder.
+        most_bytes: The number of bytes to read from the start. If None, the whole file is read.
 
     Raises:
-        ToolArgumentError: The name leads out of the folder, there is no such file, or it is not a text of up to 1 MiB.
+        ToolArgumentError: The name leads out of the folder, or the file is missing, binary or larger than 1 MiB.
     """
     path = Workspace(folder).resolve(name)
     # Non-blocking, because opening a pipe would wait; and no links, because a file may have been replaced by one.
@@ -39,7 +39,7 @@ def read_text(folder: Path, name: str, *, most_bytes: int | None = None) -> str:
 
 
 def files_below(folder: Path, *, most: int) -> tuple[list[str], bool]:
-    """Return the names of the files below a folder, in order, and True if there are more. Links are not followed."""
+    """Return up to `most` sorted file names, and True if there are more. Links are not followed."""
     found: list[str] = []
     for name in _walk(folder):
         if len(found) == most:

@@ -1,6 +1,6 @@
-"""Folders in the Agent Plugins format, 1.0: a manifest, skills, and the configuration of MCP servers.
+"""Read folders in the Agent Plugins 1.0 format: a manifest, skills and MCP server configurations.
 
-Source: the Agent Plugins specification 1.0.0, agent-plugins.org/specification. Numbers of sections are its own.
+Source: the Agent Plugins specification 1.0.0, agent-plugins.org/specification. Section numbers refer to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_manifest(root: Path) -> str:
-    """Check the manifest of a folder; return its name.
+    """Validate a folder's manifest, and return the plugin name.
 
     Raises:
         ConfigError: The manifest does not conform to the specification.
@@ -48,14 +48,14 @@ def check_manifest(root: Path) -> str:
 
 
 def servers_of(root: Path, *, name: str, data: Path) -> dict[str, object]:
-    """Return the MCP servers of a folder in the common format, with its placeholders replaced (9.2).
+    """Return a folder's MCP servers in the common format, with placeholders replaced (9.2).
 
-    An invalid entry of a server is left out with a warning, as the specification requires (7.2.2).
+    Invalid server entries are skipped with a warning, as the specification requires (7.2.2).
 
     Args:
         root: The folder.
-        name: The plugin's.
-        data: The folder in which its servers keep data, `PLUGIN_DATA`; the code that starts a server creates it.
+        name: The plugin's name.
+        data: The servers' data folder, `PLUGIN_DATA`. The code that starts a server must create it.
     """
     try:
         table = _json(root, SERVERS)
@@ -147,7 +147,7 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Refuse variables in a text: its reader would insert the user's values, including keys."""
+    """Reject variables in a text. Whoever reads it later would insert the user's values, including keys."""
     if "${" in text:
         raise ValueError(
             f"it contains an unsupported variable in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed"

@@ -1,4 +1,4 @@
-"""One skill: a folder with a SKILL.md. Source: the Agent Skills specification, agentskills.io/specification."""
+"""A skill: a folder with a SKILL.md. Source: the Agent Skills specification, agentskills.io/specification."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(\r?\n|\Z)", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as a model first sees it.
+    """A skill as first presented to a model.
 
     Attributes:
-        name: The name in its file, which is also the name of its folder.
-        description: The purpose of the skill and when to use it, in one line.
-        folder: The folder of its files.
+        name: The name in the skill's SKILL.md, identical to its folder's name.
+        description: The skill's purpose and when to use it, on one line.
+        folder: The skill's folder.
     """
 
     name: str
@@ -34,12 +34,12 @@ class Skill:
 
     @property
     def line(self) -> str:
-        """The line about the skill that a model reads first."""
+        """The skill's entry in the list that a model reads first."""
         return f"- {self.name}: {self.description}"
 
 
 def load_skill(folder: Path) -> Skill:
-    """Read a skill's name and description; its body is left for later.
+    """Read a skill's name and description, but not its body.
 
     Raises:
         ConfigError: The skill does not conform to the specification; the message says how.

@@ -1,4 +1,4 @@
-"""The tool by which a model reads skills."""
+"""The `skill` tool, with which a model reads skills."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARAMETERS: Mapping[str, Any] = {
 
 
 class SkillTool(BaseTool):
-    """Lists the skills for a model, and gives it their texts; no part of a skill is ever run.
+    """Lists the available skills for a model and returns their text. Nothing in a skill is ever executed.
 
     Args:
         skills: The skills by name.
@@ -55,10 +55,10 @@ class SkillTool(BaseTool):
         self.description = {lang: f"{about}\n{lines}" for lang, about in _ABOUT.items()}
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:  # noqa: ARG002
-        """Read a skill, or a file of it.
+        """Read a skill or one of its files.
 
         Raises:
-            ToolArgumentError: There is no such skill, file or part, or it is not a text.
+            ToolArgumentError: The skill, file or part does not exist, or the file is not text.
         """
         arguments = self.parse_arguments(params)
         name, file = arguments["name"], arguments.get("file") or FILE

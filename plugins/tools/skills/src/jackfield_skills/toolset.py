@@ -1,4 +1,4 @@
-"""The set of tools `skills`: the skills of some folders, and their MCP servers."""
+"""The `skills` toolset: skills from folders, and the MCP servers that come with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class SkillsConfig(Config):
-    """The settings of the skills: their folders."""
+    """Settings for the skill folders and their MCP servers."""
 
     folders: tuple[PathText, ...] = Field(
         default=(),
@@ -38,9 +38,9 @@ class SkillsConfig(Config):
 
 
 class Skills(Toolset):
-    """Skills of folders: a model sees the name and the description of each, and reads the rest by a tool.
+    """Skills from folders. A model sees each skill's name and description, and reads the rest with a tool.
 
-    The folders are read when an agent is made; the text of a skill is read when the model asks for it.
+    The folders are scanned when an agent is built. A skill's text is read when the model asks for it.
     """
 
     name = "skills"
@@ -48,10 +48,10 @@ class Skills(Toolset):
     config: SkillsConfig
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """Return the tool `skill`, and the MCP servers of the skills.
+        """Return the `skill` tool, and the MCP servers of the folders.
 
         Raises:
-            ConfigError: A folder is not valid, two skills or two MCP servers share a name, or there are none.
+            ConfigError: A folder is invalid or has no skills, or two skills or MCP servers share a name.
         """
         host = self.host or default_host()
         named = [Path(one).expanduser() for one in self.config.folders]
@@ -62,7 +62,7 @@ class Skills(Toolset):
         return [*([SkillTool(skills)] if skills else []), *_entries(servers, host)]
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - they are fixed
-        """Return the same tools."""
+        """Return the fixed tools, which are the same for every run."""
         return self.fixed_tools()
 
 
@@ -89,7 +89,7 @@ def _servers_by_name(folders: Iterable[Path]) -> dict[str, Any]:
 
 
 def _of_project(host: Plugins) -> Path:
-    """Return the project's folder of skills, which counts after the user has trusted the project."""
+    """Return the project's skill folder. The user must have trusted the project."""
     project = host.settings.project
     if project is None or not (project.path.parent / PROJECT_FOLDER).is_dir():
         raise ConfigError(
@@ -108,7 +108,7 @@ def _of_project(host: Plugins) -> Path:
 
 
 def _skills_in(folder: Path) -> Iterator[Skill]:
-    """Yield the skills of a folder: itself, those of an Agent Plugin, or those in its subfolders."""
+    """Yield the skills of a folder, which is a skill itself, an Agent Plugin, or a folder of skills."""
     if not folder.is_dir():
         raise ConfigError(f"skills: {folder} is not a folder")
     if (folder / FILE).exists():
@@ -130,7 +130,7 @@ def _skills_in(folder: Path) -> Iterator[Skill]:
 
 
 def _valid_ones(root: Path, within: Path) -> Iterator[Skill]:
-    """Yield the valid skills in a folder. An invalid one is skipped with a warning (7.1)."""
+    """Yield the valid skills in a folder. Invalid ones are skipped with a warning (7.1)."""
     inside = root.resolve()
     for entry in sorted(within.iterdir()):
         if not (entry / FILE).exists():

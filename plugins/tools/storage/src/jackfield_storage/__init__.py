@@ -1,1 +1,1 @@
-"""The tool `storage`."""
+"""The `storage` tool."""

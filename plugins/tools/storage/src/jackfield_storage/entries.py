@@ -1,4 +1,4 @@
-"""Store texts by key in an SQLite file."""
+"""A key-value store for text, in an SQLite file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SCHEMA = "CREATE TABLE entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITH
 
 
 class Entries:
-    """Texts by key. Each change is atomic, even if the process ends.
+    """Texts by key. Every change is atomic, even if the process is killed.
 
     Args:
-        path: The file; it is created by the first `put`.
+        path: The SQLite file, created by the first `put`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,7 +29,7 @@ class Entries:
         self._file = OwnFile(path, application_id=0x4A465354, version=1, schema=_SCHEMA, owner="jackfield-storage")
 
     def put(self, key: str, value: str, *, most_bytes: int) -> bool:
-        """Save a text. Return False if there is no room; the earlier text then stays."""
+        """Save a text. If there is no room, keep the previous text and return False."""
         row = (_bytes(key), _bytes(value))
 
         def write(connection: sqlite3.Connection) -> bool:
@@ -44,18 +44,18 @@ class Entries:
         return self._run_on_file(write)
 
     def get(self, key: str) -> str | None:
-        """Return the text of a key; None if there is none."""
+        """Return the text saved under a key, or None."""
         query = "SELECT value FROM entries WHERE key = ?"
         row = self._run_on_file(lambda connection: connection.execute(query, (_bytes(key),)).fetchone())
         return None if row is None else _text(row[0])
 
     def delete(self, key: str) -> bool:
-        """Delete a key, and return True if it existed."""
+        """Delete a key. Return True if it existed."""
         statement = "DELETE FROM entries WHERE key = ?"
         return self._run_on_file(lambda connection: connection.execute(statement, (_bytes(key),)).rowcount > 0)
 
     def below(self, key: str) -> list[tuple[str, str]]:
-        """Return the keys below a key, relative to it, and their texts, in order; '' means all keys."""
+        """Return the sorted keys below a key, relative to it, with their texts. '' selects all keys."""
         start = _bytes(f"{key}/") if key else b""
         query = "SELECT key, value FROM entries WHERE substr(key, 1, ?) = ? ORDER BY key"
         rows = self._run_on_file(lambda connection: connection.execute(query, (len(start), start)).fetchall())

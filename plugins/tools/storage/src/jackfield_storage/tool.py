@@ -1,4 +1,4 @@
-"""The tool `storage`: texts that a model saves under keys."""
+"""The `storage` tool: texts that a model saves under keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_KEY = 500  # characters
 
 
 class StorageConfig(Config):
-    """The folder of the texts, and their limits."""
+    """Settings for the storage folder and its limits."""
 
     storage_root_path: PathText | None = Field(
         default=None, min_length=1, description="The folder; tools/storage in the workspace if it is not set"
@@ -29,9 +29,9 @@ class StorageConfig(Config):
 
 
 class Storage(BaseTool):
-    """Saves texts under keys in one file, which any number of processes may share.
+    """Saves texts under keys in a single file that several processes may share.
 
-    A key is a name, never a path, so no key leads out of the file.
+    A key is only a name and never a file path, so no key can lead out of the storage.
     """
 
     name = "storage"
@@ -47,11 +47,11 @@ class Storage(BaseTool):
         self._entries: dict[Path, Entries] = {}
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str:
-        """Carry out one operation and report it. It blocks.
+        """Carry out an operation, and return a report. Blocks on the file.
 
         Raises:
-            ToolArgumentError: The key or the value does not fit, or there is nothing under the key.
-            ToolServiceError: The file cannot be used now.
+            ToolArgumentError: The key or value is invalid, the key does not exist, or the storage is full.
+            ToolServiceError: The storage file is currently unavailable.
         """
         arguments = self.parse_arguments(params)
         key = "/".join(part for part in arguments.get("key", "/").split("/") if part)

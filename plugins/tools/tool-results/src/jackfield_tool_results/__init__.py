@@ -1,1 +1,1 @@
-"""Sets that wrap other tools: a model sees the same tools, but their calls and results get extra handling."""
+"""Toolsets that wrap other tools. A model sees the same tools, but calls and results get extra handling."""

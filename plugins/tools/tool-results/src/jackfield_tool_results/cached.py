@@ -1,4 +1,4 @@
-"""The set `cached_results`: results that are reused for the same arguments."""
+"""The `cached_results` toolset: reuse a tool's result for the same arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class CachedResultsConfig(WrappingConfig):
-    """The settings for cached results: which, where, how long and how many."""
+    """Settings for caching: which tools, where, for how long and how much."""
 
     ttl_s: float = Field(default=3600.0, gt=0, description="Seconds after which a result expires")
     max_bytes: int = Field(
@@ -55,8 +55,8 @@ class CachedResultsConfig(WrappingConfig):
 class CachedResults(WrappingToolset):
     """Reuses a tool's result for the same arguments. Errors are not cached.
 
-    A tool that reads `context.deps` may answer each caller differently. Its results are kept only with a `key` or a
-    `scope`; without either, it is called each time, and a warning says so.
+    A tool that reads `context.deps` may return a different result to each caller. Its results are cached only if `key`
+    or `scope` is set; otherwise, a warning is logged and the tool is called each time.
     """
 
     config_class = CachedResultsConfig
@@ -78,7 +78,7 @@ class CachedResults(WrappingToolset):
         self._personal: set[str] = set()  # names of tools whose results are for one caller
 
     def applies_to(self, safety: Safety) -> bool:
-        """Return True if its results may be cached."""
+        """Return True if the tool's results may be cached."""
         return safety.cacheable
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
@@ -130,7 +130,7 @@ class _CachedTool(WrappedTool):
             )
 
     def _key(self, arguments: Mapping[str, Any], context: ToolContext) -> bytes | None:
-        """Return 32 bytes that are equal for equal calls; None for arguments that are not JSON."""
+        """Return a 32-byte key that is the same for equal calls, or None if the arguments are not JSON."""
         caller = self._caller(context)
         called = [FORMAT, self._scope, caller, context.lang, _identity_of(self.inner, self._here), arguments]
         try:
@@ -141,10 +141,10 @@ class _CachedTool(WrappedTool):
         return hashlib.sha256(text.encode("ascii")).digest()
 
     def _caller(self, context: ToolContext) -> str:
-        """Return the name of the caller that the result is for.
+        """Return the name of the caller whose results may be reused, or '' if no `key` is set.
 
         Raises:
-            ConfigError: The function `key` returned something other than a text that is not empty.
+            ConfigError: `key` did not return a non-empty string.
         """
         if self._key_of_caller is None:
             return ""
@@ -155,9 +155,9 @@ class _CachedTool(WrappedTool):
 
 
 def _identity_of(tool: BaseTool, here: str) -> list[object]:
-    """Return the identity of a tool: its version and its settings, without secrets.
+    """Return a tool's identity: its version and its settings without secrets.
 
-    Anything that cannot be identified outside this process (an object, the state of a closure) is `here`.
+    Parts that cannot be identified outside this process, such as objects or closures, are replaced by `here`.
     """
     if isinstance(tool, WrappedTool):
         return [type(tool).__qualname__, *_identity_of(tool.inner, here)]
@@ -173,9 +173,9 @@ def _identity_of(tool: BaseTool, here: str) -> list[object]:
 
 
 def _instructions_of(code: CodeType) -> list[object]:
-    """Return the behaviour of a function: its instructions, with their names and constants.
+    """Return a function's behavior: its instructions with their names and constants.
 
-    `marshal` would write different bytes for the same function once its constants are also referenced elsewhere.
+    `marshal` is unsuitable because its output for the same function changes once a constant is referenced elsewhere.
     """
     constants = [_instructions_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
     names = [code.co_names, code.co_varnames, code.co_freevars]
@@ -194,7 +194,7 @@ def _encode(result: ToolResult) -> bytes | None:
 
 
 def _decode(data: bytes) -> ToolResult | None:
-    """Decode a result that may have been changed on disk; None if it is invalid."""
+    """Decode a result that may have been modified on disk, or return None if it is invalid."""
     try:
         content, metadata = json.loads(data)
         if not isinstance(content, str):
@@ -242,7 +242,7 @@ def _store_of(entry: CachedResults, clock: Callable[[], float]) -> _Store:
 
 
 class _Disk:
-    """Keeps results in a file, except results with a known secret: hiding it would change them."""
+    """Stores results in a file, except those that contain a known secret. Redacting a result would change it."""
 
     def __init__(self, file: CacheFile, entry: CachedResults) -> None:
         self._file = file
@@ -268,7 +268,7 @@ class _Kept(NamedTuple):
 
 
 class _Memory:
-    """Keeps results in this process, for any of its event loops; nothing here waits, so nothing can interrupt it."""
+    """Stores results in this process. Safe for several event loops because no method awaits anything."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int, clock: Callable[[], float]) -> None:
         self._ttl_s = ttl_s

@@ -1,4 +1,4 @@
-"""The set `kept_results`: a result that is too long for a model is kept for the run, and read in parts."""
+"""The `kept_results` toolset: keep results that are too long for a model, and let the model read them in parts."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ PART_CHARS = 20_000
 
 
 class KeptResultsConfig(WrappingConfig):
-    """The results that are kept, and the size of the part that a model reads at a time."""
+    """Settings for keeping results: which tools, and from what length."""
 
     max_chars: int = Field(default=20_000, ge=200, description="A longer result is kept; the model reads its beginning")
 
 
 class KeptResults(WrappingToolset):
-    """Keeps long results for the run, and adds the tool `read_result`, with which a model reads and searches them."""
+    """Keeps long results for the rest of the run, and adds a `read_result` tool to read and search them."""
 
     config_class = KeptResultsConfig
     config: KeptResultsConfig
     name = "kept_results"
 
     def applies_to(self, safety: Safety) -> bool:  # noqa: ARG002 - of the contract
-        """Return True: any tool may return long results."""
+        """Return True, because any tool may return a long result."""
         return True
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
@@ -46,7 +46,7 @@ class KeptResults(WrappingToolset):
         return _KeptTool(tool, self.config.max_chars)
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """Return the wrapped tools, and the tool that reads kept results."""
+        """Return the wrapped tools and `read_result`."""
         return [*super().fixed_tools(), read_result]
 
 
@@ -100,13 +100,13 @@ async def read_result(result: str, context: ToolContext, from_line: int = 1, lin
 
 
 def _lines_with(text: str, lines: Sequence[str], first: int) -> list[tuple[int, str]]:
-    """Return the numbered lines from a position that contain a text in either case; all of them for ''."""
+    """Return the numbered lines from `first` on that contain a text, ignoring case. '' matches every line."""
     numbered = enumerate(lines[first - 1 :], first)
     return [(number, line) for number, line in numbered if not text or text in line.casefold()]
 
 
 def _fitting(numbered_lines: Sequence[tuple[int, str]]) -> list[str]:
-    """Return as many numbered lines as fit."""
+    """Return the leading lines that fit into one part, but at least one."""
     numbered = [f"{number}: {line}" for number, line in numbered_lines]
     sizes = itertools.accumulate(len(line) + 1 for line in numbered)
     return [line for line, size in zip(numbered, sizes, strict=True) if size <= PART_CHARS] or numbered[:1]
@@ -120,7 +120,7 @@ async def _kept(context: ToolContext) -> _Kept:
 
 
 class _Kept:
-    """The results of one run."""
+    """The kept results of a run."""
 
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {}
@@ -129,7 +129,7 @@ class _Kept:
         self._lock = threading.Lock()  # several calls of a turn may give long results
 
     def keep(self, text: str) -> tuple[str, int]:
-        """Keep a text; return its name and its number of lines."""
+        """Store a text. Return its name and its number of lines."""
         lines = _lines_of(text)
         with self._lock:
             self._count += 1
@@ -144,7 +144,7 @@ class _Kept:
         """Return the lines of a kept result.
 
         Raises:
-            ToolServiceError: There is none of this name.
+            ToolServiceError: No result has this name.
         """
         if name not in self._lines:
             there = ", ".join(self._lines) or "none"
@@ -152,13 +152,13 @@ class _Kept:
         return self._lines[name]
 
     def close(self) -> None:
-        """Forget the results of a run that has ended."""
+        """Drop all results at the end of the run."""
         self._lines.clear()
         self._sizes.clear()
 
 
 def _lines_of(text: str) -> list[str]:
-    """Split a text into lines that can be read. JSON on one line is split into several lines."""
+    """Split a text into lines of readable length. JSON on a single line is reformatted first."""
     lines = text.split("\n")
     if max(map(len, lines)) > MAX_LINE_CHARS and text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # it only looks like JSON, or is nested too deeply

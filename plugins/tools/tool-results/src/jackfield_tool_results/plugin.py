@@ -1,4 +1,4 @@
-"""The sets of tools of this package."""
+"""Plugin hooks for the toolsets that wrap other tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolsetSpec, hook
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Offer the sets. Users name the tools in them."""
+    """Provide the toolsets. Users list the tools to wrap in their settings."""
     return [
         ToolsetSpec(
             name="cached_results",

@@ -1,4 +1,4 @@
-"""The set `retried_calls`: retries a call after a temporary failure, if that does no harm."""
+"""The `retried_calls` toolset: retry a call after a temporary failure if the call is safe to repeat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSING_CODES = ("timeout", "unavailable", "rate_limited", "408", "425", "429", 
 
 
 class RetriedCallsConfig(WrappingConfig):
-    """The settings for retries: which calls, how often, and after how long."""
+    """Settings for retries: which tools and errors, how many attempts, and how long to wait."""
 
     attempts: int = Field(default=3, ge=1, le=20, description="The most attempts of a call")
     delay_s: float = Field(default=0.5, ge=0, description="Seconds before the second attempt, then doubled")
@@ -28,9 +28,9 @@ class RetriedCallsConfig(WrappingConfig):
 
 
 class RetriedCalls(WrappingToolset):
-    """Retries a failed call if its tool is read-only or idempotent and the error may pass.
+    """Retries a failed call if its tool is read-only or idempotent and the error is likely temporary.
 
-    All attempts together have the time-out of the call. No attempt begins after another process has taken over the run.
+    The call's timeout covers all attempts. No further attempt is made once another process has taken over the run.
     """
 
     config_class = RetriedCallsConfig
@@ -49,11 +49,11 @@ class RetriedCalls(WrappingToolset):
         self._sleep = sleep
 
     def applies_to(self, safety: Safety) -> bool:
-        """Return True if its calls may be repeated."""
+        """Return True if the tool's calls are safe to repeat."""
         return safety.read_only or safety.idempotent
 
     def wrapped(self, tool: BaseTool) -> WrappedTool:
-        """Wrap a tool so that its failed calls are repeated."""
+        """Wrap a tool so that its failed calls are retried."""
         return _RetriedTool(tool, self)
 
 
@@ -86,7 +86,7 @@ class _RetriedTool(WrappedTool):
 
 
 def _may_pass(error: Exception, codes: tuple[str, ...]) -> bool:
-    """Return True if another attempt may succeed: the error says so, or concerns a connection or a time-out."""
+    """Return True if a retry may succeed: the error says so, or was caused by a connection failure or a timeout."""
     retryable = getattr(error, "retryable", None)
     if isinstance(retryable, bool):
         return retryable

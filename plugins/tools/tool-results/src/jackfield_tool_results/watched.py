@@ -1,4 +1,4 @@
-"""A context that notices when a tool reads the `deps` of its caller."""
+"""A tool context that detects reads of the caller's `deps`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield.tools import ToolContext
 
 
 class _WatchedContext(ToolContext[Any]):
-    """The context of a call; `deps` is read through `__getattribute__`, as are all attributes."""
+    """A tool context that intercepts reads of `deps` in `__getattribute__`."""
 
     __slots__ = ("_on_deps",)
     _on_deps: Callable[[], None]
@@ -25,7 +25,7 @@ class _WatchedContext(ToolContext[Any]):
 
 
 def watch_deps(context: ToolContext[Any], on_deps: Callable[[], None]) -> ToolContext[Any]:
-    """Return an equal context that calls `on_deps` each time `deps` is read, even if there are none."""
+    """Return a copy of the context that calls `on_deps` whenever `deps` is read, even if `deps` is None."""
     watched = _WatchedContext(**{one.name: getattr(context, one.name) for one in fields(ToolContext)})
     object.__setattr__(watched, "_on_deps", on_deps)
     return watched

@@ -1,4 +1,4 @@
-"""The base of all sets of this package: a tool that wraps another one, and a set of wrapped tools."""
+"""Base classes: a tool that wraps another tool, and a toolset of wrapped tools."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from jackfield.tools import (
 
 
 class WrappedTool(StandIn):
-    """Replaces another tool: a model sees the same definition, and the same safety rules apply.
+    """Stands in for another tool, with the same definition and the same safety rules.
 
-    `call` runs after the arguments were checked and the call approved, and within its time-out.
+    `call` runs after the arguments have been validated and the call approved, and within the call's timeout.
 
     Attributes:
-        inner: The other tool.
+        inner: The wrapped tool.
     """
 
     params_as_text = False
@@ -44,37 +44,40 @@ class WrappedTool(StandIn):
         self.matches_patterns = inner.matches_patterns
 
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Call the other tool."""
+        """Call the tool through `around`."""
         return await self.around(self.parse_arguments(params), context or ToolContext())
 
     @abstractmethod
     async def around(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Do the work, with `call_inner`."""
+        """Handle a call, using `call_inner` to run the wrapped tool."""
 
     async def call_inner(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Return the result of the inner tool as a model would read it: a text or content items with files embedded."""
+        """Run the wrapped tool, and return its result as a model would read it.
+
+        The content is text, or a list of content items with embedded files.
+        """
         content, metadata = await content_of(await run_tool(self.inner, dict(arguments), context))
         return ToolResult(content, metadata)
 
     def claims(self) -> Safety:
-        """Return the claims of the inner tool."""
+        """Return the safety claims of the wrapped tool."""
         return self.inner.safety()
 
     def schema(self, lang: str = "en") -> FunctionSchema:
-        """Return the schema of the inner tool."""
+        """Return the schema of the wrapped tool."""
         return self.inner.schema(lang)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Let the inner tool check the arguments."""
+        """Validate the arguments with the wrapped tool."""
         return self.inner.parse_arguments(params)
 
     @property
     def is_loaded(self) -> bool:
-        """True if the inner tool is loaded."""
+        """True if the wrapped tool is loaded."""
         return not isinstance(self.inner, StandIn) or self.inner.is_loaded
 
     def load(self) -> BaseTool:
-        """Load the inner tool."""
+        """Load the wrapped tool, and return this one."""
         if isinstance(self.inner, StandIn):
             self.inner.load()
         return self
@@ -87,7 +90,7 @@ class WrappingConfig(Config):
 
 
 class WrappingToolset(Toolset):
-    """A set of other tools, each of them wrapped, including tools that nested sets make for each run."""
+    """Wraps each of its tools, including those that nested toolsets create per run."""
 
     config: WrappingConfig
     needs: str = ""  # the attribute that a tool must have to benefit from the set
@@ -98,13 +101,13 @@ class WrappingToolset(Toolset):
 
     @abstractmethod
     def applies_to(self, safety: Safety) -> bool:
-        """Return True if the set changes a tool with these attributes."""
+        """Return True if the toolset has an effect on tools with these safety attributes."""
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
         """Return the wrapped tools.
 
         Raises:
-            ConfigError: A tool that is listed individually would gain nothing from the set.
+            ConfigError: The toolset has no effect on a tool that is listed individually.
         """
         tools: list[ToolEntry] = []
         for entry in self.config.tools:
@@ -115,15 +118,15 @@ class WrappingToolset(Toolset):
         return tools
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:  # noqa: ARG002 - of the contract
-        """Return the same tools, because each is known, or in a set."""
+        """Return the fixed tools. Tools that vary per run are inside nested toolsets."""
         return self.fixed_tools()
 
     def parts_of(self, entries: Iterable[ToolEntry]) -> list[BaseTool | Toolset]:
-        """Return the tools and sets that entries mean."""
+        """Resolve entries to tools and toolsets."""
         return [part for entry in entries for part in tools_of(entry, self.host or default_host())]
 
     def all_wrapped(self, parts: Iterable[BaseTool | Toolset]) -> list[BaseTool | Toolset]:
-        """Wrap tools and sets."""
+        """Wrap tools and toolsets."""
         return [self._wrapped_part(part) for part in parts]
 
     def _wrapped_part(self, part: BaseTool | Toolset) -> BaseTool | Toolset:
@@ -144,7 +147,7 @@ class WrappingToolset(Toolset):
 
 
 class _WrappedSet(Toolset):
-    """A set that is made for each run, whose tools are wrapped then."""
+    """A toolset whose tools are wrapped when they are created for a run."""
 
     def __init__(self, inner: Toolset, outer: WrappingToolset) -> None:
         super().__init__()
@@ -152,5 +155,5 @@ class _WrappedSet(Toolset):
         self.changes = inner.changes
 
     async def tools_of_run(self, context: ToolContext) -> Sequence[ToolEntry]:
-        """Return the wrapped tools of the other set."""
+        """Return the inner toolset's tools for the run, wrapped."""
         return self._outer.all_wrapped(self._outer.parts_of(await self._inner.tools_of_run(context)))

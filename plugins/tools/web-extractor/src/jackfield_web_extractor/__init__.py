@@ -1,1 +1,1 @@
-"""The tool `web_extractor`."""
+"""The `web_extractor` tool."""

@@ -1,4 +1,4 @@
-"""The tool of this package."""
+"""Plugin hooks for the `web_extractor` tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ToolSpec, hook
 
 @hook.tools
 def tools() -> list[ToolSpec]:
-    """Offer the tool `web_extractor`."""
+    """Provide the `web_extractor` tool."""
     return [
         ToolSpec(
             name="web_extractor",

@@ -1,4 +1,4 @@
-"""The tool `web_extractor`: the pages that a model may read, and their text."""
+"""The `web_extractor` tool: read the text of web pages that a model may access."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REFUSED = 500  # statuses from here on are server failures, so the rules are un
 
 
 class WebExtractorConfig(Config):
-    """The pages that may be read, and the size of one part."""
+    """Settings for the pages that may be read and the size of a part."""
 
     part_chars: int = Field(default=20_000, ge=1000, description="Characters of a part")
     hosts: tuple[str, ...] = Field(
@@ -44,9 +44,9 @@ class WebExtractorConfig(Config):
 
 
 class WebExtractor(BaseTool):
-    """Reads pages and documents of the web: HTML, and all formats of installed parsers.
+    """Reads web pages and online documents: HTML, and any format with an installed parser.
 
-    Contents of servers in private networks are not read unless `fetch_cfg` allows it, wherever a redirect leads.
+    Servers in private networks are off limits unless `fetch_cfg` allows them, even after redirects.
     """
 
     name = "web_extractor"
@@ -68,10 +68,14 @@ class WebExtractor(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """Read a page: return a text with its title first, and a line that names the part.
+        """Read a page, or one part of a long page.
+
+        Returns:
+            The text, preceded by the title in the first part. If there are several parts, a final line gives the
+            number.
 
         Raises:
-            ToolArgumentError: The address is not a URL, or there is no such part.
+            ToolArgumentError: The address is not a URL, or the part number is out of range.
             ToolServiceError: The page may not be read, cannot be fetched, or has a type without a parser.
         """
         arguments = self.parse_arguments(params)
@@ -87,7 +91,11 @@ class WebExtractor(BaseTool):
         return ToolResult(text, {"sources": [url], "title": document.title, "parts": len(parts)})
 
     async def _check(self, url: str) -> None:
-        """Raise ToolServiceError if a page may not be read; redirects lead to pages as well."""
+        """Check that a page may be read. Called for redirects as well.
+
+        Raises:
+            ToolServiceError: The settings or the server's robots.txt forbid it.
+        """
         await self._check_host(url)
         if self.config.obey_robots:
             await self._check_robots(url)
@@ -110,7 +118,7 @@ class WebExtractor(BaseTool):
             raise ToolServiceError(f"{shown(url)} cannot be read: the server's robots.txt asks programs not to")
 
     async def _robots(self, server: str) -> Protego:
-        """Return the rules of a server for programs (RFC 9309); none if it has no such file.
+        """Return a server's robots.txt rules (RFC 9309). Without a robots.txt, everything is allowed.
 
         Raises:
             FetchError: The server failed, so its rules are unknown.
@@ -134,10 +142,10 @@ class WebExtractor(BaseTool):
 
 
 def _server_of(url: str) -> tuple[str, int | None]:
-    """Return the host and the port of a URL.
+    """Return the host and port of a URL.
 
     Raises:
-        ToolServiceError: The URL cannot be read.
+        ToolServiceError: The URL is malformed.
     """
     try:
         parts = urlsplit(url[:MAX_URL_CHARS])
@@ -147,7 +155,7 @@ def _server_of(url: str) -> tuple[str, int | None]:
 
 
 def _is_below(host: str, port: int | None, name: str) -> bool:
-    """Return True if a server is the named one, or below it. A name with a port means only that port."""
+    """Return True if the host is the named domain or a subdomain. If the name includes a port, the port must match."""
     domain, colon, named_port = name.rpartition(":")
     is_ipv6 = ":" in domain and not domain.endswith("]")  # without a port
     if colon and named_port.isdecimal() and not is_ipv6:
@@ -156,7 +164,7 @@ def _is_below(host: str, port: int | None, name: str) -> bool:
 
 
 def _resolve_link(url: str, link: str) -> str:
-    """Resolve a link of a page; a link that cannot be parsed stays as it is."""
+    """Resolve a link relative to its page. Links that cannot be parsed are returned unchanged."""
     if len(link) > MAX_URL_CHARS:
         return link
     try:
@@ -166,7 +174,7 @@ def _resolve_link(url: str, link: str) -> str:
 
 
 def _texts(document: Document, url: str) -> list[str]:
-    """Return the blocks of a page as Markdown, with absolute links."""
+    """Return the blocks of a page as Markdown with absolute links."""
     texts = []
     for block in document.blocks:
         text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" else block.text
@@ -177,7 +185,7 @@ def _texts(document: Document, url: str) -> list[str]:
 
 
 def _parts(texts: Iterable[str], most: int) -> list[str]:
-    """Join blocks into parts of limited size; a longer block is cut."""
+    """Join blocks into parts of limited size, splitting blocks that are too long."""
     parts = [""]
     for text in texts:
         if parts[-1] and len(parts[-1]) + 2 + len(text) > most:
@@ -189,7 +197,7 @@ def _parts(texts: Iterable[str], most: int) -> list[str]:
 
 
 def _format_part(parts: Sequence[str], number: int, title: str) -> str:
-    """Return one part of a page, with the title before the first, and its number if there are several."""
+    """Format a part of a page. The first part starts with the title; the part number is added if there are several."""
     heading = f"# {title}\n\n" if title and number == 1 else ""
     note = ""
     if len(parts) > 1:

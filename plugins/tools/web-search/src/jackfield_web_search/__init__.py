@@ -1,1 +1,1 @@
-"""The tool `web_search`."""
+"""The `web_search` tool."""

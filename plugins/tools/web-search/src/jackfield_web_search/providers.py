@@ -1,4 +1,4 @@
-"""The services that search: their requests and answers."""
+"""Web search services: their requests and responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ProviderName = Literal["serper", "searxng"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that was found; fields that a provider leaves out are ''."""
+    """A page in the search results. Fields missing from the response are ''."""
 
     title: str
     url: str
@@ -24,11 +24,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A service that searches.
+    """A web search service.
 
     Attributes:
-        service: The address of the service.
-        ask: Requests about this many pages, best first.
+        service: The address and the API key rule of the service.
+        ask: Requests a number of pages for a query, best first. The service may return more or fewer.
     """
 
     service: Place

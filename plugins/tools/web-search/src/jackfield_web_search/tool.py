@@ -1,4 +1,4 @@
-"""The tool `web_search`: pages that fit a question, in a form for models."""
+"""The `web_search` tool: search the web, and format the results for a model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MOST_CHARS = {"title": 300, "url": 2000, "excerpt": 2000, "date": 100}  # a pro
 
 
 class WebSearchConfig(ServiceConfig):
-    """The search service, and the number of found pages that a model reads."""
+    """Settings for the search service and the number of results."""
 
     provider: ProviderName = Field(default="serper", description="The service: serper or searxng")
     max_results: int = Field(default=10, ge=1, le=100, description="The most pages in a result")
 
 
 class WebSearch(BaseTool):
-    """Searches the web: by Serper, or by a SearXNG server, which needs its address in `url`."""
+    """Searches the web with Serper, or with a SearXNG server whose address is set in `url`."""
 
     name = "web_search"
     description = tools()[0].description
@@ -49,12 +49,12 @@ class WebSearch(BaseTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], **_: object) -> ToolResult:
-        """Search, and return the pages, numbered, each with its title, address and an excerpt.
+        """Search the web. Returns a numbered list of pages, each with title, URL and excerpt.
 
         Raises:
-            ToolArgumentError: There is nothing to search for.
-            ToolServiceError: The provider failed or refused.
-            ConfigError: There is no API key, or an address that cannot be used.
+            ToolArgumentError: The query is empty.
+            ToolServiceError: The provider failed or rejected the request.
+            ConfigError: The API key is missing, or the address is not usable.
         """
         query = self.parse_arguments(params)["query"].strip()
         if not query:
@@ -66,7 +66,7 @@ class WebSearch(BaseTool):
         return ToolResult(text or "Nothing was found: try other words.", facts)
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections. The next call opens new ones."""
         await self._service.aclose()
 
 
