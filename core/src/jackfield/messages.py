@@ -1,7 +1,7 @@
-"""Messages, their parts, and the usage of answers.
+"""Messages, their content, and the usage of answers.
 
-Messages are values: Jackfield never changes one, but creates a new one. Many callers keep histories as JSON, so plain
-dicts are accepted wherever messages are, and messages can be dumped to dicts.
+Messages are values: Jackfield never changes one, but creates a new one. Since many callers store histories as JSON,
+plain dicts are accepted wherever messages are, and messages can be dumped to dicts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ItemKind = Literal["text", "image", "file", "audio", "video"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "other"]
 """The reason why an answer ended, in the same terms for all providers.
 
-`stop`: the model finished, or reached a stop text. `tool_calls`: the model finished, and waits for tools. `length`: the
+`stop`: the model finished, or reached a stop word. `tool_calls`: the model finished and waits for tools. `length`: the
 answer reached its maximum length. `content_filter`: the provider withheld the rest, or the model refused. `other`:
-another reason, which `provider_reason` names; the answer may be incomplete.
+another reason, given in `provider_reason`; the answer may be incomplete.
 """
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
@@ -40,11 +40,11 @@ ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # with a drive or a share
 
 PART_SEPARATOR = " › "
-"""Separates the name of a file from the name of a file inside it."""
+"""Separator between a file's name and the name of a file inside it."""
 
 _ROLES = get_args(Role)
-_LISTS = (list, tuple)  # a union would be created for each check
-_SHORT_CHARS = 100  # shorter texts are shown instead of their size
+_LISTS = (list, tuple)  # `list | tuple` would be evaluated for each check
+_SHORT_CHARS = 100  # text up to this length is shown in full instead of its size
 
 
 # The default of required arguments, so that a missing one raises ValidationError, not TypeError.
@@ -52,7 +52,7 @@ _MISSING: Any = object()
 
 
 class DictCompatibleModel(BaseModel):
-    """A pydantic model that can also be read like a dict: `m["role"]`, `m.get("name")`, `"content" in m`."""
+    """A pydantic model that also supports dict access: `m["role"]`, `m.get("name")`, `"content" in m`."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
@@ -70,7 +70,7 @@ class DictCompatibleModel(BaseModel):
         try:
             super().__setattr__(name, value)
         except (ValueError, TypeError) as error:
-            # Validators of several fields run after the value is set, and a refused value must not stay.
+            # Validators of several fields run after the value is set, so undo a rejected one.
             self.__dict__.update(before)
             if isinstance(error, ValidationError | TypeError):
                 raise _explain(self, error) from None
@@ -87,11 +87,11 @@ class DictCompatibleModel(BaseModel):
         return getattr(self, key, default) or default
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Dump as pydantic does, but omit fields that are None unless `exclude_none=False` is passed."""
+        """Dump to a dict like pydantic, but omit fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump(**{"exclude_none": True, **options})
 
     def model_dump_json(self, **options: Any) -> str:
-        """Dump as pydantic does, but omit fields that are None unless `exclude_none=False` is passed."""
+        """Dump to JSON like pydantic, but omit fields that are None unless `exclude_none=False` is passed."""
         return super().model_dump_json(**{"exclude_none": True, **options})
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class DictCompatibleModel(BaseModel):
 
 
 def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMessageError:
-    """Name the innermost problem and the path of its field, but not the value, which may be long or secret."""
+    """Describe the innermost problem and its field's path, but not the value, which may be long or secret."""
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
@@ -118,7 +118,7 @@ def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMes
 
 
 def _shorten(value: Any) -> Any:
-    """Replace data URIs and the data of media with their size."""
+    """Replace `data:` URIs and other media data with their size."""
     match value:
         case str() if value.startswith("data:"):
             return _shorten_data(value, value.partition(",")[0])
@@ -140,7 +140,7 @@ def _shorten_data(data: str, prefix: str) -> str:
 class FunctionCall(DictCompatibleModel):
     """A tool call: the tool's name, and the arguments as the JSON text that the model wrote.
 
-    The text may be incomplete (in a stream) or malformed; `get_parsed_arguments` then raises an error.
+    The text may be incomplete (while streaming) or malformed, in which case `get_parsed_arguments` raises an error.
     """
 
     name: str = Field(min_length=1)
@@ -157,7 +157,7 @@ class FunctionCall(DictCompatibleModel):
             raise _explain(self, error) from None
 
     def get_parsed_arguments(self) -> dict[str, Any]:
-        """Return the arguments as a dict; empty text gives an empty dict.
+        """Return the arguments as a dict, or an empty dict if the text is empty.
 
         Raises:
             ToolArgumentError: The text is not a JSON object.
@@ -173,11 +173,11 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
     """Return the arguments of a tool call as a dict.
 
     Args:
-        name: The tool's name, for errors.
-        arguments: A dict, or JSON text; empty text gives an empty dict.
+        name: The tool's name, for error messages.
+        arguments: A dict, or JSON text. Empty text yields an empty dict.
 
     Raises:
-        ToolArgumentError: The arguments are not a JSON object. The error has a cause if the text is not JSON at all.
+        ToolArgumentError: The arguments are not a JSON object. If the text is not JSON at all, the error has a cause.
     """
     try:
         value = loads_lenient(arguments if arguments.strip() else "{}") if isinstance(arguments, str) else arguments
@@ -189,9 +189,9 @@ def read_arguments(name: str, arguments: object) -> dict[str, Any]:
 
 
 class ContentItem(DictCompatibleModel):
-    """One part of a message: exactly one of text, image, file, audio and video is set.
+    """One item of a message's content, with exactly one of text, image, file, audio and video set.
 
-    Media are URLs, paths or `data:` URIs. Audio may also be OpenAI's dict, and video a list of frames.
+    Media are URLs, paths or `data:` URIs. Audio can also be a dict in OpenAI's format, and video a list of frames.
     """
 
     text: str | None = None
@@ -215,7 +215,7 @@ class ContentItem(DictCompatibleModel):
 
     @property
     def type(self) -> ItemKind:
-        """The kind of this item: the field that is set."""
+        """The item's kind, which is the name of the field that is set."""
         return self.get_type_and_value()[0]
 
     @property
@@ -224,7 +224,7 @@ class ContentItem(DictCompatibleModel):
         return self.get_type_and_value()[1]
 
     def get_type_and_value(self) -> tuple[ItemKind, Any]:
-        """Return the kind and the value, as a pair."""
+        """Return the item's kind and value."""
         for kind in ITEM_KINDS:
             value = getattr(self, kind)
             if value is not None:
@@ -232,11 +232,11 @@ class ContentItem(DictCompatibleModel):
         raise AssertionError("a content item has exactly one value")
 
     def is_media_content(self) -> bool:
-        """Return True for an image, audio or video."""
+        """Return True if the item is an image, audio or video."""
         return self.type in ("image", "audio", "video")
 
     def get_file_extension(self) -> str:
-        """Return the lower-case extension of the path or URL, without its dot; '' for text, `data:` URIs and others."""
+        """Return the lower-case extension of a path or URL, without the dot, or '' for anything else."""
         kind, value = self.get_type_and_value()
         if kind == "text" or not isinstance(value, str) or value.startswith("data:"):
             return ""
@@ -245,24 +245,27 @@ class ContentItem(DictCompatibleModel):
 
 
 def basename_of(location: str) -> str:
-    """Return the last part of a path or URL, percent-decoded.
+    """Return the last segment of a path or URL, percent-decoded.
 
-    The name is for display only. It may contain separators: never open it.
+    Use the name for display only. It may contain separators, so never open it.
     """
     path, host = _path_and_host(location)
     return unquote(path.rstrip("/").rpartition("/")[2]) or host or location
 
 
 def name_in_file(name: str, part: str) -> str:
-    """Return the name of a file inside another: `mail.eml › scans.zip › a.pdf`; for an empty part, the name itself."""
+    """Return the display name of a file inside another, such as `mail.eml › scans.zip › a.pdf`.
+
+    If `part` is empty, return `name`.
+    """
     return f"{name}{PART_SEPARATOR}{part}" if part else name
 
 
 def _path_and_host(location: str) -> tuple[str, str]:
-    """Return the path of a URL and its host; for anything else, the whole text with slashes, and ''."""
+    """Return a URL's path and host. For any other text, return the text with forward slashes, and ''."""
     try:
         parts = urlsplit(location)
-    except ValueError:  # it begins like a URL but is not valid
+    except ValueError:  # starts like a URL, but is not a valid one
         return _with_slashes(location), ""
     if parts.scheme in ("http", "https", "file"):
         return parts.path, parts.netloc.rpartition("@")[2]  # without a user and a password
@@ -270,14 +273,14 @@ def _path_and_host(location: str) -> tuple[str, str]:
 
 
 def _with_slashes(path: str) -> str:
-    # Elsewhere, a backslash is part of a name, or of an escape in a displayed name.
+    # In other paths, a backslash is part of a name, or of an escape in a displayed name.
     return path.replace("\\", "/") if os.sep == "\\" or _WINDOWS_PATH.match(path) else path
 
 
 class Origin(BaseModel):
-    """The origin of a message: data that its backend needs back and all other backends ignore.
+    """The backend that wrote a message, and data that only this backend needs back.
 
-    `data` is opaque, for example a signature over a model's reasoning.
+    `data` is opaque, such as a signature of a model's reasoning. Other backends ignore it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -288,11 +291,11 @@ class Origin(BaseModel):
 
 
 class Message(DictCompatibleModel):
-    """One message of a conversation.
+    """A message of a conversation.
 
-    Each tool call of a model is one assistant message; its result is a `function` message with the tool's name.
-    `extra["function_id"]` connects the two, and `extra["error"]` names the failure of a call. `extra` may also hold the
-    caller's own data; no backend sends it.
+    Each tool call by a model is a separate assistant message, and its result is a `function` message with the tool's
+    name. `extra["function_id"]` links the two, and `extra["error"]` is the kind of failure if the call failed. Callers
+    may store their own data in `extra`, which no backend sends.
     """
 
     role: Role
@@ -340,35 +343,38 @@ class Message(DictCompatibleModel):
 
     @property
     def items(self) -> list[ContentItem]:
-        """The content as a list of items; empty for an empty text."""
+        """The content as a list of items, empty if there is no content."""
         if isinstance(self.content, str):
             return [ContentItem(text=self.content)] if self.content else []
         return self.content
 
     @property
     def function_id(self) -> str | None:
-        """The id that connects a call and its result, if any."""
+        """The id that links a call and its result, or None."""
         value = (self.extra or {}).get("function_id")
         return None if value is None else str(value)
 
     @property
     def error(self) -> str:
-        """For the result of a failed call, the kind of failure; '' if the call succeeded, or the kind is unknown."""
+        """The kind of failure, if the message is the result of a failed call.
+
+        The value is '' if the call succeeded or the kind is unknown.
+        """
         value = (self.extra or {}).get("error")
         return "" if value is None else str(value)
 
     def is_multimodal(self) -> bool:
-        """Return True if the content has anything other than text."""
+        """Return True if the content includes anything other than text."""
         return not isinstance(self.content, str) and any(item.text is None for item in self.content)
 
     def get_text_content(self) -> str:
-        """Return the texts of the content, joined by newlines."""
+        """Return the content's text. Several text items are joined by newlines."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text is not None)
 
     def replace(self, **changes: Any) -> Message:
-        """Return a new message with some fields changed. All others are kept, including ids."""
+        """Return a new message with the given fields changed. All other fields stay the same, including ids."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return Message(**{**fields, **changes})
 
@@ -385,17 +391,17 @@ class Message(DictCompatibleModel):
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
 Messages: TypeAlias = str | MessageLike | Sequence[MessageLike]
-"""A question to a model: a text, a message, or a whole conversation, oldest first."""
+"""A question for a model: text, a message, or a whole conversation, oldest message first."""
 _KEYS = frozenset(Message.model_fields)
-# `dict` first, because `isinstance(…, Mapping)` is slow and a history is long.
+# `dict` comes first because `isinstance(…, Mapping)` is slow and histories are long.
 _MAPPINGS = (dict, Mapping)
 
 
 def as_message(value: MessageLike) -> Message:
-    """Turn a dict into a message; messages are returned unchanged.
+    """Convert a dict to a message. Messages are returned unchanged.
 
     Raises:
-        InvalidMessageError: The dict is not a valid message; the error names the key.
+        InvalidMessageError: The dict is not a valid message. The error names the key.
     """
     if not isinstance(value, dict) and isinstance(value, Message):
         return value
@@ -421,14 +427,14 @@ def as_message(value: MessageLike) -> Message:
 
 
 def as_messages(values: Messages) -> tuple[Message, ...]:
-    """Turn a text (a user's message), one message or dict, or several of them into messages.
+    """Convert text (as a user message), a message or dict, or several of them to a tuple of messages.
 
-    Messages stay unchanged. Dicts may also be OpenAI's: a `tool` message becomes a `function` message, a `developer`
-    message a system message, and each entry of `tool_calls` a message of its own. Their ids are kept.
+    Dicts may also be in OpenAI's format: a `tool` message becomes a `function` message, a `developer` message becomes a
+    system message, and each entry of `tool_calls` becomes a message of its own. Ids are preserved.
 
     Raises:
-        InvalidMessageError: `values` is none of these, or a message is not valid. The error names the key and, if there
-            are several messages, the message.
+        InvalidMessageError: `values` has another type, or a message is not valid. The error names the key and, if there
+            are several messages, the position of the message.
     """
     if isinstance(values, str):
         return (_read_question(values),)
@@ -457,7 +463,7 @@ def as_messages(values: Messages) -> tuple[Message, ...]:
 
 
 def refuse_empty_question(messages: Sequence[Message]) -> None:
-    """Raise InvalidMessageError if the last message is a user's without any text, image or file."""
+    """Raise InvalidMessageError if the last message is an empty user message."""
     if not messages or messages[-1].role != USER:
         return
     content = messages[-1].content
@@ -475,7 +481,7 @@ def _read_question(text: str) -> Message:
 
 
 def want_dicts(values: Messages) -> bool:
-    """Return True if `values` is a dict or a non-empty list of dicts, so that the caller gets dicts back."""
+    """Return True if `values` is a dict or a non-empty list of dicts, in which case the caller gets dicts back."""
     if not isinstance(values, _LISTS):
         if isinstance(values, str | Message | Mapping):
             return isinstance(values, Mapping)
@@ -485,7 +491,7 @@ def want_dicts(values: Messages) -> bool:
 
 
 def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> tuple[Message, ...]:
-    """Add a text to the system message of a history, before or after its text; without one, add a system message."""
+    """Add text to the start or end of the system message. If the history has no system message, add one."""
     if not text:
         return tuple(history)
     index = _index_of_system(history)
@@ -496,7 +502,7 @@ def with_system_text(history: Sequence[Message], text: str, *, first: bool) -> t
 
 
 def without_system_text(history: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Undo `with_system_text(…, text, first=True)`. A history without that text is returned unchanged."""
+    """Undo `with_system_text(…, text, first=True)`. A history without the text is returned unchanged."""
     index = _index_of_system(history)
     if index is None or not text:
         return tuple(history)
@@ -529,7 +535,7 @@ def _without_beginning(content: str | list[ContentItem], text: str) -> str | lis
 
 
 class Usage(DictCompatibleModel):
-    """The tokens and the cost of answers. `cost` is None if the price is unknown; it is never guessed."""
+    """Tokens used by answers, and their cost. `cost` is None if the price is unknown; it is never guessed."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
@@ -550,14 +556,14 @@ class Usage(DictCompatibleModel):
     @model_validator(mode="after")
     def _fill_total(self) -> Self:
         if not self.total_tokens and (self.prompt_tokens or self.completion_tokens):
-            # Not by assignment, whose validation would run this function again.
+            # An assignment would run this validator again.
             self.__dict__["total_tokens"] = self.prompt_tokens + self.completion_tokens
         return self
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum. The cost is unknown if one of the costs is, or if the currencies differ.
+        """Return the sum. Its cost is unknown if either cost is, or if the currencies differ.
 
-        An empty usage adds nothing, so a sum can start with it.
+        Empty usage adds nothing, so sums can start with it.
         """
         if other._is_empty:
             return self
@@ -582,10 +588,10 @@ class Usage(DictCompatibleModel):
 
 
 class ModelResponse(DictCompatibleModel):
-    """One whole answer of a model, as one object.
+    """One complete answer from a model.
 
-    `created` is in seconds since 1970, UTC; `provider_reason` is the provider's own name for `finish_reason`.
-    `warnings` has a line for each attached file of which only the name was sent.
+    `created` is a Unix timestamp in seconds, and `provider_reason` is the provider's own name for `finish_reason`.
+    `warnings` has one line for each attached file that was sent only by name.
     """
 
     messages: list[Message] = Field(default_factory=list)
@@ -598,9 +604,9 @@ class ModelResponse(DictCompatibleModel):
     warnings: tuple[str, ...] = ()
 
     def get_content(self) -> str:
-        """Return the text of the answer, without reasoning and calls."""
+        """Return the answer's text, without reasoning and tool calls."""
         return "".join(message.get_text_content() for message in self.messages)
 
     def get_function_calls(self) -> list[FunctionCall]:
-        """Return the tool calls of the answer, in order."""
+        """Return the answer's tool calls, in order."""
         return [message.function_call for message in self.messages if message.function_call]

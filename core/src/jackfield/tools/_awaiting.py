@@ -1,4 +1,4 @@
-"""Async calls of tools whose text says that an `await` is missing."""
+"""Coroutines of tool calls that warn about a missing `await` when they are printed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARK = "_says_if_not_awaited"
 
 
 class _NotAwaited(Coroutine[Any, Any, T]):
-    """The coroutine of a call. Until it is awaited, its text says that an `await` is missing."""
+    """A call's coroutine, whose `repr` says that an `await` is missing."""
 
     def __init__(self, call: Coroutine[Any, Any, T], name: str) -> None:
         self._call = call
@@ -38,7 +38,7 @@ class _NotAwaited(Coroutine[Any, Any, T]):
 
 
 def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Decorate the async `call` of a tool, so that a call without `await` says so in its text."""
+    """Decorate a tool's async `call`, so that the `repr` of its coroutine says that an `await` is missing."""
 
     @functools.wraps(call)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]:
@@ -49,7 +49,7 @@ def says_if_not_awaited(call: Callable[..., Coroutine[Any, Any, T]]) -> Callable
 
 
 def is_async(function: object) -> bool:
-    """Return True if calling a function is known to return an awaitable."""
+    """Return True if calling the function is known to return an awaitable."""
     return (
         inspect.iscoroutinefunction(function)
         or getattr(function, _MARK, False) is True

@@ -1,4 +1,4 @@
-"""The base class of tools, the context of their calls, and their results."""
+"""The base class of tools, the context of calls, and their results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "requi
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A result with metadata that the model does not read.
+    """A call's result, plus metadata that the model does not see.
 
     Attributes:
-        content: The result for the model: a text, content items such as images, or a value that becomes JSON.
-        metadata: Facts for people, such as the sandbox that ran the code. `ToolFinished` contains them.
+        content: The result for the model: text, content items such as images, or a value that is serialized as JSON.
+        metadata: Details for people, such as the sandbox that ran the code. They appear in `ToolFinished`.
     """
 
     content: Any
@@ -49,7 +49,7 @@ ToolOutput: TypeAlias = "str | list[ContentItem] | ToolResult | Any"
 
 @dataclass(slots=True, eq=False)
 class CallingRun:
-    """The run that makes a call, for tools that are agents themselves. `emit` receives the events of their runs."""
+    """The run that makes a call, for tools that run agents. `emit` receives the events of those runs."""
 
     emit: Callable[[RunEvent], None] = field(default=lambda _: None, kw_only=True)
 
@@ -58,15 +58,18 @@ class CallingRun:
         return self
 
     def surround_call(self, call_id: str, tool: str) -> AbstractContextManager[object]:  # noqa: ARG002 - as above
-        """Return the context manager that observers of the run put around a call."""
+        """Return the context manager with which the run's observers wrap a call."""
         return nullcontext()
 
     def asker(self) -> Callable[..., Any] | None:
-        """Return the function that answers questions of calls if no approval function is set, or None."""
+        """Return the function that answers questions during calls if there is no approval function, or None."""
         return None
 
     async def before_call(self) -> str:
-        """Return '' if the run may still act, else the reason for the model. Called right before a call."""
+        """Return the reason, for the model, why the run may no longer make calls, or '' if it may.
+
+        Called right before each call.
+        """
         return ""
 
 
@@ -80,25 +83,24 @@ async def _refuse(_: Mapping[str, object]) -> bool | Mapping[str, object]:
 
 @dataclass(frozen=True, kw_only=True)  # with slots, Python 3.11 cannot make a `ToolContext[User](…)`
 class ToolContext(Generic[Deps]):
-    """The context of a call. In `ToolContext[User]`, `deps` is a `User`.
+    """The context of a call. In a `ToolContext[User]`, `deps` is a `User`.
 
     Attributes:
-        run_id, call_id: The ids of the run and of the call; '' outside of a run.
-        agent: The agent that makes the call.
+        run_id, call_id: The ids of the run and the call, or '' outside of a run.
+        agent: The name of the agent that makes the call.
         messages: The conversation so far.
-        files: The files of the conversation and of the agent, as paths or URLs. They are as trustworthy as their
-            source.
+        files: Paths or URLs of the conversation's and the agent's files. They are only as trustworthy as their source.
         lang: The language of the conversation.
-        workspace: The folder where files may be written. Use it for names that come from a model.
-        resources: Resources opened here are closed when the run ends. `resources.editor` is the user's editor, which
-            reads and writes files and runs commands; None if there is no editor.
-        report: A function that reports the progress of the call to people.
-        ask: A function that asks for approval during the call. The person sees its argument in place of the call's
-            arguments. It returns False if there is no way to ask. If `fills_forms`, a question may have a `form`, a
-            JSON Schema, and be answered with the values of its fields.
-        fills_forms: True if questions may have a `form`.
-        deps: The `deps` of the run, for the caller's own tools; None if the caller passed nothing.
-        run: The run that makes the call; None outside of a run.
+        workspace: The folder where tools may write files. Use it to resolve names that come from a model.
+        resources: A holder for resources, which are closed when the run ends. `resources.editor` is the user's editor,
+            which reads and writes files and runs commands, or None.
+        report: A function that reports the call's progress to people.
+        ask: A function that asks for approval during the call. The user sees its argument instead of the call's
+            arguments. It returns False if there is no way to ask. If `fills_forms` is True, a question may include a
+            `form` (a JSON Schema), and the answer may be a dict of values.
+        fills_forms: True if questions may include a `form`.
+        deps: The run's `deps`, for the caller's own tools, or None if the caller passed none.
+        run: The run that makes the call, or None outside of a run.
     """
 
     run_id: str = ""
@@ -117,47 +119,48 @@ class ToolContext(Generic[Deps]):
 
 
 class BaseTool(Configured, ABC):
-    """The base class of tools: `name`, `description`, `parameters`, and `call`.
+    """Base class of tools. A subclass sets `name`, `description` and `parameters`, and defines `call`.
 
-    `call` may be a plain function, which runs in a worker thread, or `async`. One instance serves several calls
-    at the same time unless `concurrent` is False.
+    `call` may be `async`, or a plain method, which runs in a worker thread. One instance serves several calls at the
+    same time unless `concurrent` is False.
 
     Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
-    `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, in the class, in the instance and in the
-    settings. The strictest wins; `safety` returns the result.
+    `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, on the class, on the instance and in the
+    settings. The strictest value wins; `safety` returns the outcome.
 
     Args:
-        cfg, settings: The tool's settings; see `Configured`. Settings that the core reads (the names above, and
-            `approval`) are neither in `self.cfg` nor in its `config_class`.
+        cfg, settings: The tool's settings; see `Configured`. Settings that the core handles (the names above, and
+            `approval`) appear neither in `self.cfg` nor in `config_class`.
 
     Attributes:
-        name: The tool's name for the model: at most 64 letters, digits, `_` and `-`.
-        description: The tool's purpose and when to use it, for the model; a text, or a dict of texts by language.
-        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of
-            `{"name", "type", "description", "required"}`, as in Qwen-Agent, works as well.
-        read_only: True if a call changes nothing.
+        name: The name that the model uses: at most 64 letters, digits, `_` and `-`.
+        description: The tool's purpose and when to use it, for the model. Text, or a dict of texts by language.
+        parameters: JSON Schema (draft 2020-12) of the arguments, an object. A list of `{"name", "type", "description",
+            "required"}`, as in Qwen-Agent, is also accepted.
+        read_only: True if calls change nothing.
         concurrent: True if a call may run at the same time as other calls of the turn.
-        timeout_s: The time limit of a call; None for the agent's default.
+        timeout_s: Timeout for a call, in seconds. If None, the agent's default applies.
         needs_approval: True if a person must approve each call. Any value other than False counts as True.
         effects: The tool's effects: any of `network`, `files`, `processes`.
-        file_access: True to get the files of the conversation in `ToolContext.files`.
-        idempotent: True if repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect, so
-            that a call that failed or was interrupted by a crash may be repeated.
+        file_access: True to receive the conversation's files in `ToolContext.files`.
+        idempotent: True if repeating a call with the same `ToolContext.run_id` and `call_id` has no further effect. A
+            call that failed or was interrupted by a crash may then be repeated.
         resumable: True if the tool records its own steps with the run. After an interruption, the same call continues
-            there and repeats no step. `retried_calls` does not repeat a failed call. A resumed run asks before it
-            repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
-        cacheable: True if the result depends only on the arguments and the settings, not on the caller or on files, and
-            may be reused for a while.
-        params_as_text: True if `call` gets the arguments as JSON text, False for a dict; None for text if `params` is
-            annotated with plain `str`, else a dict.
-        raw_argument: The argument that receives the text if a model writes plain text instead of JSON; '' to refuse it.
-        schema_is_checked: True to skip the check of `parameters`, for cached tools whose parameters were checked
-            before. Checking 200 tools takes 130 ms.
+            where it stopped and repeats no step. `retried_calls` does not repeat a failed call. A resumed run asks
+            before it repeats a call that is neither `idempotent`, `resumable` nor `read_only`.
+        cacheable: True if the result depends only on the arguments and settings, not on the caller or on files, and may
+            be reused for a while.
+        params_as_text: True if `call` receives the arguments as JSON text, False if it receives a dict. If None, `call`
+            receives text if `params` is annotated with plain `str`, otherwise a dict.
+        raw_argument: The argument that receives the text if a model writes plain text instead of JSON. If '', such
+            calls fail.
+        schema_is_checked: True to skip the validation of `parameters`, for cached tools that were validated before.
+            Validating 200 tools takes 130 ms.
         matches_patterns: True if the tool's own `parse_arguments` matches the patterns in `parameters`, which may then
-            be in the syntax of any engine. Tools made from functions leave patterns to pydantic.
-        origin: The changing toolset that returned the tool, with its `changes.version` at that time; None for other
-            tools.
-        host: The host that looks other components up; None for the default host.
+            use any engine's syntax. Tools made from functions leave patterns to pydantic.
+        origin: For a tool from a changing toolset, the toolset and its `changes.version` when it returned the tool.
+            None for other tools.
+        host: The plugin host that resolves other components. If None, the default host is used.
     """
 
     name: str = ""
@@ -190,7 +193,7 @@ class BaseTool(Configured, ABC):
             super().__init__(own)
 
     def safety(self) -> Safety:
-        """Return the rules for its calls: the strictest of its class, its instance and its settings.
+        """Return the rules for the tool's calls, the strictest of its class, instance and settings.
 
         Raises:
             BrokenPluginError: An attribute has an invalid value.
@@ -201,36 +204,37 @@ class BaseTool(Configured, ABC):
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
-        """Do the work.
+        """Run the tool and return its result.
 
         Args:
-            params: The arguments. An agent passes a dict that fits `parameters`, or its JSON text if the tool
-                `takes_text`; other callers pass JSON text.
-            context: The context of the run; None outside of a run.
+            params: The arguments. An agent passes a dict that matches `parameters`, or JSON text if `takes_text` is
+                True. Other callers pass JSON text.
+            context: The context of the call, or None outside of a run.
 
         Raises:
-            ToolServiceError: The call failed; the text is for the model.
+            ToolServiceError: The call failed. The model reads the error message.
         """
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:  # noqa: ARG002 - for overrides
-        """Return a call's changes to text files as a unified diff, for the person who approves it; '' if none.
+        """Return the changes that a call would make to text files, as a unified diff, or '' if there are none.
 
-        The method changes nothing, and may block. Overriding it is optional.
+        The diff is shown to the person who approves the call. Overriding this method is optional. Overrides may block,
+        but must not change anything.
 
         Args:
-            arguments: The checked arguments of the call.
-            workspace: The workspace of the run.
+            arguments: The call's validated arguments.
+            workspace: The run's workspace.
         """
         return ""
 
     def with_origin(self, toolset: Settable, version: int) -> Self:
-        """Return a copy that belongs to a changing toolset; other agents may use the tool without it."""
+        """Return a copy that belongs to a changing toolset. The original may be in use by other agents."""
         tool = copy.copy(self)
         tool.origin = (toolset, version)
         return tool
 
     def schema(self, lang: str = "en") -> FunctionSchema:
-        """Return the tool as a model sees it."""
+        """Return the tool's schema, as the model receives it."""
         return {
             "name": self.name,
             "description": in_language(self.description, lang),
@@ -239,14 +243,14 @@ class BaseTool(Configured, ABC):
 
     @property
     def function(self) -> FunctionSchema:
-        """The tool as a model sees it, in English."""
+        """The tool's schema in English, as the model receives it."""
         return self.schema()
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Return the arguments as a dict that fits `parameters`.
+        """Parse the arguments and validate them against `parameters`.
 
         Raises:
-            ToolArgumentError: The arguments are not a JSON object, or do not fit. The text names the argument.
+            ToolArgumentError: The arguments are not a JSON object, or do not match. The message names the argument.
         """
         arguments = self._as_object(params)
         schema = self._object_schema()
@@ -257,12 +261,12 @@ class BaseTool(Configured, ABC):
         return arguments
 
     def _verify_json_format_args(self, params: str | Mapping[str, object], strict_json: bool = False) -> dict[str, Any]:  # noqa: ARG002
-        """Call `parse_arguments`; tools written for Qwen-Agent use this name."""
+        """Call `parse_arguments`. This is the method's name in Qwen-Agent."""
         return self.parse_arguments(params)
 
     @property
     def takes_text(self) -> bool:
-        """True if `call` gets the arguments as JSON text."""
+        """True if `call` receives the arguments as JSON text."""
         if self.params_as_text is not None:
             return self.params_as_text is True
         return getattr(self.call, "__annotations__", {}).get("params") in ("str", str)
@@ -288,26 +292,26 @@ class BaseTool(Configured, ABC):
 
 
 class StandIn(BaseTool):
-    """A tool in place of another tool: an installed tool that may not be loaded yet, or any wrapped tool."""
+    """Proxy for another tool, such as an installed tool that is not loaded yet, or a wrapped one."""
 
     @property
     @abstractmethod
     def is_loaded(self) -> bool:
-        """True if the other tool is loaded, so that `safety` is complete."""
+        """True if the underlying tool is loaded, which makes `safety` complete."""
 
     @abstractmethod
     def load(self) -> BaseTool:
-        """Load the other tool, and return the tool to call, which may be this one."""
+        """Load the underlying tool, and return the tool to call, which may be this one."""
 
     @abstractmethod
     def claims(self) -> Safety:
-        """Return the known attributes of the other tool, without this tool's settings."""
+        """Return the underlying tool's known attributes, without this tool's settings."""
 
     def preview(self, arguments: Mapping[str, Any], *, workspace: Workspace) -> str:
-        """Return the changes that the other tool would make."""
+        """Return the underlying tool's preview."""
         tool = self.load()
         return "" if tool is self else tool.preview(arguments, workspace=workspace)
 
     def safety(self) -> Safety:
-        """Return the stricter of the other tool's known attributes and this tool's settings."""
+        """Return the stricter of the underlying tool's known attributes and this tool's settings."""
         return self._settings.apply(self.claims())

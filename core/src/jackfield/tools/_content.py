@@ -1,4 +1,4 @@
-"""Turn a tool's result into the content of a message, within bounds and with its files embedded."""
+"""Convert tool results to message content, with files embedded and size limits applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Content = str | list[ContentItem]
 
 
 async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
-    """Return the content for the model, with local files embedded, and the metadata for people."""
+    """Return a result's content for the model, with local files embedded, and its metadata for people."""
     value, metadata = (output.content, output.metadata) if isinstance(output, ToolResult) else (output, {})
     content: Content
     if isinstance(value, str):
@@ -33,9 +33,10 @@ async def content_of(output: Any) -> tuple[Content, dict[str, Any]]:
 
 
 def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
-    """Cut content so that all its items together are within bounds. An item counts as at least one character.
+    """Limit the total size of a content's items. Every item counts as at least one character.
 
-    Texts that do not fit are cut, and media become notes. If there are too many items, the first are kept.
+    Text that does not fit is cut, and media are replaced with notes. If there are too many items, the first ones are
+    kept.
     """
     if isinstance(content, str):
         return cut_text(writable(content), max_chars)
@@ -57,7 +58,7 @@ def cut(content: Content, *, max_chars: int, max_media_chars: int) -> Content:
 
 
 def writable(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode. File names and broken escapes contain them."""
+    """Replace lone surrogates, which occur in file names and broken escapes and cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
@@ -70,7 +71,7 @@ def _write_json(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return the fields of a pydantic model or dataclass, a set as a list, and any other value as its text."""
+    """Convert a pydantic model or dataclass to a dict, a set to a list, and any other value to a string."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")

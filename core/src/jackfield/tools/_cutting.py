@@ -1,20 +1,20 @@
-"""Texts that are too long for a model, cut to a number of characters. JSON stays JSON."""
+"""Cut text that is too long for a model. JSON stays valid."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-_NOTE_CHARS = 40  # about the length of a note of things left out
-# Notes inside a deep value can make the result longer than its limit; then it is cut to the next smaller share of that.
+_NOTE_CHARS = 40  # approximate length of a note about omitted parts
+# Notes inside a deeply nested value can push the result over its limit. It is then cut to the next smaller share.
 _SHARES = (1.0, 0.75, 0.5, 0.25)
 _QUOTES, _BRACKETS, _COMMA, _COLON = len('""'), len("[]"), len(", "), len(": ")
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Cut a text to about `limit` characters, with notes about the missing parts.
+    """Cut text to about `limit` characters, with notes about the missing parts.
 
-    JSON stays JSON: a list keeps its first elements, an object all its small values. Any other text is cut as by
+    JSON stays valid: a list keeps its first elements, and an object keeps all its small values. Other text is cut by
     `cut_middle`.
     """
     if len(text) <= limit:
@@ -23,22 +23,22 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Cut a text to about `limit` characters: keep both ends, with a note of how much is missing.
+    """Cut text to about `limit` characters by replacing the middle with a note of how much is missing.
 
-    The cut is between lines if these are short enough.
+    If lines are short enough, the text is cut between lines.
     """
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
     start = len(text) - (limit - head)
-    # At the end of a line, if there is one near.
+    # Prefer a line break nearby.
     head = text.rfind("\n", head - head // 4, head) + 1 or head
     start = text.find("\n", start, start + (len(text) - start) // 4) + 1 or start
     return "\n".join((text[:head].removesuffix("\n"), _note(start - head, "characters"), text[start:]))
 
 
 def _cut_json(text: str, limit: int) -> str:
-    """Cut JSON to at most `limit` characters. A text that only begins like JSON is cut as text."""
+    """Cut JSON to at most `limit` characters. Text that only starts like JSON is cut as plain text."""
     note = _dump(_note(len(text), "characters"))
     try:
         value = json.loads(text)
@@ -62,7 +62,7 @@ def _dump(value: Any) -> str:
 
 
 def _shorten(value: Any, room: int) -> Any:
-    """Return a value whose JSON has about `room` characters."""
+    """Return a shortened value whose JSON has about `room` characters."""
     match value:
         case str():
             return cut_middle(value, max(0, room - _NOTE_CHARS)) if len(value) + _QUOTES > room else value
@@ -90,7 +90,7 @@ def _shorten_list(items: list[Any], room: int) -> list[Any]:
 
 
 def _shorten_object(entries: dict[str, Any], room: int) -> dict[str, Any]:
-    """Keep small values whole, and cut large ones to an equal share of the rest of the room."""
+    """Keep small values, and shorten each large one to an equal share of the remaining room."""
     sizes = {key: len(_dump(key)) + _COLON + len(_dump(value)) + _COMMA for key, value in entries.items()}
     room -= _BRACKETS + _NOTE_CHARS
     kept: dict[str, Any] = {}

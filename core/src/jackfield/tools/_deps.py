@@ -1,4 +1,4 @@
-"""Find the tools that need the `deps` of a run, by the annotations of their contexts."""
+"""Find the tools that need a run's `deps`, based on their context annotations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jackfield.tools._function_tool import FunctionTool
 
 
 def needed_deps(tools: Iterable[BaseTool]) -> dict[str, str]:
-    """Map the names of tools that cannot work without `deps` to the names of the types that they take.
+    """Map the names of tools that require `deps` to the names of the expected types.
 
-    A tool needs `deps` if its context is annotated with `ToolContext[User]`, but not with plain `ToolContext` or a type
-    that admits None. Tools whose annotations cannot be resolved are left out.
+    A tool requires `deps` if its context is annotated with `ToolContext[User]`, but not if it is annotated with plain
+    `ToolContext` or a type that allows None. Tools whose annotations cannot be resolved are skipped.
     """
     needs: dict[str, str] = {}
     for tool in tools:
@@ -27,18 +27,18 @@ def needed_deps(tools: Iterable[BaseTool]) -> dict[str, str]:
 
 
 def _hints_of(function: Callable[..., Any]) -> Mapping[str, object]:
-    # The text of most annotations already shows that they have no type of `deps`.
+    # The text of most annotations already shows that they specify no type for `deps`.
     written = getattr(function, "__annotations__", {}).values()
     if not any("ToolContext[" in str(annotation) for annotation in written):
         return {}
     try:
         return get_type_hints(function)
-    except NameError:  # the type is imported for type checkers only
+    except NameError:  # the type is imported only under TYPE_CHECKING
         return {}
 
 
 def _deps_of(hint: object) -> object:
-    """Return the type of `deps` in `ToolContext[…]`, or in a union with it; None if there is none."""
+    """Return the type of `deps` in `ToolContext[…]`, or in a union that contains it, or None."""
     if get_origin(hint) is ToolContext:
         return get_args(hint)[0]
     if get_origin(hint) in (Union, UnionType):

@@ -22,7 +22,7 @@ async def acall_tool(
     context: ToolContext[Any] | None = None,
     host: Plugins | None = None,
 ) -> Any:
-    """Call a tool as `call_tool` does, from code in an event loop."""
+    """Call a tool from async code; see `call_tool`."""
     check_argument("context", context, ToolContext | None, "a ToolContext")
     tool = as_tool(entry, checked_host(host))
     own: ToolContext[Any] = ToolContext()
@@ -38,21 +38,21 @@ def call_tool(
     context: ToolContext[Any] | None = None,
     host: Plugins | None = None,
 ) -> Any:
-    """Call a tool once, as an agent does, but without asking for approval.
+    """Call a tool once, as an agent would, but without asking for approval.
 
     Args:
-        entry: A tool, the name of an installed tool, a typed function, …, as for an agent.
-        arguments: The arguments by name, or the JSON text that a model would write.
-        context: The context of the call: files, `deps`, the workspace, resources. The default is an empty context;
-            resources that the tool opens in it are closed after the call.
-        host: The host that looks names up.
+        entry: The tool, in any form that an agent accepts, such as an installed tool's name or a typed function.
+        arguments: The arguments by name, or JSON text as a model would write it.
+        context: The context of the call, with files, `deps`, workspace and resources. Defaults to an empty context,
+            whose resources are closed after the call.
+        host: The plugin host that resolves names.
 
     Returns:
         The tool's result, unchanged.
 
     Raises:
-        ToolArgumentError: The arguments do not fit the tool.
+        ToolArgumentError: The arguments do not match the tool's parameters.
         ToolServiceError: The tool failed.
-        ConfigError, PluginError: See `as_tool`.
+        ConfigError, PluginError: The tool cannot be resolved; see `as_tool`.
     """
     return sync.run(acall_tool(entry, arguments, context=context, host=host))

@@ -1,4 +1,4 @@
-"""Find the tools that an entry of `function_list` means."""
+"""Resolve the entries of `function_list` to tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jackfield.tools._toolset import ToolEntry, Toolset
 
 
 def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
-    """Return the tools that an entry of `function_list` means. Toolsets that make tools for each run stay toolsets.
+    """Resolve an entry of `function_list` to tools. Toolsets that make tools for each run are returned as they are.
 
     Raises:
         ConfigError: The entry is not a tool.
@@ -52,7 +52,7 @@ def tools_of(entry: ToolEntry, host: Plugins) -> list[BaseTool | Toolset]:
 
 
 def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
-    """Return the tool that an entry means.
+    """Resolve an entry to a single tool.
 
     Raises:
         ConfigError: The entry is not a tool, or is a toolset with several tools.
@@ -67,11 +67,11 @@ def as_tool(entry: ToolEntry, host: Plugins) -> BaseTool:
 
 
 def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[BaseTool | Toolset]:
-    """Return the tools that the entries of a toolset mean, with the settings of the toolset.
+    """Resolve the entries that a toolset returned, and apply the toolset's settings to the tools.
 
     Raises:
         ConfigError: The entries are not a list of tools.
-        PluginError, ToolServiceError: As `tools_of`.
+        PluginError, ToolServiceError: As for `tools_of`.
     """
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
         raise ConfigError(f"toolset {toolset.name!r} must return a list of tools, not {type(entries).__name__}")
@@ -80,7 +80,7 @@ def resolve_entries(toolset: Toolset, entries: object, host: Plugins) -> list[Ba
 
 @contextmanager
 def naming_toolset(toolset: Toolset) -> Iterator[None]:
-    """Name the toolset in foreign errors from its code. Our own errors pass unchanged."""
+    """Add the toolset's name to foreign errors raised by its code. Jackfield's own errors pass unchanged."""
     try:
         yield
     except JackfieldError:
@@ -91,9 +91,9 @@ def naming_toolset(toolset: Toolset) -> Iterator[None]:
 
 
 def name_of_entry(entry: str | Mapping[str, Any]) -> str:
-    """Return the name of the installed tool or toolset that an entry means; '' if it has no name.
+    """Return the name of the installed tool or toolset that an entry refers to, or ''.
 
-    A dict without a name means the only known toolset that has one of its settings.
+    A dict without a name refers to the only known toolset that has one of its settings.
     """
     if isinstance(entry, str):
         return entry

@@ -1,9 +1,8 @@
-"""Plan and run the tool calls of one turn: concurrently if their tools allow it, each with a time-out.
+"""Plan and run the tool calls of a turn, concurrently if their tools allow it, and with a timeout for each.
 
-Every call ends with exactly one result that the model can read: an unknown tool, broken arguments, a refusal, any
-exception, a time-out and an oversized result are results as well. A call is made at most once; a call that was
-abandoned before it began never begins. A call that was stopped after it began may have taken effect, and its result
-says so.
+Every call yields exactly one result that the model can read, even for an unknown tool, malformed arguments, a denial,
+an exception, a timeout or an oversized result. A call is made at most once, and a call abandoned before it began is
+never made. A call that was stopped after it began may have taken effect, and its result says so.
 """
 
 from __future__ import annotations
@@ -68,9 +67,9 @@ NO_APPROVER_TEXT = "This call needs approval, and there is nobody to ask, so not
 FORBIDDEN_TEXT = "Nothing was done: tool {name} has the effect {effect!r}, which is forbidden here. Do without it."
 NOT_ALLOWED = "NotAllowed"
 CANCELLED = "Cancelled"
-"""The error of a call that never began because its run was stopped."""
+"""Error name for a call that never began because its run was stopped."""
 STOPPED = "Stopped"
-"""The error of a call that had begun when its run was stopped. It may have taken effect."""
+"""Error name for a call that had begun when its run was stopped, and may have taken effect."""
 IN_DOUBT: Mapping[str, Any] = MappingProxyType({"in_doubt": True})
 NOT_HELD = "NotHeld"
 STILL_RUNNING: Mapping[str, Any] = MappingProxyType(
@@ -81,16 +80,17 @@ CUT_OFF = "CutOff"
 
 @dataclass(eq=False)
 class ToolExecutor:
-    """Plans and runs the calls of tools.
+    """Planner and runner of tool calls.
 
     Attributes:
         tools: The tools by name.
-        timeout_s: The time-out for tools that set none themselves.
-        max_result_chars: The limit for all texts of a result together. Longer texts are cut between lines or JSON
+        timeout_s: Timeout for tools that set none themselves, in seconds.
+        max_result_chars: The maximum total length of a result's text. Longer text is cut between lines or JSON
             elements, with a note.
-        max_media_chars: The limit for all `data:` URIs and addresses of a result together. The rest becomes notes.
-        approve: The function that decides about each call that needs approval. Without it, these calls are not made.
-        rules: The rules about calls that need approval or are never made.
+        max_media_chars: The maximum total length of a result's `data:` URIs and addresses. Media beyond it are replaced
+            with notes.
+        approve: A function that decides about each call that needs approval. If None, such calls are not made.
+        rules: The rules about which calls need approval and which are never made.
     """
 
     tools: Mapping[str, BaseTool]
@@ -102,12 +102,12 @@ class ToolExecutor:
     rules: CallRules = NO_RULES
 
     def with_tools(self, more: Mapping[str, BaseTool], *, without: Container[str] = ()) -> ToolExecutor:
-        """Return a copy with the tools in `more` and without those in `without`."""
+        """Return a copy that has the tools in `more` and lacks those in `without`."""
         kept = {name: tool for name, tool in self.tools.items() if name not in without}
         return replace(self, tools={**kept, **more})
 
     def within(self, outer: CallRules) -> ToolExecutor:
-        """Return a copy that also follows the rules of a parent agent."""
+        """Return a copy that also enforces the rules of a parent agent."""
         rules = self.rules.within(outer)
         return self if rules is self.rules else replace(self, rules=rules)
 
@@ -123,15 +123,15 @@ class ToolExecutor:
     ) -> CallPlan:
         """Decide about the calls of one turn without making them.
 
-        Each call's arguments are checked once, and its safety is determined once. This loads the tools, because a class
-        may be stricter than its descriptor.
+        Each call's arguments are checked once, and its safety is determined once. This step loads the tools, because a
+        class may be stricter than its descriptor.
 
         Args:
             calls: The calls.
-            approve: Replaces the executor's own function.
+            approve: A function that replaces the executor's own.
             answers: Earlier decisions about these calls, by call id.
             in_doubt: The ids of calls that may have been made before. They are repeated only if a person approves them,
-                or their tools are `read_only`, `idempotent` or `resumable`.
+                or if their tools are `read_only`, `idempotent` or `resumable`.
         """
         approve = approve or self.approve
         checked: list[CheckedCall] = []
@@ -153,9 +153,9 @@ class ToolExecutor:
         return CallPlan(tuple(checked), tuple(doubtful or pending), ids, approve, answers, in_doubt)
 
     async def _check(self, planned: PlannedCall) -> CheckedCall:
-        """Check the arguments of a call, and determine its safety.
+        """Check a call's arguments and determine its safety.
 
-        The safety requires loading the tool, which is skipped if the arguments do not fit.
+        Determining the safety loads the tool, unless the arguments are not valid.
         """
         started = time.perf_counter()
         name = planned.call.name
@@ -187,7 +187,7 @@ class ToolExecutor:
         return ReadyCall(planned, tool, safety, arguments, needs_approval, decision)
 
     def _forbidden_effect(self, safety: Safety) -> str:
-        """Return the first effect of a call that is forbidden; '' if there is none."""
+        """Return the first forbidden effect of a call, or ''."""
         return min(safety.effects & self.rules.forbid, default="")
 
     def _refuse_effect(self, planned: PlannedCall, safety: Safety) -> RefusedCall:
@@ -200,16 +200,16 @@ class ToolExecutor:
     async def run(
         self, plan: CallPlan, context: ToolContext, *, left: list[ToolFinished] | None = None
     ) -> AsyncIterator[ApprovalDecided | ToolStarted | ToolProgress | ToolFinished | RunEvent]:
-        """Run the calls of a plan, and yield events as they happen, with exactly one `ToolFinished` for each call.
+        """Run the calls of a plan and yield events as they happen, including exactly one `ToolFinished` per call.
 
-        Approvals come first, one call after the other. A call that needs approval is refused if there is no way to ask.
-        Closing the generator cancels the calls that still run.
+        Approvals come first, one call at a time. A call that needs approval is denied if there is no way to ask.
+        Closing the generator cancels calls that are still running.
 
         Args:
             plan: The plan for the calls of one turn.
-            context: The context of the run.
-            left: Receives a result for each call that has none when the generator is closed: the true result if the
-                call has ended meanwhile, otherwise a result that says if it began.
+            context: The run's context.
+            left: A list that receives the results of calls without one when the generator is closed: the real result if
+                the call has ended by then, otherwise one that says if the call had begun.
         """
         turn = self._open_turn(plan, context)
         ended: set[int] = set()
@@ -251,7 +251,7 @@ class ToolExecutor:
     async def finish(
         self, planned: PlannedCall, context: ToolContext, *, approve: Approve | None = None
     ) -> ToolFinished:
-        """Run one call to its result. Only cancellation raises. Progress goes to `context.report`."""
+        """Run one call and return its result. Progress goes to `context.report`. Only cancellation raises."""
         plan = await self.plan([planned], approve=approve)
         async with closing(self.run(plan, context)) as events:
             while not isinstance(event := await anext(events), ToolFinished):
@@ -260,7 +260,7 @@ class ToolExecutor:
         return event
 
     def _open_turn(self, plan: CallPlan, context: ToolContext) -> Turn:
-        """Return a turn whose queue also takes the events of nested runs."""
+        """Create a turn whose queue also receives the events of nested runs."""
         asker = context.run.asker() if plan.approve is None and context.run is not None else None
         fills_forms = asker is not None
         scoped = context if context.fills_forms is fills_forms else replace(context, fills_forms=fills_forms)
@@ -273,7 +273,7 @@ class ToolExecutor:
     async def _make(
         self, context: ToolContext, asker: Ask | None, ready: ReadyCall, turn: Turn, started: float
     ) -> ToolFinished:
-        """Make a call that began at `started`, by the performance counter, and raise errors of the tool."""
+        """Make a call that began at `started` (`time.perf_counter`). The tool's errors propagate."""
         planned = ready.planned
 
         async def ask(arguments: Mapping[str, object]) -> bool | Mapping[str, object]:
@@ -319,14 +319,14 @@ class ToolExecutor:
 async def _decide_planned(
     call: ReadyCall | RefusedCall, plan: CallPlan, context: ToolContext
 ) -> ApprovalDecided | None:
-    """Decide about a planned call, and ask if it needs approval; return None if no decision was needed."""
+    """Decide about a planned call, asking for approval if needed. Return None if no decision was required."""
     if isinstance(call, RefusedCall) or not call.needs_approval:
         return call.decision
     return await _decide(call.planned, call.arguments, context, plan.approve, plan.answers.get(call.planned.call_id))
 
 
 def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[str]) -> list[ToolFinished]:
-    """Return the results that arrived after a turn was closed, and results for the calls that were stopped.
+    """Return results for calls that had none when the turn was closed: late results, and results of stopped calls.
 
     A call in doubt may have been made before, even if it did not begin again.
     """
@@ -343,7 +343,7 @@ def _results_left(calls: Sequence[PlannedCall], turn: Turn, in_doubt: frozenset[
 
 
 def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
-    """Return the text of an error for the model, and the metadata for people."""
+    """Return the error text for the model, and metadata for people."""
     if not isinstance(error, ToolServiceError):
         _log.warning("tool %s failed", name, exc_info=error)
         return describe_failure(name, error), {"traceback": error_traceback(error)}
@@ -354,7 +354,7 @@ def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
 
 
 def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
-    """Return the result of a call that was stopped with its run. Only a call that never began surely had no effect."""
+    """Return the result of a call that was stopped with its run. It may have taken effect unless it never began."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
     text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT
@@ -362,19 +362,19 @@ def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -
 
 
 async def _refusal(context: ToolContext, planned: PlannedCall) -> ToolFinished | None:
-    """Return the result of a call that its run may no longer make; None if the run may make it."""
+    """Return the result of a call that the run may no longer make, or None if it may."""
     reason = "" if context.run is None else await context.run.before_call()
     return not_run(planned, reason, NOT_HELD) if reason else None
 
 
 def not_run(planned: PlannedCall, text: str, error: str) -> ToolFinished:
-    """Return the result of a call that was not made; `text` tells the model why."""
+    """Return the result of a call that was not made. `text` gives the model the reason."""
     message = Message(FUNCTION, writable(text), name=planned.call.name, extra={"function_id": planned.call_id})
     return ToolFinished(planned.index, planned.call_id, failed(message, error), 0.0, error)
 
 
 def failed(message: Message, error: str) -> Message:
-    """Mark the result of a call that failed, for programs that read the history."""
+    """Mark a result as a failure, for programs that read the history."""
     return message.replace(extra={**(message.extra or {}), "error": error})
 
 
@@ -385,7 +385,7 @@ async def _decide(
     approve: Approve | None,
     answer: Decision | None = None,
 ) -> ApprovalDecided:
-    """Ask for approval of a call, unless there is an answer. The person sees the arguments that will be used.
+    """Ask for approval of a call, unless there is already an answer. The user sees the exact arguments.
 
     Raises:
         ConfigError: The function returned something other than a decision.
@@ -399,10 +399,10 @@ async def _decide(
 async def _put_question(
     planned: PlannedCall, arguments: Mapping[str, object], context: ToolContext, asker: Ask | None
 ) -> tuple[ApprovalDecided, Mapping[str, object] | None]:
-    """Put a question about a call, or one of a running call; also return the values of the form, if it was filled in.
+    """Ask about a call, or on behalf of a running one. Return the decision, and the form's values if it was filled in.
 
     Raises:
-        ConfigError: The function returned something other than a decision, or values without a form.
+        ConfigError: The function returned something other than a decision, or values for a question without a form.
     """
     if asker is None:
         return _as_event(planned, arguments, "nobody", False, NO_APPROVER_TEXT), None
@@ -429,7 +429,7 @@ async def _put_question(
 def _as_event(
     planned: PlannedCall, arguments: Mapping[str, object], by: str, decision: Decision, reason: str = REFUSED_TEXT
 ) -> ApprovalDecided:
-    """Return a decision as an event. Only True allows a call."""
+    """Convert a decision to an event. Only True allows the call."""
     call = FunctionCall(planned.call.name, dumps(arguments))
     if decision is True:
         return ApprovalDecided(planned.call_id, call, allowed=True, by=by)

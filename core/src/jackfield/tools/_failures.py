@@ -1,4 +1,4 @@
-"""Texts about failed calls: short and without traceback and paths for the model, complete for people."""
+"""Describe failed calls: briefly for the model, without traceback and paths, and in full for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_TRACEBACK_CHARS = 10_000
 
 
 def describe_failure(name: str, error: BaseException) -> str:
-    """Return a text for the model about an exception whose own text was not written for models."""
+    """Describe an exception for the model if its own text was not written for models."""
     from jackfield.plugins._misfits import explain_error  # for errors only
 
     error = explain_error(error)
@@ -23,12 +23,12 @@ def describe_failure(name: str, error: BaseException) -> str:
 
 
 def summarize(error: BaseException) -> str:
-    """Return the class and the text of an exception, without paths."""
+    """Return an exception's class name and text, without paths."""
     return f"{error_name(error)}: {_shorten(error)}".rstrip(": ")
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an exception; '' if `str` fails."""
+    """Return an exception's text, or '' if `str` fails."""
     try:
         return str(error.message if isinstance(error, ToolServiceError) and error.message else error)
     except BaseException:  # noqa: BLE001 - methods of a foreign exception must not end a run either
@@ -36,7 +36,7 @@ def error_text(error: BaseException) -> str:
 
 
 def error_traceback(error: BaseException) -> str:
-    """Return an exception as Python prints it, or the end of a very long text; '' if printing fails."""
+    """Return an exception's formatted traceback, only the end if it is very long, or '' if formatting fails."""
     try:
         return "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_CHARS:]
     except BaseException:  # noqa: BLE001 - as above
@@ -44,7 +44,7 @@ def error_traceback(error: BaseException) -> str:
 
 
 def error_name(error: BaseException) -> str:
-    """Return the name of an exception's class, even if its metaclass hides it."""
+    """Return an exception's class name, even if its metaclass hides it."""
     return type.__dict__["__name__"].__get__(type(error))  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Run foreign code within a time limit, so that its errors end neither the run nor the event loop."""
+"""Run foreign code with a time limit, isolated so that its errors end neither the run nor the event loop."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ T = TypeVar("T")
 P = ParamSpec("P")
 _Outcome: TypeAlias = tuple[T | None, BaseException | None]
 
-END_PATIENCE_S = 5.0  # a cancelled tool has this time to clean up, and is then abandoned
+END_PATIENCE_S = 5.0  # time for a cancelled tool to clean up before it is abandoned
 _log = logging.getLogger(__name__)
 
 
 class EscapedError(Exception):
-    """Wraps an error that would end more than the call that raised it: Ctrl-C, an exit, a cancellation."""
+    """Wrapper for an error that would end more than the call that raised it: Ctrl-C, an exit, a cancellation."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -39,13 +39,13 @@ async def run_tool(
     *,
     on_begin: Callable[[], object] | None = None,
 ) -> Any:
-    """Call a tool, and return its output. A plain `call` runs in a worker thread, so that it does not block.
+    """Call a tool and return its output. A plain `call` runs in a worker thread to keep the event loop free.
 
     Args:
         tool: The tool.
-        arguments: The checked arguments.
+        arguments: The validated arguments.
         context: The context of the call.
-        on_begin: Called right before the tool, perhaps in the worker thread.
+        on_begin: A function called right before the tool, possibly in the worker thread.
 
     Raises:
         ToolServiceError: The tool's output is a generator that yields unsupported values or ends without a result.
@@ -68,7 +68,7 @@ async def run_tool(
             output = await run_in_worker(begin_and_call)
         except asyncio.CancelledError as error:
             result = sync.result_of_cancelled(error)
-            if not result or on_begin is None:  # other callers are cancelled
+            if not result or on_begin is None:  # without `on_begin`, the caller wants the cancellation
                 raise
             output = result[0]  # the call has returned, but the event loop has not noticed yet
     if inspect.isawaitable(output):
@@ -81,28 +81,28 @@ async def run_tool(
 
 
 def is_unloaded(tool: BaseTool) -> TypeGuard[StandIn]:
-    """Return True if a tool is a stand-in for a tool that is not loaded."""
+    """Return True if the tool is a stand-in whose underlying tool is not loaded."""
     return isinstance(tool, StandIn) and not contain(lambda: tool.is_loaded)
 
 
 async def load_tool(tool: StandIn) -> BaseTool:
-    """Load the tool behind a stand-in. The first load of a plugin's tool imports its module, in a worker thread."""
+    """Load the tool behind a stand-in. The first load imports the plugin's module, in a worker thread."""
     return await run_in_worker(tool.load) if is_unloaded(tool) else contain(tool.load)
 
 
 async def call_function(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call an async function, or a plain one in a worker thread."""
+    """Call an async function, or run a plain one in a worker thread."""
     output = function(*args, **kwargs) if is_async(function) else await run_in_worker(function, *args, **kwargs)
     return await output if isinstance(output, Awaitable) else output
 
 
 async def run_in_worker(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a plain function in a worker thread. An error that is not an `Exception` becomes an `EscapedError`."""
+    """Run a plain function in a worker thread. Errors other than `Exception` become `EscapedError`."""
     return await sync.in_worker(partial(contain, function, *args, **kwargs))
 
 
 def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a plain function. An error that is not an `Exception` becomes an `EscapedError`."""
+    """Call a plain function. Errors other than `Exception` become `EscapedError`, except the user's Ctrl-C."""
     try:
         return function(*args, **kwargs)
     except Exception:
@@ -114,7 +114,7 @@ def contain(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _is_ctrl_c(error: BaseException) -> bool:
-    """Return True if a user may have pressed Ctrl-C, which only the main thread receives."""
+    """Return True if the user may have pressed Ctrl-C, which only the main thread receives."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
@@ -125,21 +125,21 @@ async def run_isolated(
     timeout_s: float | None,
     on_late: Callable[[T], object] | None = None,
 ) -> T:
-    """Run foreign code in a task of its own, and return its value.
+    """Run foreign code in its own task, and return its value.
 
-    Code that is cancelled or takes too long has `END_PATIENCE_S` seconds to end. It is then abandoned.
+    When the code is cancelled or times out, it has `END_PATIENCE_S` seconds to end before it is abandoned.
 
     Args:
-        work: The code.
-        name: The name of the tool.
-        timeout_s: The time limit; None for no limit.
-        on_late: Receives the value of code that ends in these seconds after it was cancelled.
+        work: The code, as an async function.
+        name: The tool's name.
+        timeout_s: Timeout in seconds, or None for no limit.
+        on_late: A function that receives the value if the code still ends normally after a cancellation.
 
     Raises:
-        ToolTimeoutError: The code took too long.
-        Exception: An error of the code. An error that is not an `Exception` becomes an `EscapedError`.
+        ToolTimeoutError: The code timed out.
+        Exception: The code raised an error. Errors other than `Exception` become `EscapedError`.
     """
-    # The worker thread of a plain function takes the name of this task.
+    # The worker thread of a plain function takes its name from this task.
     task = asyncio.create_task(_run_to_outcome(work), name=name)
     try:
         in_time = await _wait_for(task, timeout_s)
@@ -161,7 +161,7 @@ async def run_isolated(
 
 
 async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
-    """Return the value or the error of code. An error that left the task could end the event loop."""
+    """Return the code's value or its error. An error that left the task could end the event loop."""
     try:
         return await work(), None
     except BaseException as error:
@@ -171,7 +171,7 @@ async def _run_to_outcome(work: Callable[[], Awaitable[T]]) -> _Outcome[T]:
 
 
 async def _wait_for(task: asyncio.Task[Any], timeout_s: float | None) -> bool:
-    """Wait for one task, and return True if it ended in time. `asyncio.wait` would add 8 µs to every call."""
+    """Wait for one task, and return True if it ended in time. `asyncio.wait` would add 8 µs to each call."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
@@ -196,7 +196,7 @@ def _outcome_of(task: asyncio.Task[_Outcome[T]]) -> _Outcome[T]:
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
-    """Cancel a task, and wait up to `END_PATIENCE_S` seconds for its end."""
+    """Cancel a task, and wait up to `END_PATIENCE_S` seconds for it to end."""
     task.cancel()
     if not await _wait_for(task, END_PATIENCE_S):
         _log.warning("tool %s still runs although it was cancelled; its result will be ignored", task.get_name())

@@ -1,4 +1,4 @@
-"""Make tools from typed functions."""
+"""Create tools from typed functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
 
 
 class ToolOptions(TypedDict, total=False):
-    """The options of a function that becomes a tool; see `tool`."""
+    """Options for creating a tool from a function; see `tool`."""
 
     name: str | None
     description: Texts | None
@@ -46,11 +46,11 @@ class ToolOptions(TypedDict, total=False):
 
 
 class FunctionTool(BaseTool, Generic[P, R]):
-    """A tool made from a function by `tool`. Type checkers see the function's signature.
+    """A tool that `tool` created from a function. Type checkers see the function's signature.
 
-    The schema comes from the signature, and its texts from the docstring: the part before `Args:` is the description,
-    and the lines below describe the arguments. A parameter annotated with `ToolContext` gets the context of the call
-    and is not in the schema. Without it, the function cannot see the files of a conversation.
+    The schema comes from the signature, and its descriptions from the docstring: the part before `Args:` describes the
+    tool, and the lines below it describe the arguments. A parameter annotated with `ToolContext` receives the call's
+    context and is left out of the schema. A function without this parameter cannot see a conversation's files.
     """
 
     params_as_text = False
@@ -75,7 +75,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
-        """Call the function with arguments converted to its types."""
+        """Call the function with arguments converted to the annotated types."""
         model = self._validate(params)
         arguments = {str(field.alias): getattr(model, name) for name, field in type(model).model_fields.items()}
         if self._context_parameter:
@@ -84,7 +84,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         return function(**arguments)
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Return arguments that fit the function's types, which are stricter than their schema."""
+        """Validate the arguments against the function's types, which are stricter than the schema."""
         self._validate(params)
         return self._as_object(params)
 
@@ -104,7 +104,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         return f"{path}: {problem['msg']}"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself."""
+        """Call the underlying function."""
         return self.function_called(*args, **kwargs)
 
 
@@ -112,7 +112,7 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 
 
 class _Decorator(Protocol):
-    """`@tool(…)`, which makes a tool from a function and returns a class unchanged."""
+    """The decorator that `tool(…)` returns. It makes a tool from a function, and returns a class unchanged."""
 
     @overload  # a class is also a callable, and the first match wins
     def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
@@ -131,21 +131,21 @@ def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> _Decorat
 
 
 def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Make a tool from a typed function. It registers nothing: pass the tool to an agent, or publish it.
+    """Create a tool from a typed function. Nothing is registered: pass the tool to an agent, or publish it in a plugin.
 
-    On a subclass of `BaseTool`, it sets the options as attributes of the class and returns the class.
+    On a subclass of `BaseTool`, the decorator sets the options as class attributes and returns the class.
 
     Args:
         function: The function or class, or the tool's name, as in `@tool("name")`.
-        name: The tool's name for the model. Default: the function's name.
-        description: The tool's description for the model, or a dict of texts by language. Default: the docstring.
-        read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: As in
+        name: The tool's name for the model. Defaults to the function's name.
+        description: The tool's description for the model, or a dict of texts by language. Defaults to the docstring.
+        read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: See
             `BaseTool`.
-        file_access: True to pass the files of the conversation in its `ToolContext`.
+        file_access: True to include the conversation's files in the function's `ToolContext`.
 
     Raises:
-        ConfigError: A parameter has no type or a type that cannot be read, the function has no docstring, or `function`
-            is neither a function nor a subclass of `BaseTool`.
+        ConfigError: A parameter has no type or one that cannot be resolved, the function has no docstring, or
+            `function` is neither a function nor a subclass of `BaseTool`.
     """
     if isinstance(function, str):
         check_tool_name(function)
@@ -190,7 +190,7 @@ def _make_tool(options: ToolOptions, function: Any) -> Any:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the descriptions of a function and of its arguments."""
+    """Return the description of a function, and those of its arguments by name."""
     section = _ARGUMENTS.search(text)
     _, *parts = _ARGUMENT.split(section[1]) if section else [""]
     arguments = {name: " ".join(lines.split()) for name, lines in zip(parts[::2], parts[1::2], strict=True)}
@@ -200,7 +200,7 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
 def _arguments_model(
     name: str, function: Callable[..., Any], descriptions: Mapping[str, str]
 ) -> tuple[str, type[BaseModel]]:
-    """Return the name of the parameter for the context ('' if there is none), and a model of all others."""
+    """Return the name of the context parameter, or '', and a model of all other parameters."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except Exception as error:  # evaluating an annotation may raise anything
@@ -220,7 +220,7 @@ def _arguments_model(
         if parameter.name in descriptions:
             options["description"] = descriptions[parameter.name]
         default: Any = ... if parameter.default is parameter.empty else parameter.default
-        # Fields get names of ours, because a parameter may be named like a method or a setting of the model class.
+        # Generate the field names, because a parameter may share its name with a model method or setting.
         fields[f"{_FIELD}{len(fields)}"] = (hint, Field(default, alias=parameter.name, **options))
     try:
         model = _make_model(name, fields)
@@ -245,7 +245,7 @@ def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def _culprit(fields: Mapping[str, Any]) -> str:
-    """Return the first parameter for which pydantic cannot create a field; '' if each works alone."""
+    """Return the first parameter for which pydantic cannot create a field, or '' if each works on its own."""
     for name, (hint, field) in fields.items():
         try:
             _make_model(name, {name: (hint, field)})
@@ -267,7 +267,7 @@ def _check_parameter(tool_name: str, parameter: inspect.Parameter, hints: Mappin
 
 
 def _is_context(hint: object) -> bool:
-    """Return True if a type is `ToolContext`, `ToolContext[Deps]`, or a union with one of them."""
+    """Return True if a type is `ToolContext`, `ToolContext[Deps]`, or a union that contains one of them."""
     return hint is ToolContext or get_origin(hint) is ToolContext or any(_is_context(one) for one in get_args(hint))
 
 

@@ -1,4 +1,4 @@
-"""Convert a tool's list of parameters, as in Qwen-Agent, to JSON Schema."""
+"""Convert Qwen-Agent's parameter lists to JSON Schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _TYPES |= {"dict": "object"}
 
 
 def schema_of_list(tool_name: str, parameters: Sequence[object]) -> dict[str, Any]:
-    """Return the JSON Schema of an object with these parameters: dicts with `name`, `type`, `description`, `required`.
+    """Convert a list of parameters to the JSON Schema of an object.
 
-    `required` is true or false (the default). All other keys are JSON Schema of the argument. Types that JSON Schema
-    does not have are ignored.
+    Each parameter is a dict with `name`, `type`, `description` and `required`, a boolean that defaults to False. All
+    other keys are JSON Schema for the argument. Types unknown to JSON Schema are ignored.
 
     Args:
-        tool_name: The name of the tool, for errors.
+        tool_name: The tool's name, for error messages.
         parameters: The list.
 
     Raises:

@@ -18,7 +18,7 @@ NO_ANSWERS: Mapping[str, Decision] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call with its id and its position among the calls of the turn."""
+    """A call with its id and its position in the turn."""
 
     index: int
     call_id: str
@@ -27,15 +27,15 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadyCall:
-    """A call that may be made, perhaps after approval.
+    """A call that may be made, possibly after approval.
 
     Attributes:
         planned: The call.
         tool: The agent's tool.
         safety: The rules for the call.
-        arguments: The checked arguments. The approved arguments are the ones used.
+        arguments: The validated arguments. They are the ones shown for approval and used in the call.
         needs_approval: True if a person must approve the call.
-        decision: The approval by a rule of the agent, for the record; None if no rule is involved.
+        decision: The approval by one of the agent's rules, for the record, or None if no rule applied.
     """
 
     planned: PlannedCall
@@ -48,14 +48,14 @@ class ReadyCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RefusedCall:
-    """A call that is not made.
+    """A call that must not be made.
 
     Attributes:
         planned: The call.
-        safety: The rules for the call; None if they are unknown.
-        reason: The reason for the refusal, written for the model.
-        decision: The refusal by a rule of the agent, for the record; None if no rule is involved.
-        needs_approval: False.
+        safety: The rules for the call, or None if they are unknown.
+        reason: The reason for the denial, written for the model.
+        decision: The denial by one of the agent's rules, for the record, or None if no rule applied.
+        needs_approval: Always False.
     """
 
     planned: PlannedCall
@@ -67,13 +67,13 @@ class RefusedCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailedCall:
-    """A call that cannot be made: its tool is missing or cannot be loaded, or its arguments do not fit.
+    """A call that cannot be made because its tool is missing or cannot be loaded, or its arguments are not valid.
 
     Attributes:
         planned: The call.
-        error: The reason why it cannot be made.
-        seconds: The time until the failure was known.
-        safety: The rules for the call that are known without loading the tool; None if they are unknown.
+        error: The reason for the failure.
+        seconds: The time until the failure was detected.
+        safety: The rules for the call that are known without loading the tool, or None if they are unknown.
         needs_approval: True if a run without an approval function pauses at the call.
     """
 
@@ -93,9 +93,10 @@ class CallPlan:
 
     Attributes:
         calls: All calls, in order.
-        waiting: The calls that need a person's answer before the turn can continue; if any are in doubt, only those.
-        doubtful: The ids of waiting calls that may have been made before and that no rule allows to repeat.
-        approve: The function that decides about calls that need approval; None if there is none.
+        waiting: The calls that a person must decide about before the turn can continue. If any are in doubt, only
+            those.
+        doubtful: The ids of waiting calls that may have been made before and that no rule allows the run to repeat.
+        approve: The function that decides about calls that need approval, or None.
         answers: Earlier decisions, by call id.
         in_doubt: The ids of all calls that were running when the run was interrupted.
     """

@@ -1,6 +1,6 @@
 """Lazy proxy for a plugin's tool: the model sees the descriptor, and the module is imported before the first call.
 
-The attributes of the class are unknown until then, so the tool is loaded before `safety` decides about a call.
+The class's attributes are unknown until then, so the tool is loaded before `safety` decides about a call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PluginTool(StandIn):
         self._tool: BaseTool | None = None
 
     def load(self) -> BaseTool:
-        """Return the tool, which is loaded at the first call."""
+        """Return the tool, loading it on first use."""
         with self._lock:
             if self._tool is None:
                 made = self._make(self._host.load_row(self.row))
@@ -60,16 +60,16 @@ class PluginTool(StandIn):
         return self._tool is not None
 
     def claims(self) -> Safety:
-        """Return the stricter attributes of the descriptor and, once loaded, the class."""
+        """Return the stricter of the descriptor's attributes and, once loaded, the class's."""
         claims = claims_of(self, name=self.name)
         return claims if self._tool is None else claims.stricter(claims_of(self._tool, name=self.name))
 
     def parse_arguments(self, params: str | Mapping[str, object]) -> dict[str, Any]:
-        """Check the arguments against the descriptor's schema, except patterns, which the tool's function checks."""
+        """Validate the arguments against the descriptor's schema, leaving patterns to the tool's function."""
         try:
             return super().parse_arguments(params)
         except ToolServiceError:
-            # The schema of a function contains pydantic's patterns, in which `\\w` matches every alphabet.
+            # A function's schema contains pydantic's patterns, where `\\w` matches every alphabet.
             if "pattern" not in repr(self.parameters) or not isinstance(tool := self.load(), FunctionTool):
                 raise
             return tool.parse_arguments(params)
@@ -77,15 +77,15 @@ class PluginTool(StandIn):
     def call(
         self, params: str | Mapping[str, Any], *, context: ToolContext | None = None
     ) -> ToolOutput | Awaitable[ToolOutput]:
-        """Call the tool. Loading is part of the first call."""
+        """Call the tool, loading it first if necessary."""
         return self.load().call(params, context=context)
 
 
 def find_tool(entry: str | Mapping[str, object], host: Plugins) -> PluginTool:
-    """Return the tool that a name, an address, or a dict with `name` and settings means.
+    """Find the tool that a name, an address, or a dict of `name` and settings refers to.
 
     Raises:
-        PluginError: The tool, or a component that its settings name, is not installed, or its descriptor cannot be
+        PluginError: The tool, or a component named in its settings, is not installed, or its descriptor cannot be
             loaded.
         ConfigError: The tool's settings are not valid. They are checked here only if they may name other components.
     """

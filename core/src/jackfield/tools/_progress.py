@@ -1,4 +1,4 @@
-"""Tools that report progress: their `call` is a generator, which yields texts for people and then the result."""
+"""Progress reports of tools whose `call` is a generator that yields progress texts, then the result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jackfield.tools._base import ToolContext, ToolResult
 
 
 async def run_generator(output: Any, name: str, context: ToolContext) -> object:
-    """Run a generator to its end, and report the texts it yields.
+    """Run a generator to its end, reporting the text that it yields as progress.
 
     Returns:
-        The value that a plain generator returns, unless it is None; otherwise the last `ToolResult` that was yielded.
+        The value that a plain generator returns, unless it is None. Otherwise, the last `ToolResult` that was yielded.
 
     Raises:
-        ToolServiceError: The generator yields anything else, or has no result.
+        ToolServiceError: The generator yields anything else, or ends without a result.
     """
     result: ToolResult | None = None
 
@@ -48,7 +48,7 @@ async def run_generator(output: Any, name: str, context: ToolContext) -> object:
 
 
 async def _run_plain(generator: Generator[Any, Any, object], receive: Callable[[object], None]) -> object:
-    """Run a plain generator in a worker thread, and return its value. Cancelling closes it at its next yield."""
+    """Run a plain generator in a worker thread and return its value. Cancellation closes it at the next yield."""
     is_cancelled = False
 
     def work() -> object:

@@ -1,4 +1,4 @@
-"""An agent's rules about the calls of its tools: which need approval, and which are never made."""
+"""An agent's rules about which tool calls need approval, and which are never made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield.tools._safety import Safety
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A decision against a call, with a reason that the model reads. It is falsy, like False."""
+    """A decision against a call, with a reason for the model. It is falsy, like False."""
 
     reason: str
 
@@ -24,17 +24,17 @@ class Denial:
 
 
 Decision: TypeAlias = bool | Denial
-"""True allows a call; False and a `Denial` refuse it."""
+"""True allows a call. False or a `Denial` denies it."""
 
 Approve: TypeAlias = Callable[[FunctionCall, ToolContext], Decision | Awaitable[Decision]]
-"""Decides before a call; see `Decision`. A plain function runs in a worker thread."""
+"""A function that decides about a call before it is made. It runs in a worker thread unless it is async."""
 
 Answer: TypeAlias = Decision | Mapping[str, object]
 Ask: TypeAlias = Callable[[FunctionCall, ToolContext], Answer | Awaitable[Answer]]
-"""Answers a question that comes up during a call, with a decision or with the values of its form."""
+"""A function that answers a question raised during a call, with a decision or with values for the question's form."""
 
 Approval: TypeAlias = Approve | Literal["marked", "ask", "read_only"] | Mapping[str, Any]
-"""A function that decides about calls, a rule for which calls need approval, or both; see `Agent`."""
+"""A function that decides about calls, a rule that selects the calls that need approval, or both; see `Agent`."""
 
 _Rule = Literal["marked", "ask", "read_only", "allow_listed"]
 EFFECTS = ("files", "network", "processes")
@@ -42,14 +42,14 @@ EFFECTS = ("files", "network", "processes")
 
 @dataclass(frozen=True, slots=True)
 class CallRules:
-    """The calls that an agent allows.
+    """An agent's rules about tool calls.
 
     Attributes:
         ask: The calls that need approval: those of tools with `needs_approval` (`marked`), all (`ask`), all except
             those of read-only tools without `needs_approval` (`read_only`), or all except those of tools in `allow`
             (`allow_listed`).
         allow: Patterns of tool names.
-        forbid: Effects. Calls of tools that have one of them are never made.
+        forbid: Forbidden effects. Calls of tools with any of them are never made.
         outer: The rules of the parent agent, which apply as well.
     """
 
@@ -59,7 +59,7 @@ class CallRules:
     outer: CallRules | None = None
 
     def within(self, outer: CallRules) -> CallRules:
-        """Return these rules combined with a parent agent's. The stricter wins."""
+        """Return these rules combined with those of a parent agent. The stricter rule wins."""
         return replace(self, forbid=self.forbid | outer.forbid, outer=outer) if outer != NO_RULES else self
 
     @property
@@ -68,7 +68,7 @@ class CallRules:
         return self.outer.name if self.ask == "marked" and self.outer else self.ask
 
     def need_approval(self, tool: BaseTool, safety: Safety) -> bool:
-        """Return True if a person must approve calls of a tool. The tool's own setting overrides the rule."""
+        """Return True if a person must approve the tool's calls. The `approval` setting of the tool overrides `ask`."""
         outer = self.outer
         return self._need_approval(tool, safety) or (outer is not None and outer.need_approval(tool, safety))
 
@@ -77,7 +77,7 @@ class CallRules:
             return safety.needs_approval
         if self.ask == "read_only":
             return safety.needs_approval or not safety.read_only
-        # Without a pattern, all calls need approval.
+        # Without patterns, all calls need approval.
         return not any(fnmatchcase(tool.name, pattern) for pattern in self.allow)
 
 
@@ -85,7 +85,7 @@ NO_RULES = CallRules()
 
 
 def read_approval(approve: Approval | None, forbid: Collection[str]) -> tuple[CallRules, Approve | None]:
-    """Return the rules, and the function that decides about calls.
+    """Parse the `approve` and `forbid` options. Return the rules, and the function that decides about calls.
 
     Raises:
         ConfigError: A rule or an effect is unknown.

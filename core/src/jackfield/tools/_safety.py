@@ -1,4 +1,4 @@
-"""The safety-relevant attributes of a tool, from its descriptor, class, instance and settings. The strictest wins."""
+"""Safety-relevant attributes of tools, set in descriptor, class, instance and settings. The strictest value wins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PERMISSIONS = ("read_only", "concurrent", "file_access", "idempotent", "resumab
 
 
 class Claims(Protocol):
-    """An object with the safety-relevant attributes of a tool."""
+    """An object with a tool's safety-relevant attributes."""
 
     needs_approval: bool
     effects: frozenset[str]
@@ -32,9 +32,9 @@ class Claims(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safety:
-    """The rules for the calls of a tool: the safety-relevant attributes of `BaseTool`.
+    """The rules for a tool's calls: the safety-relevant attributes of `BaseTool`.
 
-    The default is the most lenient.
+    The defaults are the most lenient values.
     """
 
     needs_approval: bool = False
@@ -53,7 +53,7 @@ class Safety:
         return self.read_only or self.idempotent or self.resumable
 
     def stricter(self, other: Safety) -> Safety:
-        """Return the stricter of both, attribute by attribute."""
+        """Combine both, using the stricter value of each attribute."""
         return Safety(
             needs_approval=self.needs_approval or other.needs_approval,
             effects=self.effects | other.effects,
@@ -69,13 +69,13 @@ def _shorter(one: float | None, other: float | None) -> float | None:
 
 
 def claims_of(source: Claims, *, name: str) -> Safety:
-    """Read the attributes of a descriptor or a tool. Where a bool is expected, other values count as the stricter bool.
+    """Read the attributes of a descriptor or tool. A value that should be a bool but is not counts as the stricter one.
 
-    The `needs_approval`, `effects`, `timeout_s` and `concurrent=False` of a class apply even if an instance is more
-    lenient. The other attributes are False by default, so an instance may grant them.
+    A class's `needs_approval`, `effects`, `timeout_s` and `concurrent=False` apply even if an instance is more lenient.
+    The other attributes default to False, so an instance may grant them.
 
     Raises:
-        BrokenPluginError: A time-out is not a number of seconds, or `effects` is not a set of texts.
+        BrokenPluginError: A timeout is not a number of seconds, or `effects` is not a set of strings.
     """
     cls = type(source)
     class_effects = _read_effects(_class_value(cls, "effects", _NO_EFFECTS), name)
@@ -93,7 +93,7 @@ def claims_of(source: Claims, *, name: str) -> Safety:
 
 
 def _class_value(cls: type, attribute: str, default: object = None) -> object:
-    """Return the value in the class itself; `default` for a property or a slot, which need an instance."""
+    """Return an attribute's value on the class, or `default` for properties and slots, which need an instance."""
     value = getattr(cls, attribute, default)
     if value is default:
         return value
@@ -117,18 +117,18 @@ def _read_effects(value: object, name: str) -> frozenset[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 CORE_SETTINGS = frozenset((*Safety.__dataclass_fields__, "approval"))
-"""The settings of a tool that the core reads itself and does not pass to the tool."""
+"""Tool settings that the core handles itself and does not pass to the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class SafetySettings:
-    """The user's settings of a tool. Only `approval="never"` makes anything more lenient."""
+    """A user's settings for a tool. They can only make it stricter, except for `approval="never"`."""
 
     claims: Safety = Safety()
     approval: Approval | None = None
 
     def apply(self, safety: Safety) -> Safety:
-        """Return the rules with these settings applied."""
+        """Apply these settings to a tool's rules."""
         if self is NO_SETTINGS:
             return safety
         result = safety.stricter(self.claims)
@@ -139,7 +139,7 @@ NO_SETTINGS = SafetySettings()
 
 
 class Settable(Protocol):
-    """A tool or a toolset. The classes import this module, so they cannot be named here."""
+    """A tool or toolset. Those classes import this module, so they cannot be named here."""
 
     _settings: SafetySettings
     origin: tuple[Settable, int] | None
@@ -149,7 +149,7 @@ Part = TypeVar("Part", bound=Settable)
 
 
 def with_settings(part: Part, settings: SafetySettings) -> Part:
-    """Return a copy of a tool or toolset with more settings; other agents may use the original."""
+    """Return a copy of a tool or toolset with more settings. The original may be in use by other agents."""
     if settings is NO_SETTINGS:
         return part
     own = part._settings
@@ -162,10 +162,10 @@ def with_settings(part: Part, settings: SafetySettings) -> Part:
 
 
 def split_settings(cfg: Mapping[str, Any], *, name: str) -> tuple[SafetySettings, dict[str, Any]]:
-    """Split settings into those that the core reads and the tool's own.
+    """Split settings into the core's safety settings and the tool's own.
 
     Raises:
-        ConfigError: A setting that the core reads is not valid.
+        ConfigError: A safety setting is not valid.
     """
     own = dict(cfg)
     core = {key: own.pop(key) for key in cfg if key in CORE_SETTINGS}
@@ -184,7 +184,7 @@ _READERS: Mapping[str, Callable[[object, str], object]] = {"effects": _read_effe
 
 
 def _read_setting(key: str, value: object, name: str) -> Any:
-    """Check the value of a setting that makes calls stricter."""
+    """Validate a setting that makes a tool stricter."""
     if read := _READERS.get(key):
         try:
             return read(value, name)

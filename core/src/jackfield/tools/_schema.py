@@ -1,4 +1,4 @@
-"""JSON Schema (draft 2020-12) for tools: check schemas, and check arguments against them."""
+"""Validate tools' JSON Schemas (draft 2020-12), and validate arguments against them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 def check_tool_name(name: str) -> None:
-    """Raise ConfigError unless every provider accepts this name for a tool."""
+    """Raise ConfigError unless every provider accepts the name as a tool name."""
     if not isinstance(name, str):
         raise ConfigError(f"the name of a tool must be a text, not {type(name).__name__}")
     if not _TOOL_NAME.match(name):
@@ -22,10 +22,10 @@ def check_tool_name(name: str) -> None:
 
 
 def tool_name_for(label: str, *, prefix: str = "") -> str:
-    """Return a valid tool name for an agent's name, always the same for the same name.
+    """Derive a valid tool name from an agent's name. The result is deterministic.
 
-    A label that is valid with the prefix is kept. Otherwise invalid characters become `_`, and a hash keeps different
-    labels apart.
+    A label that is valid with the prefix is used unchanged. Otherwise, invalid characters become `_`, and a hash keeps
+    the names of different labels distinct.
     """
     name = f"{prefix}{label}"
     if _TOOL_NAME.match(name):
@@ -36,7 +36,7 @@ def tool_name_for(label: str, *, prefix: str = "") -> str:
 
 
 def object_schema(name: str, parameters: object) -> Mapping[str, object]:
-    """Return parameters as the JSON Schema of an object. A list, as in Qwen-Agent, is converted.
+    """Return parameters as an object's JSON Schema, converting lists in Qwen-Agent's format.
 
     Raises:
         ConfigError: The parameters are neither a schema nor such a list.
@@ -51,12 +51,12 @@ def object_schema(name: str, parameters: object) -> Mapping[str, object]:
 
 
 def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: bool = False) -> None:
-    """Raise ConfigError unless `schema` is a JSON Schema of an object.
+    """Raise ConfigError unless `schema` is an object's JSON Schema.
 
     Args:
-        name: The tool's name, for the error.
+        name: The tool's name, for error messages.
         schema: The schema.
-        ignore_patterns: Accept any pattern, because the tool matches them itself.
+        ignore_patterns: True to accept any pattern, because the tool matches patterns itself.
     """
     if schema.get("type") != "object":
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object'")
@@ -68,7 +68,7 @@ def check_tool_schema(name: str, schema: Mapping[str, Any], *, ignore_patterns: 
 
 
 class ArgumentChecker:
-    """Checks arguments against one schema. Creating a checker costs as much as forty checks, so keep it."""
+    """Validator of arguments against one schema. Creating a checker costs as much as forty checks, so reuse it."""
 
     def __init__(self, name: str, schema: Mapping[str, object]) -> None:
         self.schema = schema
@@ -76,7 +76,7 @@ class ArgumentChecker:
         self._checker = SchemaChecker(schema)
 
     def check(self, arguments: Mapping[str, object]) -> None:
-        """Raise ToolArgumentError unless the arguments fit. The text names the faults, for the model to correct."""
+        """Raise ToolArgumentError if the arguments do not match. The message lists what the model must correct."""
         if not self.schema.get("properties") and not arguments:
             return
         try:

@@ -1,4 +1,4 @@
-"""Tools that depend on the run: made when the run starts, and again after they change."""
+"""Tools that depend on the run, which are made when the run starts and again when they change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jackfield.tools._toolset import Toolset
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A toolset whose tools may change, with the names of its latest tools.
+    """A toolset whose tools may change, and the tools that it last returned.
 
     Attributes:
         toolset: The toolset.
@@ -34,13 +34,13 @@ class Source:
     names: frozenset[str]
 
     def has_changed(self) -> bool:
-        """Return True if the toolset has reported a change since it returned its tools."""
+        """Return True if the toolset has reported a change since it returned these tools."""
         changes = self.toolset.changes
         return changes is not None and changes.version != self.version
 
 
 def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
-    """List the toolsets of fixed tools that may change."""
+    """List the changing toolsets from which these fixed tools come."""
     sources: dict[int, Source] = {}
     for tool in tools:
         toolset, version = tool.origin or (None, 0)
@@ -52,14 +52,14 @@ def sources_of(tools: Iterable[BaseTool]) -> list[Source]:
 
 @dataclass(slots=True, eq=False)
 class Toolbox:
-    """The tools of one run from toolsets that make tools for each run, and from toolsets that change.
+    """The tools of one run that come from toolsets that make tools for each run, or that change.
 
     Attributes:
         sets: The toolsets that make tools for each run.
-        taken: The names of the tools that the agent has in every run.
-        context: The context of the run.
-        host: The host that looks names up.
-        timeout_s: The time-out for each toolset; all run at the same time.
+        taken: The names of tools that the agent has in every run.
+        context: The run's context.
+        host: The plugin host that resolves names.
+        timeout_s: Timeout for each toolset, in seconds. All toolsets run concurrently.
         sources: The toolsets with fixed tools that may change. Members of `sets` that may change are added.
     """
 
@@ -75,12 +75,12 @@ class Toolbox:
         """Return the tools by name. Each toolset is asked once.
 
         Args:
-            report: Receives the progress that toolsets report with `context.report`.
+            report: A function that receives the progress that toolsets report with `context.report`.
 
         Raises:
             ConfigError: A name is taken, or an entry is not a tool.
             PluginError: A toolset names a tool that is not installed.
-            ToolServiceError: A toolset failed, or took too long.
+            ToolServiceError: A toolset failed or timed out.
         """
         if self._tools is None:
             versions = [one.changes.version if one.changes is not None else 0 for one in self.sets]
@@ -111,7 +111,7 @@ class Toolbox:
             The names of their previous tools, and their current tools by name.
 
         Raises:
-            ConfigError, PluginError, ToolServiceError: As `tools`.
+            ConfigError, PluginError, ToolServiceError: As for `tools`.
         """
         former: frozenset[str] = frozenset()
         replacements: dict[str, BaseTool] = {}
@@ -137,7 +137,7 @@ class Toolbox:
         return former, replacements
 
     def processors(self, reported: Sequence[PluginEvent]) -> list[Processor]:
-        """Return the processors of the toolsets; see `Toolset.processor_of_run`."""
+        """Return the toolsets' processors for this run; see `Toolset.processor_of_run`."""
         processors = (one.processor_of_run(self.context, reported) for one in self.sets)
         return [processor for processor in processors if processor is not None]
 
@@ -156,7 +156,7 @@ class Toolbox:
 
 
 def add_tool(tool: BaseTool, tools: dict[str, BaseTool], taken: Container[str] = (), where: str = "") -> None:
-    """Add a tool under its name.
+    """Add a tool to `tools` under its name.
 
     Raises:
         ConfigError: The tool's name is not valid, or already taken.

@@ -1,7 +1,7 @@
-"""Toolsets: single entries of an agent's `function_list` that contain several tools.
+"""Toolsets, which are single entries in an agent's `function_list` that provide several tools.
 
 Fixed tools are the same for every run, so the agent has them from the start. Other tools depend on the run (its user,
-its files, its language), and are made when it starts.
+files or language) and are made when it starts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from jackfield.tools._safety import NO_SETTINGS, SafetySettings, Settable
 ToolEntry: TypeAlias = Union[
     str, Mapping[str, Any], BaseTool, type[BaseTool], "Toolset", type["Toolset"], Callable[..., Any]
 ]
-"""A tool: the name or address of an installed tool, a dict with `name` and settings, a tool or its class, or a typed
-function. Toolsets are passed in the same ways; `toolset` makes a toolset from a function."""
+"""A tool: the name or address of an installed tool, a dict of `name` and settings, a tool or its class, or a typed
+function. Toolsets can be passed in the same forms; `toolset` creates one from a function."""
 
 
 class ToolChanges:
-    """Counts the changes of a toolset's tools, from any thread.
+    """Thread-safe counter of changes to a toolset's tools.
 
-    An agent copies a toolset that gets settings. The copies share this object, and must also share the object that
+    An agent copies a toolset that gets settings. All copies share this counter, so they must also share the object that
     holds the changing list.
     """
 
@@ -45,26 +45,26 @@ class ToolChanges:
         return self._version
 
     def report(self) -> None:
-        """Report a change. Before their next turn, runs with this toolset ask for its tools again."""
+        """Report a change. Runs with this toolset ask for its tools again before their next turn."""
         with self._lock:
             self._version += 1
 
 
 class Toolset(Configured, ABC):
-    """The base class of toolsets.
+    """Base class of toolsets.
 
-    Creating a toolset must be cheap and open nothing, because it happens when an agent is created. A toolset opens the
-    resources of a run with `context.resources.get`; they are closed with the run.
+    Toolsets are created together with their agent, so creating one must be cheap and open nothing. To open resources
+    for a run, use `context.resources.get`; they are closed with the run.
 
     Args:
         cfg, settings: The toolset's settings; see `Configured`.
 
     Attributes:
-        name: The toolset's name in errors.
-        host: The host that looks other components up; None for the default host.
-        effects: The effects of the tools that it makes for a run: any of `network`, `files`, `processes`. None for all.
+        name: The toolset's name in error messages.
+        host: The plugin host that resolves other components. If None, the default host is used.
+        effects: The effects of the tools made for a run: any of `network`, `files`, `processes`. None means all.
         origin: See `BaseTool`.
-        changes: The counter of a toolset whose tools may change, created in `__init__`; None for other toolsets.
+        changes: A counter for toolsets whose tools may change, created in `__init__`. None for other toolsets.
     """
 
     name: str = ""
@@ -75,21 +75,22 @@ class Toolset(Configured, ABC):
     origin: tuple[Settable, int] | None = None
 
     def fixed_tools(self) -> Sequence[ToolEntry] | None:
-        """Return the tools that every run has; None if they depend on the run. An agent calls this once.
+        """Return the tools that every run has, or None if they depend on the run. An agent calls this method once.
 
-        Entries may be toolsets themselves, fixed or made for each run. If `changes` has counted a change since, runs
-        call `tools_of_run`, whose tools replace these.
+        Entries may themselves be toolsets, fixed or made for each run. If `changes` has counted a change since then,
+        runs call `tools_of_run`, whose tools replace these.
         """
         return None
 
     @abstractmethod
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """Return the tools of one run. Called when the run starts, and before a turn if `changes` has counted a change.
+        """Return the tools of one run.
 
-        Later tools replace earlier ones.
+        The method is called when the run starts, and again before a turn if `changes` has counted a change. The new
+        tools then replace the previous ones.
 
         Args:
-            context: The context of a call: `deps`, `files`, `lang`, `messages`, the workspace, resources.
+            context: The run's context: `deps`, `files`, `lang`, `messages`, workspace and resources.
 
         Raises:
             JackfieldError: The tools are not available. The run ends with this error.
@@ -100,14 +101,14 @@ class Toolset(Configured, ABC):
         context: ToolContext[Any],  # noqa: ARG002 - for overrides
         reported: Sequence[PluginEvent],  # noqa: ARG002
     ) -> Processor | None:
-        """Return the processor of the model's requests in one run, for toolsets that change what the model sees.
+        """Return a processor for the model requests of one run, for toolsets that change what the model sees.
 
-        Called once, after `tools_of_run`, for toolsets without fixed tools.
+        The method is called once, after `tools_of_run`, and only for toolsets without fixed tools.
 
         Args:
-            context: As for `tools_of_run`.
-            reported: If the run is resumed, the reports of plugins before the interruption; otherwise the reports of
-                the last run in the session.
+            context: The run's context, as for `tools_of_run`.
+            reported: Earlier reports of plugins: those before the interruption if the run is resumed, otherwise those
+                of the session's last run.
         """
         return None
 
@@ -118,9 +119,9 @@ class Toolset(Configured, ABC):
 def toolset(
     function: Callable[[ToolContext[Any]], Sequence[ToolEntry] | Awaitable[Sequence[ToolEntry]]],
 ) -> Toolset:
-    """Make a toolset from a function that gets the context of a run and returns a list of tools for it.
+    """Create a toolset from a function that takes a run's context and returns the run's tools.
 
-    It registers nothing: pass the toolset to an agent.
+    Nothing is registered: pass the toolset to an agent.
     """
     if not callable(function):
         raise ConfigError(f"@toolset belongs on a function that returns tools, not on {type(function).__name__}")
@@ -128,7 +129,7 @@ def toolset(
 
 
 class _FunctionToolset(Toolset):
-    """A toolset whose function makes the tools of each run."""
+    """Toolset that gets each run's tools from a function."""
 
     def __init__(self, function: Callable[[ToolContext[Any]], Any]) -> None:
         super().__init__()
@@ -136,7 +137,7 @@ class _FunctionToolset(Toolset):
         self._function = function
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:
-        """Call the function; a plain one runs in a worker thread."""
+        """Call the function, in a worker thread unless it is async."""
         is_async = inspect.iscoroutinefunction(self._function)
         tools: Any = self._function(context) if is_async else await sync.in_worker(self._function, context)
         return cast("Sequence[ToolEntry]", await tools if inspect.isawaitable(tools) else tools)

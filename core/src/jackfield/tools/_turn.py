@@ -1,4 +1,4 @@
-"""Run the ready calls of one turn concurrently, and queue their events."""
+"""Run the ready calls of a turn concurrently, and queue their events."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ _Events: TypeAlias = "asyncio.Queue[ApprovalDecided | ToolStarted | ToolProgress
 
 
 class Turn:
-    """Runs the calls of one turn.
+    """The running calls of one turn.
 
-    A call begins right after its `ToolStarted` was passed on, so `ToolStarted` is its first event.
+    A call begins right after its `ToolStarted` has been yielded, so that is always its first event.
 
     Args:
-        make: Makes a call. Its last argument is the time of the start, by the performance counter.
-        failed: Returns the result of a call that raised an error, given the call, the error and the seconds until then.
-        refusal: Returns the result of a call that may no longer begin, or None to make the call. Called right before
-            each call, outside the tool's time-out.
-        timeout_s: The time-out of tools that set none.
+        make: A function that makes a call. Its last argument is the start time (`time.perf_counter`).
+        failed: A function that returns the result of a call that raised an error, from the call, the error and the
+            elapsed seconds.
+        refusal: A function that returns the result of a call that may no longer begin, or None if it may. It runs right
+            before each call, outside the tool's timeout.
+        timeout_s: Timeout for tools that set none themselves, in seconds.
 
     Attributes:
-        events: The events of the calls.
-        begun: The positions of the calls whose tools were called.
-        still_running: The positions of the calls that were cancelled and could not be stopped.
+        events: The queue of the calls' events.
+        begun: The positions of calls whose tools have been called.
+        still_running: The positions of calls that were cancelled but could not be stopped.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Turn:
         self._tasks: list[asyncio.Task[None]] = []
 
     def reporter(self, planned: PlannedCall) -> Callable[[str], None]:
-        """Return the function with which a tool reports its progress, from any thread."""
+        """Return a function that reports a tool's progress from any thread."""
 
         def report(text: str) -> None:
             progress = ToolProgress(planned.index, planned.call_id, text)
@@ -66,7 +67,7 @@ class Turn:
         return report
 
     def start(self, calls: list[ReadyCall]) -> None:
-        """Start all calls that may run at the same time; the others follow one by one."""
+        """Start all calls that may run concurrently. The others follow one at a time."""
         queues: dict[ReadyCall | None, list[ReadyCall]] = {}
         for call in calls:
             queues.setdefault(call if call.safety.concurrent else None, []).append(call)
@@ -74,16 +75,16 @@ class Turn:
             self._announce(queue)
 
     def _announce(self, queue: list[ReadyCall]) -> None:
-        # From now on, the call counts in all runs that share a limit.
+        # From here on, the call counts towards the limits of all runs that share them.
         planned = queue[0].planned
         self._announced[planned.index] = queue
         self.events.put_nowait(ToolStarted(planned.index, planned.call_id, planned.call))
 
     def begin_soon(self, index: int) -> None:
-        """Begin the call at this position, if it may run, once its `ToolStarted` has been passed on."""
+        """Begin the call at this position after its `ToolStarted` has been yielded, unless it may no longer run."""
         queue = self._announced.pop(index, None)
         if queue is not None:
-            # A task takes its first step in the next round of the event loop.
+            # A new task takes its first step in the next iteration of the event loop.
             self._tasks.append(self._loop.create_task(self._make_all(queue)))
 
     async def _make_all(self, queue: list[ReadyCall]) -> None:
@@ -114,11 +115,11 @@ class Turn:
 
     @property
     def is_open(self) -> bool:
-        """True if more events will come."""
+        """True if more events are to come."""
         return not (self.events.empty() and not self._announced and all(task.done() for task in self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel the calls that still run, and wait a few seconds for their end. No other call begins."""
+        """Cancel running calls and wait a few seconds for them to end. No other call begins."""
         self._announced.clear()
         running = [task for task in self._tasks if not task.done()]
         for task in running:
@@ -127,7 +128,7 @@ class Turn:
             await asyncio.wait(running)
 
     def results(self) -> dict[int, ToolFinished]:
-        """Return the unread results by position, once the turn is closed."""
+        """Return unread results by position, after the turn is closed."""
         results: dict[int, ToolFinished] = {}
         while not self.events.empty():
             event = self.events.get_nowait()
