@@ -1,21 +1,21 @@
 """Documents for agents: parse files into blocks, split blocks into chunks, and fit search results into a request.
 
-Importing the package loads no module, because parsing subprocesses import it.
+Importing the package loads none of its modules, because parsing subprocesses import it.
 
 - `rag_config`: `RAGConfig`, the settings under `rag_cfg`.
 - `documents`: `DocumentReader`, which reads files with the installed parsers and caches the documents.
-- `expanding`: expand names of files, folders and patterns to files.
-- `naming`: resolve file names from a model.
+- `expanding`: expand names, folders and glob patterns to files.
+- `naming`: resolve file names given by a model.
 - `parsing`: run parsers in subprocesses with limits.
-- `places`: locate blocks in a document: page, headings, offset, cells of tables.
+- `places`: locate blocks in a document by page, headings and offset, and read table cells.
 - `chunking`: split documents into chunks.
-- `budget`: choose chunks that fit into a request, and show them.
-- `followups`: recognise questions that depend on earlier turns, and search for what they refer to.
-- `wholes`: recognise questions about documents as a whole, and choose chunks that represent these.
-- `scripts`: detect the scripts in which a text is written.
-- `fuse`: merge several rankings.
+- `budget`: choose and format the chunks that fit into a request.
+- `followups`: recognise questions that depend on earlier turns, and build their search text.
+- `wholes`: recognise questions about whole documents, and choose representative chunks.
+- `scripts`: detect the scripts a text is written in.
+- `fuse`: merge rankings.
 - `named_searchers`: searchers and weights in settings.
-- `selecting`: filter documents by metadata, and search only a selection.
+- `selecting`: filter documents by metadata, and search within a selection.
 - `surroundings`: add the chunks around hits.
 - `strategies`: run several searchers in parallel and tolerate failures.
 - `keep`: cache indexes in memory and on disk.

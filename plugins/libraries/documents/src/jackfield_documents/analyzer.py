@@ -1,4 +1,4 @@
-"""Split texts into search terms, alike for indexes and queries."""
+"""Split texts into search terms, in the same way for indexes and queries."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _PAGE_LINE = re.compile(r"^\[page: \d+\]$", re.MULTILINE)
 
 
 class Analyzer:
-    """Split texts into terms: lower case, English words stemmed, stop words removed.
+    """Splits text into lowercase search terms, with English words stemmed and stop words removed.
 
-    A number with dots is one term, and `U.S.A.` becomes `usa`. `snake_case` and `well-known` give two terms each,
-    `camelCase` gives three: the whole and its two parts. Chinese gives words, the words inside them and single
-    characters, or single characters and pairs; Japanese and Korean syllables give pairs.
+    A number with dots is one term, and `U.S.A.` becomes `usa`. `snake_case` and `well-known` yield two terms each, and
+    `camelCase` yields three: the whole word and its two parts. Chinese text yields words, the words inside them and
+    single characters, or single characters and pairs. Japanese and Korean syllables yield pairs.
 
     Args:
-        chinese: `words`, by a dictionary, or `bigrams`.
+        chinese: The method for Chinese text: `words` uses a dictionary, `bigrams` needs none.
     """
 
     def __init__(self, chinese: Chinese = "words") -> None:
@@ -64,9 +64,9 @@ class Analyzer:
         )
 
     def terms_of_query(self, text: str) -> list[str]:
-        """Split a query into terms, without words that refer to a document itself, as in "summarize this paper".
+        """Split a query into terms, leaving out words that refer to the document itself, as in "summarize this paper".
 
-        Such words do not select a part of a document. The index keeps them, since documents may contain them.
+        Such words do not single out a part of a document. The index retains them, because documents may contain them.
         """
         # Characters and pairs hide these words, so they are removed first.
         if not self._has_words:
@@ -82,7 +82,7 @@ class Analyzer:
         return "".join(" " if word in self._ignored_in_queries else word for word in rjieba.cut(run[0], True))
 
     def terms(self, text: str) -> list[str]:
-        """Split a text into its terms, in order and with repetitions."""
+        """Split a text into terms, in order and including duplicates."""
         if not text.isascii():
             text = normalize("NFKC", text).replace("’", "'")
         terms: list[str] = []
@@ -92,7 +92,7 @@ class Analyzer:
         return terms
 
     def terms_of_word(self, word: str) -> list[str]:
-        """Return the term of a word as a list; [] for a stop word. A name in camel case also gives its parts."""
+        """Return a word's term in a list, or [] for a stop word. A camel-case name also yields its parts."""
         return [*self._terms_of_known_word(word)]
 
     def _split_word(self, word: str) -> tuple[str, ...]:
@@ -111,9 +111,9 @@ class Analyzer:
 
 
 def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the longest known parts of an unknown Chinese term; [] for other languages.
+    """Return the longest known parts of an unknown Chinese term, or [] for other languages.
 
-    Segmentation depends on context, so one word of a question may be two words in a document.
+    Segmentation depends on context, so one word in a question may be two words in a document.
     """
     if len(term) < 2 or not _IS_HAN.fullmatch(term):
         return []
@@ -125,7 +125,7 @@ def parts_of(term: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def searched_texts(chunk: Chunk) -> tuple[str, ...]:
-    """Return the texts of a chunk to index: its text without page lines, its headings and its title."""
+    """Return a chunk's texts to index: the text without page lines, the headings and the title."""
     text = _PAGE_LINE.sub("", chunk.text) if "[page: " in chunk.text else chunk.text
     return (text, *chunk.headings, chunk.title)
 

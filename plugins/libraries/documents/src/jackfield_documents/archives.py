@@ -1,4 +1,4 @@
-"""Read untrusted zip files, such as office files and e-books, within limits on their unpacked size."""
+"""Read untrusted zip files, such as office documents and e-books, with limits on their unpacked size."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Archive:
-    """A zip file in memory, whose files are read one by one; nothing is written to disk.
+    """A zip file in memory. Its entries are read one by one, and nothing is written to disk.
 
     Args:
-        data: The content of the zip file.
-        source: The file's name in errors.
-        max_unpacked: The largest unpacked size in bytes.
-        max_ratio: The largest ratio of unpacked to packed size; it applies above 16 MiB.
-        max_entries: The most files in it.
+        data: The zip file's content.
+        source: The file's name, for errors.
+        max_unpacked: The maximum unpacked size, in bytes.
+        max_ratio: The maximum ratio of unpacked to packed size, which applies above 16 MiB.
+        max_entries: The maximum number of entries.
 
     Raises:
-        DocParserError: The file is empty, encrypted, damaged or not a zip file, or exceeds a limit.
+        DocParserError: The file is empty, encrypted, damaged, not a zip file, or exceeds a limit.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Archive:
 
     @property
     def names(self) -> Mapping[str, int]:
-        """Names and unpacked sizes in bytes of the files in the archive."""
+        """The archive's file names, with unpacked sizes in bytes."""
         return self._sizes
 
     def read(self, name: str) -> bytes:
         """Return the content of a file in the archive.
 
         Raises:
-            DocParserError: The file is missing or damaged; the message names it and the archive.
+            DocParserError: The file is missing or damaged; the message names the file and the archive.
         """
         entry = self._entries.get(name)
         if entry is None:

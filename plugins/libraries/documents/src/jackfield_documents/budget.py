@@ -19,12 +19,12 @@ _PAGE_LINE_AT_END = re.compile(r"(?<!\s)\s*+^\[(?:page: ?\d*\]?|[page]{0,4})\s*\
 
 
 class Passage(TypedDict):
-    """The texts of one source, in document order; neighbouring chunks form one text.
+    """The texts of one source, in document order. Adjacent chunks are merged into one text.
 
     Attributes:
-        url: The path or URL of the source.
+        url: The source's path or URL.
         text: The texts.
-        part: The file inside the source that contains them, if any; see `Chunk.part`.
+        part: The embedded file that contains the texts, if any; see `Chunk.part`.
     """
 
     url: str
@@ -40,10 +40,10 @@ def choose(
     all_if_it_fits: bool = True,
     count_tokens: TokenCounter = estimate_tokens,
 ) -> list[Chunk]:
-    """Choose chunks to show: the whole corpus if it fits, else the best hits, or the front part if there are no hits.
+    """Choose chunks to show: the whole corpus if it fits, else the best hits, or the front part without hits.
 
     Returns:
-        Chunks in document order, at most `max_tokens` in total; the last one chosen may be truncated.
+        Chunks in document order, at most `max_tokens` in total. The last chunk chosen may be truncated.
     """
     if all_if_it_fits and fits_whole(corpus, max_tokens=max_tokens, count_tokens=count_tokens):
         return list(corpus.chunks)
@@ -55,7 +55,7 @@ def choose(
 
 
 def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> bool:
-    """Return True if the whole corpus fits, as shown by `passages`: overlaps between chunks count once."""
+    """Return True if the whole corpus fits when shown by `passages`, which repeats no overlap between chunks."""
     total = sum(chunk.tokens for chunk in corpus.chunks)
     if total <= max_tokens:
         return True
@@ -66,12 +66,12 @@ def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
 
 
 def best_within(hits: Sequence[Hit], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """Return the chunks of the best hits, best first; the first one that does not fit is truncated and is the last."""
+    """Return the chunks of the best hits, best first, ending with a truncated chunk if one does not fit."""
     return take_within((hit.chunk for hit in hits), max_tokens, count_tokens)
 
 
 def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """Return the beginning of each document. All get an equal share of the tokens; unneeded tokens go to the others."""
+    """Return the beginning of each document. Documents share the tokens equally; longer ones get any surplus."""
     by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in corpus.chunks:
         by_source[chunk.source].append(chunk)
@@ -85,7 +85,7 @@ def front_part(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = 
 
 
 def share_tokens(sizes: Mapping[str, int], available: int) -> dict[str, int]:
-    """Divide the available tokens equally, but give no source more than its size."""
+    """Divide the available tokens equally, without giving any source more than its size."""
     shares: dict[str, int] = {}
     smallest_first = sorted(sizes, key=lambda source: sizes[source])
     for index, source in enumerate(smallest_first):
@@ -95,14 +95,14 @@ def share_tokens(sizes: Mapping[str, int], available: int) -> dict[str, int]:
 
 
 def passages(chunks: Iterable[Chunk], *, mark: Callable[[Chunk], str] | None = None) -> list[Passage]:
-    """Group chunks by source, in the order of their first chunk.
+    """Group chunks by source, ordered by each source's first chunk.
 
-    Adjacent chunks of a document become one text, as in the document: without overlaps, and with a page line only where
-    the page changes.
+    Adjacent chunks are merged into one text, as in the document: overlaps appear once, and page lines only where the
+    page changes.
 
     Args:
         chunks: The chunks.
-        mark: Returns a line to show before the text of a chunk, the repeated text included.
+        mark: Returns a line to insert before a chunk's text, including the text repeated from the previous chunk.
     """
     parts: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
     previous: Chunk | None = None
@@ -128,7 +128,7 @@ def passages(chunks: Iterable[Chunk], *, mark: Callable[[Chunk], str] | None = N
 
 
 def _with_line_before_overlap(text: str, line: str, chunk: Chunk) -> list[str]:
-    """Return the parts of a text with a line before its end that the next chunk repeats, which begins a sentence."""
+    """Insert a line before the end of a text that the next chunk repeats, which starts at a sentence."""
     repeated = chunk.text[len(page_line(chunk.page)) : _start_of_new_text(chunk)]
     start = len(text) - (len(repeated) if text.endswith(repeated) else 0)  # tables repeat their header instead
     before = text[:start]
@@ -141,12 +141,12 @@ def _is_next(chunk: Chunk, previous: Chunk) -> bool:
 
 
 def _start_of_new_text(chunk: Chunk) -> int:
-    """Return the offset in a chunk after its page line and the text it repeats."""
+    """Return the offset at which a chunk's own text begins, after the page line and the repeated text."""
     return len(page_line(chunk.page)) + chunk.overlap
 
 
 def take_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCounter) -> list[Chunk]:
-    """Return the first chunks that fit; the one that does not fit is truncated and is the last."""
+    """Return the leading chunks that fit, followed by a truncated chunk if there is room."""
     chosen: list[Chunk] = []
     remaining = max_tokens
     for chunk in chunks:
@@ -159,7 +159,7 @@ def take_within(chunks: Iterable[Chunk], max_tokens: int, count_tokens: TokenCou
 
 
 def _truncate(chunk: Chunk, max_tokens: int, count_tokens: TokenCounter) -> Chunk | None:
-    """Return the beginning of a chunk; None if only page lines and repeated text fit."""
+    """Return a chunk's beginning, or None if only page lines and repeated text fit."""
     start = _start_of_new_text(chunk)
     opening, rest = chunk.text[:start], chunk.text[start:]
     length = head_that_fits(rest, max_tokens, lambda part: count_tokens(opening + part))

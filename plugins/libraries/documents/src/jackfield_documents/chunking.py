@@ -1,4 +1,4 @@
-"""Split documents into chunks that can be searched and shown on their own."""
+"""Split documents into chunks that can be searched and shown independently."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def chunk_document(
     count_tokens: TokenCounter = estimate_tokens,
     metadata: Mapping[str, MetadataValue] | None = None,
 ) -> list[Chunk]:
-    """Split a document into chunks; no text is lost, and blocks stay whole while they fit.
+    """Split a document into chunks. No text is lost, and blocks stay whole if they fit.
 
-    If the document has files inside, a chunk has text of one of them. In a document with pages, each chunk begins with
-    a line `[page: N]` and has another wherever the page changes. A heading stays with the block after it, and opens a
-    new chunk if the current one is at least half full. If prose is split within a page, the next chunk repeats the end
-    of the previous one, across paragraphs. The rest of a split table repeats the table's header.
+    A chunk never spans two embedded files. In a document with pages, each chunk begins with a line `[page: N]` and has
+    another wherever the page changes. A heading stays with the block after it, and starts a new chunk if the current
+    one is at least half full. If prose is split within a page, the next chunk repeats the end of the previous one,
+    across paragraphs. If a table is split, each further chunk repeats the table's header.
 
     Args:
         document: The parsed document.
-        size_tokens: The most tokens of a chunk, page lines and overlap included, at least 1. Only a chunk of a
-            single character, with its page line, may have more.
-        overlap_chars: The most characters to repeat; 0 for none. Chunks without room repeat less.
-        count_tokens: Counts the tokens of a text.
-        metadata: The values by which the chunks are filtered; None for those that the file states.
+        size_tokens: The maximum tokens per chunk, including page lines and overlap; at least 1. Only a chunk of a
+            single character, with its page line, may exceed the maximum.
+        overlap_chars: The maximum number of characters to repeat, or 0 for none. Chunks without room repeat less.
+        count_tokens: Counts a text's tokens.
+        metadata: The values for filtering the chunks. Defaults to the values that the file states.
 
     Raises:
         ValueError: `size_tokens` is less than 1, or `overlap_chars` is negative.
@@ -73,7 +73,7 @@ def corpus_of(
     count_tokens: TokenCounter = estimate_tokens,
     rules: MetadataRules = (),
 ) -> Corpus:
-    """Split several documents into one corpus, in their order; see `chunk_document`, and `metadata_of` for `rules`."""
+    """Split documents into one corpus, in order. See `chunk_document`, and `metadata_of` for `rules`."""
     return Corpus(
         tuple(
             chunk
@@ -90,7 +90,7 @@ def corpus_of(
 
 
 def page_line(page: int | None) -> str:
-    """Return the line before the text of a page; '' in documents without pages."""
+    """Return the line that marks a page, or '' in documents without pages."""
     return "" if page is None else f"[page: {page}]\n"
 
 
@@ -104,7 +104,7 @@ class _Cut:
 
     @property
     def part_size(self) -> int:
-        """The size of each part of a split block, with room left for the overlap."""
+        """The maximum size of each part of a split block, which leaves room for the overlap."""
         return self.size - min(self.overlap_chars // 3, self.size // 4)
 
 
@@ -112,9 +112,9 @@ class _Cut:
 class _Piece:
     """A block, or a part of a block that is too long for one chunk.
 
-    `tokens` may differ a little from the count of the text alone: it decides which chunks are tried, and the whole
-    chunk is then counted. `glue` separates it from the previous piece. `lead` is repeated before it if it opens a
-    chunk.
+    `tokens` may differ a little from the text's own count. The sum only decides which chunks to try, and whole chunks
+    are then counted exactly. `glue` separates a piece from the previous one. `lead` is repeated before a piece that
+    starts a chunk.
     """
 
     text: str
@@ -141,7 +141,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The text of a future chunk."""
+    """The text of a chunk that is not built yet."""
 
     text: str
     tokens: int
@@ -188,7 +188,7 @@ def _split_block(place: Place, cut: _Cut) -> Iterator[_Piece]:
 
 
 def _table_header(text: str, cut: _Cut) -> str:
-    """Return the header and rule of a pipe table; '' without them, or if they take more than a third of a chunk."""
+    """Return a pipe table's header and rule, or '' if it has none or they take more than a third of a chunk."""
     lines = text.split("\n", 2)
     if len(lines) < 3 or not _TABLE_RULE.match(lines[1].strip()):
         return ""
@@ -200,7 +200,7 @@ def _table_header(text: str, cut: _Cut) -> str:
 
 
 def _next_chunk(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut) -> tuple[_Draft, int]:
-    """Return the chunk that begins with the piece at `start`, and its end; the previous chunk began at `previous`."""
+    """Return the chunk that begins with the piece at `start`, and its end. The previous chunk began at `previous`."""
     first = pieces[start]
     opening = page_line(first.page)
     used = (cut.count(opening) if opening else 0) + 1  # +1 for each glue, here and below
@@ -237,7 +237,7 @@ def _overlap(pieces: Sequence[_Piece], previous: int, start: int, cut: _Cut, *, 
 
 
 def _end_of_prose(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
-    """Return whole pieces of prose from the end of a chunk, on the page of `first`; just over `chars` if possible."""
+    """Return whole prose pieces from the end of a chunk, on the page of `first`, just over `chars` long if possible."""
     parts: list[str] = []
     size, following = 0, first
     for piece in reversed(pieces):
@@ -250,7 +250,7 @@ def _end_of_prose(pieces: Sequence[_Piece], first: _Piece, chars: int) -> str:
 
 
 def _joint(previous: _Piece, piece: _Piece) -> str:
-    """Return the text between two pieces in a document that is shown unbroken."""
+    """Return the text that joins two pieces in the unbroken document."""
     return piece.glue + (page_line(piece.page) if piece.position != previous.position else "")
 
 

@@ -1,4 +1,4 @@
-"""Split a text into parts with a limited number of tokens, at natural boundaries if possible."""
+"""Split a text into parts with a limited token count, at natural boundaries if possible."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _AIM = 0.98  # of the room: a guess that is a little too long costs another coun
 
 
 def cut_to_fit(text: str, max_tokens: int, count_tokens: TokenCounter, *, by_line: bool = False) -> Iterator[str]:
-    """Split a text into parts of at most `max_tokens`, without losing text between them.
+    """Split a text into parts of at most `max_tokens` without losing any text.
 
-    A part ends after a sentence, else after a word, else anywhere; with `by_line`, after a line, else anywhere. It uses
-    a boundary only if the part fills at least 85 % of the room. A single character may exceed `max_tokens`.
+    A part ends after a sentence, else after a word, else anywhere. With `by_line`, a part ends after a line, else
+    anywhere. A boundary is used only if the part fills at least 85 % of the limit. A single character may exceed
+    `max_tokens`.
     """
     for part, _ in cut_and_count(text, max_tokens, count_tokens, by_line=by_line):
         yield part
@@ -36,14 +37,14 @@ def cut_and_count(
     by_line: bool = False,
     tokens_per_char: float | None = None,
 ) -> Iterator[tuple[str, int]]:
-    """Split a text as `cut_to_fit` does, and yield each part with its tokens.
+    """Split a text like `cut_to_fit`, and yield each part with its token count.
 
     Args:
         text: The text.
-        max_tokens: The most tokens of a part.
-        count_tokens: Counts the tokens of a text.
-        by_line: Split a part after a line, never after a sentence or a word.
-        tokens_per_char: The density of the text if the caller knows it; saves a few counts.
+        max_tokens: The maximum tokens per part.
+        count_tokens: Counts a text's tokens.
+        by_line: True to split only after lines, never after a sentence or a word.
+        tokens_per_char: The text's token density, if known, which saves a few counts.
     """
     start = 0
     while start < len(text):
@@ -60,7 +61,7 @@ def cut_and_count(
 def head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int = 0, by_line: bool = False
 ) -> int:
-    """Return how many characters from `start` fit into `max_tokens`, up to a natural boundary; 0 if none do."""
+    """Return the number of characters from `start` that fit, up to a natural boundary, or 0 if none do."""
     guess = 3 * max_tokens
     return _head_that_fits(text, max_tokens, count_tokens, start=start, by_line=by_line, guess=guess)[0]
 
@@ -68,7 +69,7 @@ def head_that_fits(
 def _head_that_fits(
     text: str, max_tokens: int, count_tokens: TokenCounter, *, start: int, by_line: bool, guess: int
 ) -> tuple[int, int]:
-    """Return the length of a head that fits, and its tokens."""
+    """Return the length and token count of a head that fits."""
     length, too_long, tokens = _long_head(text, start, max_tokens, count_tokens, guess)
     if start + length >= len(text):
         return length, tokens
@@ -87,7 +88,7 @@ def _head_that_fits(
 
 
 def tail_from_a_sentence(text: str, max_chars: int) -> str:
-    """Return the end of a text, at most `max_chars`, from a sentence, or from a word if that keeps half of it."""
+    """Return a text's end, at most `max_chars` long, from a sentence or word if that retains half of the limit."""
     if len(text) <= max_chars:
         return text
     first = len(text) - max_chars
@@ -101,7 +102,7 @@ def tail_from_a_sentence(text: str, max_chars: int) -> str:
 
 
 def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounter, guess: int) -> tuple[int, int, int]:
-    """Return a length that fits and is nearly maximal, one that may be too long, and the tokens of the first."""
+    """Return a nearly maximal length that fits, a length that may be too long, and the token count of the first."""
     rest = len(text) - start
     fits, too_long, filled = 0, rest + 1, 0
     guess = min(rest, max(1, guess))
@@ -125,7 +126,7 @@ def _long_head(text: str, start: int, max_tokens: int, count_tokens: TokenCounte
 
 
 def _natural_ends(text: str, start: int, length: int, too_long: int, by_line: bool) -> Iterator[int]:
-    """Yield natural boundaries, best first: of each kind, the last that may fit, and the last that surely fits."""
+    """Yield natural boundaries, best kind first: of each kind, the last that may fit and the last that surely fits."""
     end = start + length
     last = min(len(text), start + too_long - 1, end + length // 4)
     for ending in (_LINE_END,) if by_line else (_SENTENCE_END, _WORD_END):

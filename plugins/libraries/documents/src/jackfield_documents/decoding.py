@@ -1,4 +1,4 @@
-"""Detect the encoding of a text."""
+"""Detect text encodings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LIKELY = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text, with `\\n` as its line end, and its original encoding."""
+    """A decoded text with `\\n` line endings, and its original encoding."""
 
     text: str
     encoding: str
@@ -98,7 +98,7 @@ def _detect_utf16(data: bytes) -> str | None:
 
 
 def _are_high_bytes(high: bytes, zeros: int) -> bool:
-    """Return True if the bytes may be high bytes of UTF-16: 0 in Latin, one value per other alphabet."""
+    """Return True if these may be UTF-16 high bytes: 0 in Latin text, and one value per other alphabet."""
     frequent = sum(count for _, count in Counter(high).most_common(2))
     return 2 * zeros >= len(high) or 10 * frequent >= 9 * len(high) or all(byte in _ASIAN for byte in high)
 
@@ -112,14 +112,14 @@ def _is_printable(data: bytes, encoding: str) -> bool:
 
 
 def _detect_short_latin(data: bytes) -> str | None:
-    """Return CP1252 for a few accents between letters; they are too few for statistics, and pairs look Chinese."""
+    """Return CP1252 for a few accents between letters, which are too few for statistics; pairs look Chinese."""
     runs = list(islice(_HIGH_BYTES.finditer(data), _MAX_ACCENTS + 1))
     is_short = 0 < sum(len(run[0]) for run in runs) <= _MAX_ACCENTS
     return "cp1252" if is_short and all(_ACCENTS.match(data, run.start()) for run in runs) else None
 
 
 def _detect_chinese_or_korean(data: bytes) -> str | None:
-    """Return GB18030 or CP949 if the bytes look like it. Decoding proves nothing, since almost any bytes decode."""
+    """Return GB18030 or CP949 if the bytes look like it. Decoding proves nothing, because almost any bytes decode."""
     sample = data[:_SAMPLE_BYTES]
     if b"\0" in data or not _is_of_pairs(sample, is_all=len(sample) == len(data)):
         return None
@@ -133,9 +133,10 @@ def _detect_chinese_or_korean(data: bytes) -> str | None:
 
 
 def _is_of_pairs(sample: bytes, *, is_all: bool) -> bool:
-    """Return True if high bytes come in pairs, like the characters of Chinese and Korean.
+    """Return True if high bytes come in pairs, as for Chinese and Korean characters.
 
-    In Cyrillic and Greek every other word is odd, and in Big5 and Shift JIS the second byte is often a low one.
+    In Cyrillic and Greek, every other word has an odd length. In Big5 and Shift JIS, the second byte is often a low
+    one.
     """
     lengths = [run.end() - run.start() for run in _HIGH_BYTES.finditer(sample) if is_all or run.end() < len(sample)]
     return sum(length % 2 == 0 for length in lengths) >= 0.9 * len(lengths)

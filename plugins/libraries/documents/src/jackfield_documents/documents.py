@@ -48,7 +48,7 @@ _HEAD_BYTES = 4096  # sample for choosing a parser
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading several files: the documents, in the order given, and an error for each unreadable file."""
+    """The result of reading several files: the documents in input order, and an error for each unreadable file."""
 
     documents: tuple[Document, ...] = ()
     errors: Mapping[str, DocParserError] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Identity of a file's content and its parser. Equal fingerprints give equal documents.
+    """Identifies a file's content and its parser. Equal fingerprints produce equal documents.
 
     Attributes:
         content_hash: The SHA-256 of the file's bytes, in hex.
         parser: The parser, its version and its settings.
-        of_parts: The parsers of files in the file, if its parser finds such files. A document without them
-            (`metadata["parts"]`) does not depend on these parsers.
+        of_parts: The parsers for embedded files, if the file's parser extracts any. A document without embedded files
+            (`metadata["parts"]`) does not depend on them.
     """
 
     content_hash: str
@@ -71,17 +71,17 @@ class Fingerprint:
 
     @property
     def without_parts(self) -> Fingerprint:
-        """The fingerprint of a document without files in it."""
+        """The fingerprint of a document without embedded files."""
         return replace(self, of_parts="")
 
     def of(self, document: Document) -> Fingerprint:
-        """Return the fingerprint on which a document of this file depends."""
+        """Return the fingerprint that a document of this file depends on."""
         return self if document.metadata.get("parts") else self.without_parts
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """Cache key: everything that affects how bytes are parsed."""
+    """A cache key: everything that affects how the bytes are parsed."""
 
     content_hash: str
     row: Row
@@ -90,23 +90,23 @@ class _Key:
 
 
 class DocumentReader:
-    """Read files and URLs, parse them in processes with limits, and cache documents by content and parser.
+    """Reads files and URLs, parses them in subprocesses with limits, and caches the documents.
 
-    The reader chooses a parser by the file's extension, else by its first bytes, else by its media type, and imports
-    only that one. If several match, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml`
+    A parser is chosen by the file's extension, else by its first bytes, else by its media type, and only that parser is
+    imported. If several parsers match, `[prefer] "parser.<extension>" = "<distribution>"` in the user's `config.toml`
     decides.
 
     Args:
-        host: The plugin host that provides the parsers; the default host if None.
-        max_bytes: The size of the largest file to read.
-        parser_cfg: Settings of parsers, by name or by `distribution/name`. They override those in the user's
-                `config.toml` (`[settings."parser.NAME"]`).
-        parser_for: Parser names by file extension without the dot; overrides the automatic choice.
-        kept_chars: Size of the cache in characters of text; 50 million if None.
-        limits: Limits for parsing one file.
+        host: The plugin host that provides the parsers. Defaults to the default host.
+        max_bytes: The maximum file size.
+        parser_cfg: Parser settings by name or `distribution/name`. They override those in the user's `config.toml`
+            (`[settings."parser.NAME"]`).
+        parser_for: Parser names by file extension, without the dot. Overrides the automatic choice.
+        kept_chars: The cache size, in characters of text. Defaults to 50 million.
+        limits: The limits for parsing one file.
         fetch_cfg: Settings of `jackfield_fetch.FetchConfig` for fetching URLs.
-        check_url: Awaited with each URL, redirects included, before the request. It raises a `ToolServiceError` to
-            reject the URL.
+        check_url: Awaited with each URL before the request, including redirects. Raises a `ToolServiceError` to reject
+            the URL.
     """
 
     def __init__(
@@ -132,11 +132,11 @@ class DocumentReader:
         self._pages = Pages(fetch_cfg, max_bytes, check_url)
 
     async def read(self, path: str | os.PathLike[str]) -> Document:
-        """Read a file or URL; the document's `source` is the path or URL as given.
+        """Read a file or URL. The document's `source` is the path or URL as given.
 
         Raises:
-            DocParserError: The file cannot be read. The message may reach a model, so it names only the last part of
-                the path.
+            DocParserError: The file cannot be read. The message may reach a model, so only the path's last component is
+                named.
         """
         name = os.fsdecode(path)
         page = await self._pages.get(name) if is_url(name) else None
@@ -150,7 +150,7 @@ class DocumentReader:
             raise
 
     async def read_bytes(self, data: bytes, *, name: str) -> Document:
-        """Read a file that is in memory; the document's `source` is its name, which also helps to choose the parser.
+        """Read an in-memory file. The document's `source` is the given name, which also helps to choose the parser.
 
         Raises:
             DocParserError: The file cannot be read.
@@ -165,16 +165,16 @@ class DocumentReader:
     async def draw_page(
         self, path: str | os.PathLike[str], *, page: int, passage: str = "", part: str = ""
     ) -> PageImage:
-        """Draw the page of a file that shows a passage, in a process with limits.
+        """Render the page that shows a passage, in a subprocess with limits.
 
         Args:
-            path: The file; not a URL.
+            path: The file; URLs are not supported.
             page: The page on which the passage begins, from 1.
-            passage: The text to find on the page, or on the next ones.
-            part: The file inside that has the page, named as in `Chunk.part`: `scans.zip › a.pdf`.
+            passage: The text to find on this page or the following ones.
+            part: The embedded file that has the page, named as in `Chunk.part`: `scans.zip › a.pdf`.
 
         Raises:
-            DocParserError: The file cannot be read, has no such page or part, or its parser draws no pages.
+            DocParserError: The file cannot be read, has no such page or part, or its parser cannot render pages.
         """
         stop = StopSignal()
         try:
@@ -184,7 +184,7 @@ class DocumentReader:
             raise
 
     async def pictures(self, path: str | os.PathLike[str], *, most: int) -> tuple[Part, ...]:
-        """Return the pictures in a file, in their order, each with its page if the format has pages.
+        """Return a file's pictures in order, with their pages if the format has pages.
 
         Raises:
             DocParserError: The file cannot be read.
@@ -205,14 +205,14 @@ class DocumentReader:
         at_once: int | None = None,
         on_progress: Callable[[int, int, str], object] | None = None,
     ) -> Reading:
-        """Read several files in parallel, each once; an unreadable file does not stop the others.
+        """Read several files in parallel, each once. An unreadable file does not stop the others.
 
-        Cancelling it starts no further file, and ends the processes that are parsing for it.
+        After cancellation, no further file is started, and the parsing subprocesses are ended.
 
         Args:
             paths: The files.
-            at_once: Number of files to read in parallel; enough to keep every core busy if None.
-            on_progress: Called in this task with the number of finished files, the number of all files, and the name
+            at_once: The number of files to read in parallel. Defaults to enough to keep every core busy.
+            on_progress: Called in this task with the number of finished files, the total number of files, and the name
                 of the file that begins or has ended.
         """
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
@@ -244,10 +244,10 @@ class DocumentReader:
         )
 
     async def fingerprint(self, path: str | os.PathLike[str]) -> Fingerprint:
-        """Return the fingerprint of a file; read its bytes, but do not parse them.
+        """Return a file's fingerprint. The file is read but not parsed.
 
         Raises:
-            DocParserError: The file cannot be opened, or no parser reads it.
+            DocParserError: The file cannot be opened, or no parser supports it.
         """
         name = os.fsdecode(path)
         if is_url(name):
@@ -264,9 +264,9 @@ class DocumentReader:
         return Fingerprint(key.content_hash, json.dumps(parser), of_parts if spec.has_parts else "")
 
     def parsers(self) -> str:
-        """Return a hash of the installed parsers, what they depend on, preferences and settings.
+        """Return a hash of the installed parsers, their dependencies, preferences and settings.
 
-        Equal hashes mean that files are read alike.
+        With equal hashes, files are parsed in the same way.
         """
         specs = self._plugins.specs("parser", ParserSpec)
         rows = sorted((row.address, row.version, self._environment_of(row, spec)) for row, spec in specs)
@@ -276,7 +276,7 @@ class DocumentReader:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _parsers_of(self, extensions: tuple[str, ...]) -> str:
-        """Return the parsers of these extensions, with a hash of their settings."""
+        """Return a hash of the parsers for these extensions and their settings, or '' if there are none."""
         specs = self._plugins.specs("parser", ParserSpec)
         parsers = [
             (row.address, row.version, self._environment_of(row, spec), self._cfg_of(row))
@@ -315,7 +315,7 @@ class DocumentReader:
             raise DocParserError(f"{name} cannot be drawn: the parser {_describe(row)} fails ({error})") from error
 
     def _open_part(self, path: str, part: str, stop: StopSignal) -> tuple[str, bytes]:
-        """Return the name and the bytes of a file in a file; the file itself for no part."""
+        """Return the name and bytes of an embedded file, or of the file itself if `part` is ''."""
         data = _read_bytes(path, self._max_bytes)
         names = part.split(PART_SEPARATOR) if part else []
         for depth, name in enumerate(names):
@@ -356,7 +356,7 @@ class DocumentReader:
         return _Key(hashlib.sha256(page.data).hexdigest(), row, self._kind(row, page.name), page.codec)
 
     def _identify(self, path: str) -> tuple[_Key, bytes | None]:
-        """Return the cache key of a file, and its bytes if they had to be read."""
+        """Return a file's cache key, and its bytes if they had to be read."""
         signature = file_signature(path)
         seen = self._seen.get(path)
         data: bytes | None = None
@@ -381,7 +381,7 @@ class DocumentReader:
     def _parse_with_parts(
         self, key: _Key, data: bytes, name: str, stop: StopSignal, budget: PartBudget | None
     ) -> Document:
-        """Parse a file and the files in it, which share one budget and bypass the cache: a file may contain itself."""
+        """Parse a file and its embedded files, on one budget and without the cache: a file may contain itself."""
         spec = self._plugins.spec_of(key.row, ParserSpec)
         document = self._parse_one(key, spec, data, name, stop)
         if not spec.has_parts or not document.parts:
@@ -446,7 +446,7 @@ class DocumentReader:
         return parser
 
     def _cfg_of(self, row: Row) -> Mapping[str, Any] | None:
-        """Return the settings of a parser: those of this reader, over those of the user's `config.toml`."""
+        """Return a parser's settings: the user's `config.toml`, overridden by this reader's own."""
         own = self._parser_cfg.get(row.address, self._parser_cfg.get(row.name)) or {}
         return {**self._plugins.settings.options_of("parser", row.address), **own} or None
 
@@ -455,7 +455,7 @@ class DocumentReader:
         return default_host() if self._host is None else self._host
 
     def _kind(self, row: Row, path: str) -> str:
-        """Return the kind of a file by its name: its extension, or the whole name for a compressed file."""
+        """Return a file's kind, judged by name: its extension, or the whole name for a compressed file."""
         spec = self._plugins.spec_of(row, ParserSpec)
         return _name(path) if spec.has_parts and not spec.part_extensions else _suffix(path)
 
@@ -495,7 +495,7 @@ class DocumentReader:
         )
 
     def _list_unavailable(self, specs: list[tuple[Row, ParserSpec]]) -> str:
-        """Name the installed parsers that are broken or disabled, with the reasons."""
+        """Describe the installed parsers that are broken or disabled, with reasons."""
         policy = self._plugins.policy
         described, left_out = {row for row, _ in specs}, policy.left_out("parser")
         broken = [row.address for row in policy.rows("parser") if row not in described and row not in left_out]
@@ -504,12 +504,12 @@ class DocumentReader:
 
 
 def _named_parts(document: Document, name: str) -> tuple[Part, ...]:
-    """Return the parts of a document; a file whose container states no name, as in `a.txt.gz`, is `a.txt`."""
+    """Return a document's parts. A part without a name, as in `a.txt.gz`, is named after its container: `a.txt`."""
     return tuple(part if part.name else replace(part, name=Path(name).stem) for part in document.parts)
 
 
 def _encode_setting(value: object) -> str:
-    """Encode a setting that JSON cannot represent; replace a secret by its hash."""
+    """Encode a setting that JSON cannot represent. Secrets are replaced by their hash."""
     if isinstance(value, SecretStr):
         return hashlib.sha256(value.get_secret_value().encode()).hexdigest()
     return repr(value)
@@ -520,7 +520,7 @@ def _describe(row: Row) -> str:
 
 
 def _by_magic(specs: Iterable[tuple[Row, ParserSpec]], data: bytes) -> list[Row]:
-    """Return the parsers with the longest magic number that the file starts with."""
+    """Return the parsers with the longest magic number that matches the file."""
     by_length: defaultdict[int, dict[Row, None]] = defaultdict(dict)
     for row, spec in specs:
         for magic in spec.magic:
@@ -553,7 +553,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def file_signature(path: str) -> tuple[int, ...]:
-    """Return times, size and inode of a file, which change whenever its content does; see `is_settled`.
+    """Return a file's times, size and inode, which change whenever its content does; see `is_settled`.
 
     Raises:
         DocParserError: The path does not exist, or is not a regular file.
@@ -577,7 +577,7 @@ def _check_regular_file(status: os.stat_result, name: str) -> None:
 
 
 def is_settled(signature: tuple[int, ...]) -> bool:
-    """Return True if the last change is old enough that another one would alter the file's times.
+    """Return True if the last change is old enough for another change to alter the file's times.
 
     Two changes within one tick of the file system's clock leave the same times.
     """
@@ -602,12 +602,12 @@ def _read_bytes(path: str, max_bytes: int) -> bytes:
 
 
 def _open_without_blocking(path: str, flags: int) -> int:
-    """Open a file; opening a pipe without a writer would block."""
+    """Open a file without waiting: opening a pipe that has no writer would block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _name(path: str) -> str:
-    """Return the last part of a path as valid, printable text; file names may contain any bytes."""
+    """Return a path's last component as valid, printable text, because file names may contain any bytes."""
     return shown_path(basename_of(path))[:_MAX_NAME_CHARS] or "''"
 
 

@@ -1,4 +1,4 @@
-"""Embed chunks and questions, for searchers whose engine compares the vectors."""
+"""Embed chunks and questions, for searchers whose engine compares vectors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MAX_FLOAT32 = 3.4e38
 
 
 class ChunkEmbedder:
-    """Embed texts with an embedder that is loaded at first use, and check its vectors.
+    """Embeds texts with an embedder that is loaded on first use, and validates the vectors.
 
     Args:
         embedding_model: The embedder and its model, such as `openai:text-embedding-3-small`.
-        settings: Further settings of the embedder.
+        settings: Additional embedder settings.
         host: The plugin host that provides the embedder.
-        max_chars: The number of characters to embed, from the beginning of a text.
+        max_chars: The number of leading characters of a text to embed.
     """
 
     def __init__(self, embedding_model: str, settings: Mapping[str, object], *, host: Plugins, max_chars: int) -> None:
@@ -34,7 +34,7 @@ class ChunkEmbedder:
 
     @property
     def space(self) -> str:
-        """The embedder's vector space and `max_chars`; vectors of different spaces must not be compared.
+        """The embedder's vector space, including `max_chars`. Vectors from different spaces must not be compared.
 
         Raises:
             ConfigError: `embedding_model` lacks the embedder or the model, or the settings are invalid.
@@ -43,14 +43,14 @@ class ChunkEmbedder:
         return f"{self._load().space} {self._max_chars}"
 
     def text_of(self, chunk: Chunk) -> str:
-        """Return the text to embed for a chunk: title and headings for context, then its text; '' if it has none."""
+        """Return a chunk's text to embed, after its title and headings for context, or '' if it has no text."""
         if not chunk.text.strip():
             return ""
         context = dict.fromkeys(part for part in (chunk.title, *chunk.headings) if part)
         return self._clean("\n".join((*context, chunk.text)))
 
     def question_in(self, query: str) -> str:
-        """Return the question of a query, which may be JSON with additional keywords; '' if there is none."""
+        """Return the question in a query, which may be JSON with additional keywords, or '' if there is none."""
         if not query.lstrip().startswith("{"):
             return self._clean(query)
         try:
@@ -61,11 +61,11 @@ class ChunkEmbedder:
         return self._clean(text if isinstance(text, str) else query)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Vector]:
-        """Return a vector for each text; all have the same length and finite numbers.
+        """Return one vector per text, all of the same length and with finite numbers.
 
         Raises:
             ModelServiceError: The embedder failed, or returned invalid vectors.
-            ConfigError, PluginError: As for `space`.
+            ConfigError, PluginError: See `space`.
         """
         embedder, model = self._load(), self._name.partition(":")[2]
         with part_of_run("embedding", embedder.backend, model=model, texts=len(texts)) as work:
@@ -103,7 +103,7 @@ class ChunkEmbedder:
 
 
 def _fault_of(vectors: Sequence[Vector], count: int) -> str:
-    """Explain why the vectors cannot be used; '' if they can."""
+    """Return the reason why the vectors are unusable, or '' if they are valid."""
     if len(vectors) != count:
         return f"{len(vectors)} vectors came for {count} texts"
     lengths = {len(vector) for vector in vectors}

@@ -1,7 +1,7 @@
-"""Look up encodings named by pages, files and servers.
+"""Look up encodings declared by pages, files and servers.
 
 Python has far more codecs than browsers, and some take quadratic time: a megabyte of `punycode` takes minutes in C code
-that holds the GIL. Therefore only labels of the Encoding Standard are accepted.
+that holds the GIL. Therefore, only labels in the Encoding Standard are accepted.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ _WITHOUT_TEXT = ("replacement", "x-user-defined")
 
 
 def codec_of(label: str) -> str | None:
-    """Return Python's codec for an encoding label of a document, by the WHATWG Encoding Standard.
+    """Return Python's codec for a document's encoding label, following the WHATWG Encoding Standard.
 
     Returns:
-        A codec that decodes in linear time; None if the standard lacks the label, or the encoding is not for text.
+        A codec that decodes in linear time, or None if the label is not in the standard or the encoding is not for
+            text.
 
     Source: https://encoding.spec.whatwg.org/#names-and-labels, as implemented by `webencodings`.
     """
@@ -28,10 +29,10 @@ def codec_of(label: str) -> str | None:
 
 
 def as_marked_utf8(data: bytes, codec: str) -> bytes:
-    """Convert a text to UTF-8 with a byte order mark, which all parsers detect; invalid bytes become U+FFFD.
+    """Convert text bytes to UTF-8 with a byte order mark, which all parsers detect. Invalid bytes become U+FFFD.
 
     Args:
-        data: The text.
-        codec: The encoding of the text, as returned by `codec_of`.
+        data: The encoded text.
+        codec: The text's encoding, as returned by `codec_of`.
     """
     return data.decode(codec, "replace").encode("utf-8-sig", "replace")

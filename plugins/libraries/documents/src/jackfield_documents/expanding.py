@@ -27,7 +27,7 @@ WhyNot = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A skipped file and the reason."""
+    """A skipped file and the reason for skipping it."""
 
     path: str
     reason: str
@@ -41,9 +41,9 @@ class Expanded:
     """The result of expanding names.
 
     Attributes:
-        files: The files, each once, in the order of the names; files of a folder or a pattern are sorted.
-        skipped: Files that folders and patterns contain but that cannot or should not be read.
-        missing: Names without any file, folder or match.
+        files: The files without duplicates, in the order of the names. Files from a folder or a pattern are sorted.
+        skipped: Files in folders and patterns that cannot or should not be read.
+        missing: Names that match no file or folder.
     """
 
     files: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Expanded:
     missing: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return one line per reason for skipping, with a few of the names."""
+        """Return one line per reason for skipping, with a few example names."""
         by_reason: dict[str, list[str]] = {}
         for file in self.skipped:
             by_reason.setdefault(file.reason, []).append(shown_path(file.path))
@@ -63,20 +63,20 @@ class Expanded:
 
 
 def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = MOST_FILES) -> Expanded:
-    """Expand names to files. It blocks.
+    """Expand names to files. Blocks.
 
-    Named files and names with a scheme (`https:`, `index:`) are kept as they are. In folders and matches of patterns,
-    these are skipped: hidden files and folders, `__pycache__` and `node_modules`, empty files, anything that is not a
-    regular file or not readable, and files that `why_not` rejects. Symbolic links to folders are followed only if they
-    are named, so cycles of links end. In a pattern, `**` matches any number of folders.
+    Named files and names with a scheme (`https:`, `index:`) are returned unchanged. Files from folders and patterns are
+    skipped if they are hidden or in a hidden folder, `__pycache__` or `node_modules`, empty, unreadable, not regular,
+    or rejected by `why_not`. Symbolic links to folders are followed only if named explicitly, so link cycles end. In a
+    pattern, `**` matches any number of folders.
 
     Args:
         names: Paths of files and folders, with `~` allowed, and patterns with `*`, `?` and `[…]`.
-        why_not: Decides whether a file can be read; see `why_nothing_reads`.
-        most: The most files allowed.
+        why_not: Returns the reason why a file cannot be read; see `why_nothing_reads`.
+        most: The maximum number of files.
 
     Raises:
-        ConfigError: The names expand to more files.
+        ConfigError: The names expand to more than `most` files.
     """
     files: dict[str, None] = {}
     skipped: dict[str, str] = {}
@@ -103,16 +103,16 @@ def expand(names: Iterable[str], *, why_not: WhyNot | None = None, most: int = M
 
 
 def has_scheme(name: str) -> bool:
-    """Return True if a name starts with a scheme, such as `https:` or `index:`, and no file has that name."""
+    """Return True if a name starts with a scheme, such as `https:` or `index:`, and is not an existing file."""
     return bool(_SCHEME.match(name)) and not _exists(name)
 
 
 def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
-    """Return a function that names the reason why no installed parser reads a file, judged by its name alone.
+    """Return a function that explains why no installed parser reads a file, judged by its name alone.
 
     Args:
         host: The plugin host that provides the parsers.
-        also: Further readable extensions, as in `DocumentReader(parser_for=…)`.
+        also: Additional readable extensions, as in `DocumentReader(parser_for=…)`.
     """
     specs = [spec for _, spec in host.specs("parser", ParserSpec)]
     extensions = {*also, *(extension for spec in specs for extension in spec.extensions)}
@@ -133,7 +133,7 @@ def why_nothing_reads(host: Plugins, *, also: Iterable[str] = ()) -> WhyNot:
 
 
 def _expand_name(name: str, why_not: WhyNot | None) -> Iterator[tuple[str, str]]:
-    """Yield the files of a name, each with the reason to skip it, or ''."""
+    """Yield a name's files, each with the reason for skipping it, or ''."""
     if "\0" in name:  # no file has such a name, and `expanduser` rejects it
         return
     path = os.path.expanduser(name)  # noqa: PTH111 - a path object would take "./" and "//" out of names
@@ -169,7 +169,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the files below a folder in order, and the folders that cannot be opened, each with its reason or ''."""
+    """Yield the files below a folder in order, and the folders that cannot be opened, each with a reason or ''."""
     pending = [folder]
     while pending:
         parent = pending.pop()
@@ -229,7 +229,7 @@ def _reason(error: OSError) -> str:
 
 
 def _glob(pattern: str) -> list[str]:
-    """Return the files that match a pattern, sorted. `glob.glob` would follow cycles of links in all combinations."""
+    """Return the files that match a pattern, sorted. `glob.glob` would follow link cycles in all combinations."""
     parts = pattern.replace(os.sep, "/").split("/")
     fixed = 0
     while not glob.has_magic(parts[fixed]):
@@ -239,7 +239,7 @@ def _glob(pattern: str) -> list[str]:
 
 
 def _match_parts(folder: str, parts: Sequence[str]) -> Iterator[str]:
-    """Yield the files below a folder that match the parts of a pattern. `folder` is '' or ends with a slash."""
+    """Yield the files below a folder that match the pattern's parts. `folder` is '' or ends with a slash."""
     first, *rest = parts
     if first == "**":
         while rest and rest[0] == "**":
@@ -259,7 +259,7 @@ def _match_parts(folder: str, parts: Sequence[str]) -> Iterator[str]:
 
 
 def _walk_folders(folder: str) -> Iterator[str]:
-    """Yield a folder and its subfolders, without links and ignored ones. Each is '' or ends with a slash."""
+    """Yield a folder and its subfolders, except for links and ignored folders. Each is '' or ends with a slash."""
     pending = [folder]
     while pending:
         parent = pending.pop()

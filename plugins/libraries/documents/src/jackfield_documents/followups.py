@@ -1,4 +1,4 @@
-"""Search for a question of a conversation: recognise follow-ups, and add words from earlier turns to them."""
+"""Build the search text for a conversation's question: recognise follow-ups, and add words from earlier turns."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Dependence(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question of a conversation, and its answer."""
+    """A question and its answer in a conversation."""
 
     question: str
     answer: str = ""
 
 
 def dependence(question: str) -> Dependence:
-    """Return how much a question depends on earlier turns, judged by its words.
+    """Return how much a question depends on earlier turns, judged by its wording.
 
-    `FULL`: it opens as a continuation ("And …", "那…呢？"), refers to something by a pronoun, or has hardly a word of
-    its own. `SOME`: it is short, or has a pronoun, which may refer to a part of the question itself.
+    `FULL`: the question opens as a continuation ("And …", "那…呢？"), refers to something by a pronoun, or has hardly
+    any content words. `SOME`: the question is short, or has a pronoun that may refer to a part of the question itself.
     """
     words = _count_words(question)
     refers = bool(_PRONOUNS.search(question))
@@ -68,16 +68,17 @@ def dependence(question: str) -> Dependence:
 
 
 def search_text(question: str, earlier: Sequence[Exchange]) -> str:
-    """Return the text to search for: the question, with words of earlier turns if it depends on them.
+    """Return the text to search for: the question, with text from earlier turns if it depends on them.
 
     Args:
         question: The last question.
         earlier: The earlier turns, oldest first.
 
     Returns:
-        The question alone if it depends on nothing. Otherwise the last exchange comes before it, preceded by the
-        exchanges that it depends on in turn, three at most; of an answer, only the first 200 characters. A question
-        that depends only in part is repeated, so that its own words count more.
+        The question alone if it is independent. Otherwise, the last exchange comes before the question, along with any
+        exchanges that one depends on in turn: at most three, with only the first 200 characters of each answer. A
+            partly
+        dependent question is repeated, so that its own words count more.
     """
     how = dependence(question)
     if how is Dependence.NONE or not earlier:
@@ -92,7 +93,7 @@ def search_text(question: str, earlier: Sequence[Exchange]) -> str:
 
 
 def _count_words(text: str) -> float:
-    """Count the words with content of their own; Chinese by characters, two to a word."""
+    """Count a text's content words. In Chinese, two characters count as one word."""
     words = {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
     han = sum(len(part) for run in _HAN_RUN.findall(text) for part in _CHINESE_STOP_WORDS.split(run))
     return len(words) + han / _HAN_PER_WORD

@@ -1,4 +1,4 @@
-"""Merge the rankings of several searchers into one."""
+"""Merge rankings from several searchers into one."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def fuse(
     k: int = 60,
     by: Fusion = "scores",
 ) -> list[Hit]:
-    """Merge rankings by standardised scores or by reciprocal ranks.
+    """Merge rankings by standardised scores or reciprocal ranks.
 
-    By `scores`, a hit counts as many standard deviations as it is above the last of its searcher's best hits. A hit
-    that a searcher clearly prefers counts much, one of many equals counts little. Ranks break ties.
-    By `ranks`, only the order of each searcher's hits counts.
+    By `scores`, a hit counts by its distance from the last of its searcher's best hits, in standard deviations. So a
+    hit that a searcher clearly prefers counts for much, and one of many similar hits for little. Ranks break ties. By
+    `ranks`, only the order of each searcher's hits counts.
 
     Args:
-        rankings: The hits of each searcher by its name, best first, no chunk twice in one ranking.
-        weights: The weight of each searcher, 1 by default; 0 disables it.
-        k: Damping constant, at least 1; the larger, the more low ranks count.
+        rankings: Each searcher's hits, best first, without duplicate chunks.
+        weights: Each searcher's weight. Defaults to 1; 0 disables a searcher.
+        k: The damping constant, at least 1. With a larger `k`, low ranks count more.
         by: The method.
 
     Returns:
         Every chunk once, best first, with its rank in each ranking in `ranks`. Chunks with an infinite score from any
-        searcher come first. Ties are ordered by source and position in the document, so the order of the searchers
-        never matters.
+        searcher come first. Ties are broken by source and position in the document, so the order of the searchers never
+        matters.
 
     Raises:
-        ValueError: `k` is less than 1, or a weight is not a finite number of at least 0.
+        ValueError: `k` is less than 1, or a weight is negative or not finite.
 
     Source: for scores, Montague & Aslam, CIKM 2001 (zero mean and unit variance); for ranks, Cormack, Clarke &
     Büttcher, SIGIR 2009, who also suggest 60 for `k`.
@@ -63,10 +63,11 @@ def fuse(
 
 
 def _standardise(ranking: Sequence[Hit]) -> list[float]:
-    """Return the distance of each score to that of the last of the best hits, in standard deviations.
+    """Return each score's distance from the last of the best hits, in standard deviations.
 
-    Raw scores of different searchers cannot be compared. A few hits say little about the spread of scores, so theirs
-    are drawn towards 0; if all scores are equal, each hit gets 2. Infinite scores are left out: they come first anyway.
+    Raw scores from different searchers are not comparable. A few hits say little about the spread, so their values are
+    shrunk towards 0. If all scores are equal, each hit gets 2. Infinite scores are left out, because they come first
+    anyway.
     """
     best = [hit.score for hit in ranking[:_DEPTH] if math.isfinite(hit.score)]
     if not best:
@@ -88,7 +89,7 @@ class _Candidate:
     is_first: bool = False
 
     def add(self, searcher: str, rank: int, share: float, hit: Hit, asked: Set[str]) -> None:
-        """Add a hit of one of the searchers in `asked`."""
+        """Add a hit from `searcher`, one of the searchers in `asked`."""
         self.shares.append(share)
         self.is_first = self.is_first or hit.score == math.inf
         self.ranks[searcher] = rank
@@ -102,7 +103,7 @@ class _Candidate:
 
     @property
     def score(self) -> float:
-        """The sum of the shares; exact, so that the order of the searchers does not matter."""
+        """The sum of the shares, computed exactly so that the order of the searchers does not matter."""
         return math.fsum(self.shares)
 
     def sort_key(self) -> tuple[bool, float, str, int]:
@@ -111,7 +112,7 @@ class _Candidate:
 
 
 def score_as_json(score: float) -> float | str:
-    """Return a score for JSON, which lacks infinity; an infinite score becomes "first"."""
+    """Return a score as a JSON value. Infinity, which JSON lacks, becomes "first"."""
     return score if math.isfinite(score) else "first"
 
 

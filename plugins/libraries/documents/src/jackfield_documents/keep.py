@@ -1,4 +1,4 @@
-"""Cache values that are costly to compute: parsed documents, corpora, indexes."""
+"""Cache expensive values: parsed documents, corpora and indexes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ABANDONED_S = 3600.0  # older staging files are leftovers of killed processes
 
 
 class Kept(Generic[K, V]):
-    """Cache of the most recently used values. If several threads need a missing value, only one computes it.
+    """An LRU cache. If several threads need a missing value, only one computes it.
 
     Args:
-        capacity: The most to keep, in the unit of `size_of`. The latest value stays even if it is larger.
-        size_of: The size of a value; 1 by default.
+        capacity: The maximum total size, in units of `size_of`. The latest value is retained even if it is larger.
+        size_of: Returns a value's size. Defaults to 1 per value.
     """
 
     def __init__(self, capacity: int, *, size_of: Callable[[V], int] | None = None) -> None:
@@ -38,11 +38,11 @@ class Kept(Generic[K, V]):
         self._lock = Lock()
 
     def peek(self, key: K) -> V | None:
-        """Return the cached value of a key, if any; never wait for one that is being computed."""
+        """Return a key's cached value, or None. Never waits for a value that is being computed."""
         return self._values.get(key)
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, computed if needed. Errors of `make` are raised and not cached. It blocks."""
+        """Return a key's value, computing it if needed. Blocks. Errors from `make` are raised and not cached."""
         done = Event()
         while True:
             with self._lock:
@@ -72,13 +72,13 @@ class Kept(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class OnShelf(Generic[V]):
-    """File format of an index.
+    """An index's file format.
 
     Attributes:
-        name: Part of the file name; identifies the searcher and every setting that affects the index.
-        read: Reads the index. It raises `ValueError` if the file is incomplete, and the index is built again.
+        name: A part of the file name that identifies the searcher and every setting that affects the index.
+        read: Reads the index. Raises `ValueError` if the file is incomplete, in which case the index is rebuilt.
         write: Writes the index to a new file.
-        change: Turns an index of other chunks into one of these; returns None if building from scratch is better.
+        change: Updates an index of other chunks to these chunks. Returns None if rebuilding is better.
     """
 
     name: str
@@ -89,22 +89,22 @@ class OnShelf(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The folder for index files beside a corpus on disk. They are derived data and may be deleted.
+    """The folder for index files next to a corpus on disk. The files are derived data and may be deleted.
 
     Attributes:
         folder: The folder's path.
-        content: The content hash of the corpus.
+        content: The corpus's content hash.
     """
 
     folder: Path
     content: str
 
     def load(self, kept: OnShelf[V]) -> V | None:
-        """Load the index of this content; return None if it is missing or incomplete."""
+        """Load the index for this content, or return None if it is missing or incomplete."""
         return _read(self._path(kept.name), kept)
 
     def changed(self, chunks: Sequence[Chunk], kept: OnShelf[V]) -> V | None:
-        """Load an index of other content and update it to these chunks; return None if no file can be updated."""
+        """Load an index of other content and update it to these chunks, or return None if no index can be updated."""
         if kept.change is None:
             return None
         for path in sorted(self.folder.glob(f"{kept.name}.*")):
@@ -115,7 +115,7 @@ class Shelf:
         return None
 
     def save(self, value: V, kept: OnShelf[V]) -> None:
-        """Save an index atomically, and remove the files of other content.
+        """Save an index atomically, and remove the files for other content.
 
         Raises:
             OSError: The index cannot be written.
@@ -146,26 +146,26 @@ def _read(path: Path, kept: OnShelf[V]) -> V | None:
 
 
 class IndexCache(Generic[V]):
-    """Cache of a searcher's indexes of the most recently used corpora, by content hash."""
+    """Caches a searcher's indexes of the most recently used corpora, by content hash."""
 
     def __init__(self, capacity: int = 8) -> None:
         self._indexes: Kept[str, V] = Kept(capacity)
 
     def peek(self, corpus: Corpus) -> V | None:
-        """Return the index of a corpus if it is in memory; it never blocks.
+        """Return a corpus's index if it is in memory. Never blocks.
 
-        Computing a content hash takes long, so the result is None for a corpus whose hash was not used yet.
+        Computing a content hash takes long, so the result is None if the corpus has not been hashed yet.
         """
         content_hash = vars(corpus).get("content_hash")
         return None if content_hash is None else self._indexes.peek(content_hash)
 
     def get(self, corpus: Corpus, build: Callable[[Sequence[Chunk]], V], kept: OnShelf[V] | None = None) -> V:
-        """Return the index of a corpus, built if needed. It blocks: call it in a worker thread.
+        """Return a corpus's index, building it if needed. Blocks, so call it in a worker thread.
 
         Args:
-            corpus: The corpus to search. If its attribute `shelf` is a `Shelf`, the index is saved there.
+            corpus: The corpus to search. If its `shelf` attribute is a `Shelf`, the index is saved there.
             build: Builds the index.
-            kept: The file format of the index; None if it is never saved.
+            kept: The index's file format, or None to never save it.
         """
 
         def load_or_build() -> V:

@@ -1,4 +1,4 @@
-"""Parse and check searchers and their weights in settings."""
+"""Parse and validate searchers and their weights in settings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _USUAL_WEIGHTS: Mapping[str, float] = {"vector_search": 1.75}
 
 
 def searchers_by_name(entries: Iterable[str | Mapping[str, Any]]) -> dict[str, SettingsDict]:
-    """Return the settings of each searcher by name, in order.
+    """Return each searcher's settings by name, in order.
 
     Args:
-        entries: Names or addresses, or dicts of `name` and settings.
+        entries: Names or addresses, or dicts with a `name` and settings.
 
     Raises:
-        ValueError: A name is missing or duplicate.
+        ValueError: A name is missing or duplicated.
     """
     searchers: dict[str, SettingsDict] = {}
     for entry in entries:
@@ -35,10 +35,10 @@ def searchers_by_name(entries: Iterable[str | Mapping[str, Any]]) -> dict[str, S
 
 
 def check_weights(weights: Mapping[str, float], searchers: Iterable[str]) -> None:
-    """Check that the weights are valid and belong to the searchers.
+    """Check that the weights are valid and match the searchers.
 
     Raises:
-        ValueError: A weight is invalid or belongs to no searcher, or every weight is 0.
+        ValueError: A weight is invalid or matches no searcher, or every weight is 0.
     """
     asked = list(searchers)
     for name, weight in weights.items():
@@ -51,5 +51,5 @@ def check_weights(weights: Mapping[str, float], searchers: Iterable[str]) -> Non
 
 
 def weights_of(weights: Mapping[str, float], searchers: Iterable[str]) -> dict[str, float]:
-    """Return the weight of each searcher: as set, else the usual one."""
+    """Return each searcher's weight: as configured, else the usual one."""
     return {name: weights.get(name, _USUAL_WEIGHTS.get(name.rpartition("/")[2], 1.0)) for name in searchers}

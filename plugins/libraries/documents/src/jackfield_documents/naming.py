@@ -1,4 +1,4 @@
-"""Resolve file names from a model, which may read only files of its conversation and its workspace."""
+"""Resolve file names given by a model, which may read only files from its conversation and its workspace."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from jackfield.tools import Workspace
 def file_meant(
     name: str, files: Sequence[str], workspace: Workspace, *, if_several: str = "name it by its whole path"
 ) -> str:
-    """Return the path of the file that a model names.
+    """Return the path of the file that a model refers to.
 
     Args:
-        name: A path in `files`, the last part of one, or a path in the workspace.
-        files: The files of the conversation.
+        name: A path in `files`, the last component of one, or a path in the workspace.
+        files: The conversation's files.
         workspace: The folder where tools write.
-        if_several: Advice for the model if several files of the conversation have the name.
+        if_several: Advice for the model if several conversation files have that name.
 
     Raises:
-        ToolArgumentError: The name matches several files, or none that the model may read. The text is for the model.
+        ToolArgumentError: The name matches several files, or none that the model may read. The message is for the
+            model.
     """
     if name in files:
         return name

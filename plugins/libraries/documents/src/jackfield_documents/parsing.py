@@ -1,8 +1,8 @@
-"""Parse files in subprocesses, where limits on time and memory stop a hostile file.
+"""Parse files in subprocesses, where time and memory limits stop a hostile file.
 
-A subprocess starts when a file needs one, serves the following files, and ends with its parent, even if the parent is
-killed. It does not import `__main__`, so parsing works in notebooks, in web handlers, in scripts without a guard, under
-threads and after a fork.
+A subprocess starts when a file needs one, serves further files, and ends with its parent, even if the parent is killed.
+Subprocesses do not import `__main__`, so parsing works in notebooks, web handlers and scripts without a main guard,
+under threads and after a fork.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _START = (
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """Limits for parsing one file; they grow in proportion to the size of the file.
+    """Limits for parsing one file, which grow with the file's size.
 
-    Memory is limited on Linux only, CPU time everywhere but on Windows, and wall-clock time everywhere.
+    Memory is limited on Linux only, CPU time everywhere except on Windows, and wall-clock time everywhere.
 
     Attributes:
-        cpu_s: CPU time in seconds; as much again for each 4 MiB of the file.
-        wall_s: Wall-clock time in seconds; as much again for each 4 MiB of the file.
-        memory_bytes: Memory, in addition to 40 times the size of the file.
-        answer_bytes: Size of the parsed document as JSON, in addition to 40 times the size of the file.
+        cpu_s: CPU time in seconds, plus the same again per 4 MiB of the file.
+        wall_s: Wall-clock time in seconds, plus the same again per 4 MiB of the file.
+        memory_bytes: Memory, plus 40 times the file's size.
+        answer_bytes: Size of the parsed document as JSON, plus 40 times the file's size.
     """
 
     cpu_s: float = 20.0
@@ -71,17 +71,16 @@ class ParserLimits:
 
 @dataclass(frozen=True, slots=True)
 class ParseJob:
-    """A parser, its settings, and the facts it needs about one file.
+    """A parser, its settings, and its input for one file.
 
     Attributes:
-        name: The parser's name in errors.
+        name: The parser's name, for errors.
         target: The parser's class, as `module:Class`.
         settings: The parser's settings.
-        secrets: Names of environment variables that the parser may read. Other variables whose names look like secrets
-            are not passed on.
-        source: The file's name in errors.
-        codec: The encoding of the text, if a server named one; the subprocess decodes the text first.
-        draw: A page and a passage on it, to draw the page instead of parsing the file.
+        secrets: Environment variables that the parser may read. Others whose names suggest a secret are withheld.
+        source: The file's name, for errors.
+        codec: The text's encoding as declared by the server, or ''. If set, the subprocess first decodes the text.
+        draw: A page and a passage on it. If set, the page is rendered instead of parsing the file.
     """
 
     name: str
@@ -94,7 +93,7 @@ class ParseJob:
 
 
 class StopSignal:
-    """Ends the processes that parse a file and its parts when no caller waits for the document any more."""
+    """Kills the subprocesses that parse a file and its parts once no caller waits for the document."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +101,7 @@ class StopSignal:
         self._processes: set[subprocess.Popen[bytes]] = set()
 
     def set(self) -> None:
-        """Kill the processes. No other begins."""
+        """Kill the subprocesses and prevent new ones from starting."""
         with self._lock:
             self._is_set = True
             for process in self._processes:
@@ -110,10 +109,10 @@ class StopSignal:
 
     @contextmanager
     def covers(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Let the signal kill this process if it is set inside the block.
+        """Kill this process if the signal is set inside the block.
 
         Raises:
-            DocParserError: The signal was set before.
+            DocParserError: The signal was already set.
         """
         with self._lock:
             if self._is_set:
@@ -131,22 +130,22 @@ class ParserUnavailableError(Exception):
 
 
 def can_start_processes() -> bool:
-    """Return True if this program can start another Python; a frozen executable cannot."""
+    """Return True if this program can start another Python process, which a frozen executable cannot."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def processes_at_once() -> int:
-    """Return the size of the process pool: one per core that this process may use, at most 32."""
+    """Return the process pool's size: one per core available to this process, at most 32."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(_MAX_PROCESSES, cores))
 
 
 def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal | None = None) -> Document:
-    """Parse a file in a subprocess. Block until one is free and done, or until `stop` is set.
+    """Parse a file in a subprocess. Blocks until the document is ready, or until `stop` is set.
 
     Raises:
         DocParserError: The parser rejects the file, fails, crashes or exceeds a limit; the message names the file.
-        ParserUnavailableError: The parser cannot be imported or created there.
+        ParserUnavailableError: The parser cannot be imported or created in the subprocess.
     """
     answer = _pool().parse(job, data, limits, stop or StopSignal())
     assert isinstance(answer, Document)  # noqa: S101 - the answer to a job without a page to draw
@@ -154,11 +153,11 @@ def parse_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: 
 
 
 def draw_in_subprocess(job: ParseJob, data: bytes, limits: ParserLimits, stop: StopSignal | None = None) -> PageImage:
-    """Draw the page that `job.draw` names, like `parse_in_subprocess`.
+    """Render the page given by `job.draw`, like `parse_in_subprocess`.
 
     Raises:
-        DocParserError: As for `parse_in_subprocess`.
-        ParserUnavailableError: The parser cannot be imported or created there.
+        DocParserError: See `parse_in_subprocess`.
+        ParserUnavailableError: The parser cannot be imported or created in the subprocess.
     """
     answer = _pool().parse(job, data, limits, stop or StopSignal())
     assert isinstance(answer, PageImage)  # noqa: S101 - the answer to a job with a page to draw
@@ -171,15 +170,15 @@ def _pool() -> _Pool:
 
 
 class _CrashError(DocParserError):
-    """The process crashed or exceeded a limit, and must not be reused."""
+    """The process crashed or exceeded a limit, and cannot be reused."""
 
 
 class _IdleExitError(Exception):
-    """The process had just ended because it was idle."""
+    """The process exited just before the job, because it was idle."""
 
 
 class _Pool:
-    """The parsing processes of this process."""
+    """The pool of parsing subprocesses of this process."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -401,7 +400,7 @@ def _encode_setting(value: object) -> object:
 
 
 def _parse_block(text: str, kind: BlockKind, page: int | None, level: int) -> Block:
-    """Check and build a block; a subprocess that a hostile file has taken over may answer anything."""
+    """Validate and build a block. A subprocess compromised by a hostile file may send anything."""
     types = (type(text), type(kind), type(page), type(level))
     if types not in ((str, str, int, int), (str, str, type(None), int)) or kind not in _KINDS:
         raise TypeError(kind)
@@ -409,7 +408,7 @@ def _parse_block(text: str, kind: BlockKind, page: int | None, level: int) -> Bl
 
 
 def _check_image(image: PageImage) -> PageImage:
-    """Return an image whose size is that of its PNG. A browser decodes the PNG, so its size is limited here as well."""
+    """Return the image if its size matches its PNG. A browser decodes the PNG, so the size is also limited here."""
     head = image.png[:24]
     size = (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big"))
     if not head.startswith(_PNG) or size != (image.width, image.height) or not 0 < size[0] * size[1] <= _MAX_PIXELS:

@@ -1,7 +1,7 @@
-"""The program of a parsing subprocess: do one job after another, each within limits.
+"""The main program of a parsing subprocess, which runs one job after another, each within limits.
 
-A job is a header in JSON and the bytes of a file; an answer is JSON in frames. Neither side unpickles anything, because
-a process that has parsed a hostile file deserves no more trust than the file.
+A job is a JSON header and the file's bytes; an answer is JSON in frames. Neither side unpickles anything, because a
+process that has parsed a hostile file deserves no more trust than the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def write_frame(stream: BinaryIO, data: bytes) -> None:
-    """Write a frame: its length in eight bytes, then its content."""
+    """Write a frame: its length in eight bytes, followed by its content."""
     stream.write(len(data).to_bytes(8, "big"))
     stream.write(data)
     stream.flush()
@@ -37,8 +37,8 @@ def read_frame(stream: BinaryIO, *, most: int) -> bytes:
     """Read a frame.
 
     Raises:
-        EOFError: The other side has closed the stream.
-        OverflowError: The frame has more than `most` bytes.
+        EOFError: The other side closed the stream.
+        OverflowError: The frame is longer than `most` bytes.
     """
     size = int.from_bytes(_read_exactly(stream, 8), "big")
     if size > most:
@@ -54,7 +54,7 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def serve() -> None:
-    """Do jobs until the host ends or sends none for a minute."""
+    """Run jobs until the host exits or sends none for a minute."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host handles Ctrl-C
     _disable_core_dumps()
     jobs, answers = _claim_pipes()
@@ -72,7 +72,7 @@ def serve() -> None:
 
 
 def _claim_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the pipes to the host, and redirect stdin and stdout, so that a parser's prints do not mix with frames."""
+    """Return the pipes to the host, and redirect stdin and stdout so that a parser's output does not mix with it."""
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)
@@ -81,7 +81,7 @@ def _claim_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _receive(jobs: BinaryIO, inbox: queue.SimpleQueue[tuple[bytes, bytes]]) -> None:
-    """Receive jobs in a thread, which also notices the end of the host during parsing."""
+    """Receive jobs in a thread, which also notices during parsing that the host has exited."""
     try:
         while True:
             inbox.put((read_frame(jobs, most=sys.maxsize), read_frame(jobs, most=sys.maxsize)))
@@ -126,7 +126,7 @@ def _parser(job: Mapping[str, Any], parsers: dict[str, Parser]) -> Parser:
 
 
 def _frames(document: Document) -> Iterator[bytes]:
-    """Encode a document in frames of limited size, so that the host can do other work between them."""
+    """Encode a document as frames of limited size, so that the host can do other work in between."""
     for start in range(0, len(document.blocks), _BLOCKS_PER_FRAME):
         blocks = document.blocks[start : start + _BLOCKS_PER_FRAME]
         rows = [(block.text, block.kind, block.page, block.level) for block in blocks]

@@ -1,4 +1,4 @@
-"""Read the files in a file, such as attachments and scanned pages, and add them to its document."""
+"""Read embedded files, such as attachments and scanned pages, and add them to the document."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SHOWN_NAMES = 50
 
 
 class NoParserError(DocParserError):
-    """No installed parser reads a file."""
+    """No installed parser reads the file."""
 
 
 @dataclass(slots=True)
 class _Use:
-    """The use of a budget by a file and all files in it, however deep."""
+    """The budget used so far by a file's embedded files, at all levels."""
 
     files: int = 0
     size_bytes: int = 0
@@ -38,11 +38,11 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class PartBudget:
-    """Limits for the files in one file, those in its inner files included.
+    """Limits for a file's embedded files, at all levels.
 
     Attributes:
-        wall_s: Wall-clock time in seconds from now on, after which no further file is begun.
-        depth: The level of nesting, from 1.
+        wall_s: Wall-clock time in seconds from creation, after which no further file is started.
+        depth: The nesting level, from 1.
     """
 
     wall_s: float
@@ -51,11 +51,11 @@ class PartBudget:
     _start: float = field(default_factory=time.monotonic)
 
     def deeper(self) -> PartBudget:
-        """Return the same budget for the files in an inner file."""
+        """Return the same budget for the next nesting level."""
         return replace(self, depth=self.depth + 1)
 
     def spend(self, part: Part, name: str) -> None:
-        """Count a file.
+        """Charge a file to the budget.
 
         Raises:
             DocParserError: A limit is exceeded; the message names the file and the limit.
@@ -77,18 +77,18 @@ class PartBudget:
 
 
 def with_parts(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
-    """Return a document with the blocks of its parts, each part below a heading with its name, or in place of its page.
+    """Add the blocks of a document's parts, each part below a heading with its name, or in place of its page.
 
-    Each block names its part, as `part_names` does, and its page is that of the part. A part that cannot be read is
-    named in a block and in `metadata["unread"]`; parts without an installed parser are listed at the end.
+    Each block names its part as `part_names` does, and has the part's own page number. A part that cannot be read is
+    named in a block and in `metadata["unread"]`. Parts without an installed parser are listed at the end.
 
     Args:
         document: The document.
         read: Reads a part.
-        budget: Limits the parts.
+        budget: The limits for the parts.
 
     Raises:
-        DocParserError: All pages of the document are parts, and none can be read; the message names it.
+        DocParserError: All pages of the document are parts, and none can be read; the message names the document.
     """
     document = _with_pages(document, read, budget)
     blocks = list(document.blocks)
@@ -116,7 +116,7 @@ def with_parts(document: Document, read: Callable[[Part], Document], budget: Par
 
 
 def part_names(parts: Sequence[Part]) -> list[str]:
-    """Return a name for each part that identifies it to people, models and citations: `scan (2).pdf`."""
+    """Return a unique name for each part, for people, models and citations: `scan (2).pdf`."""
     shown = [shown_path(part.name)[:_MAX_NAME_CHARS] for part in parts]
     taken = set(shown)
     numbers: Counter[str] = Counter()
@@ -134,7 +134,7 @@ def part_names(parts: Sequence[Part]) -> list[str]:
 
 
 def _with_pages(document: Document, read: Callable[[Part], Document], budget: PartBudget) -> Document:
-    """Return a document with the blocks of those parts that are pages; other parts remain."""
+    """Return a document with the blocks of all parts that are pages. Other parts remain."""
     pages = {part.page: part for part in document.parts if part.page is not None}
     rest = tuple(part for part in document.parts if part.page is None)
     if not pages:
@@ -181,7 +181,7 @@ def _no_text_error(name: str, errors: Sequence[DocParserError]) -> DocParserErro
 
 
 def _runs(reasons: Sequence[tuple[int, str]]) -> list[list[int]]:
-    """Group consecutive pages that have the same reason."""
+    """Group consecutive pages with the same reason."""
     runs: list[list[int]] = []
     previous = ""
     for page, reason in reasons:

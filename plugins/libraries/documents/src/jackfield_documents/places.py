@@ -1,4 +1,4 @@
-"""Locate blocks in their document by page, headings and offset, and read the cells of tables."""
+"""Locate blocks in a document by page, headings and offset, and read table cells."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Place:
 
     Attributes:
         block: The block.
-        page: The page on which the block begins, or that of the previous block in its file; None for formats without
+        page: The page on which the block begins, else that of the previous block in its file. None for formats without
             pages.
-        headings: The headings above the block, outermost first, at most nine; for a heading, itself included.
-        start: The offset of the block's text in `text_of` the document, in characters.
+        headings: The headings above the block, outermost first, at most nine. A heading includes itself.
+        start: The offset of the block's text within `text_of` the document, in characters.
     """
 
     block: Block
@@ -34,23 +34,23 @@ class Place:
 
 
 def text_of(document: Document) -> str:
-    """Return the text of a document: its blocks, separated by empty lines."""
+    """Return a document's text: its blocks, separated by blank lines."""
     return BETWEEN_BLOCKS.join(block.text for block in document.blocks if block.text.strip())
 
 
 def names_of_part(part: str) -> list[str]:
-    """Return the names in the path of a part, outermost first; [] for the document itself."""
+    """Return the names on a part's path, outermost first, or [] for the document itself."""
     return part.split(PART_SEPARATOR) if part else []
 
 
 def headings_in_part(chunk: Chunk) -> tuple[str, ...]:
-    """Return the headings of a chunk without the names of its part, with which they begin."""
+    """Return a chunk's headings without the part names they begin with."""
     names = tuple(names_of_part(chunk.part))
     return chunk.headings[len(names) :] if chunk.headings[: len(names)] == names else chunk.headings
 
 
 def places_of(document: Document) -> Iterator[Place]:
-    """Yield the blocks of a document that have text, in order, each with its position."""
+    """Yield a document's blocks that have text, in order, with their positions."""
     first_pages: dict[str, int] = {}
     for block in document.blocks:
         if block.page is not None:
@@ -78,7 +78,7 @@ def places_of(document: Document) -> Iterator[Place]:
 
 
 def cells_of(block: Block) -> list[list[str]]:
-    """Return the cells of a table, row by row, the header first; [] for a block that is not a table."""
+    """Return a table's cells row by row, header first, or [] if the block is not a table."""
     if block.kind != "table":
         return []
     header, *rest = block.text.split("\n")

@@ -1,4 +1,4 @@
-"""Parse queries, which are plain text or keywords as JSON."""
+"""Parse queries, which are plain text or keywords in JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _KEYS = ("keywords_zh", "keywords_en", "text")
 def texts_of(query: str) -> list[str]:
     """Return the texts to search for.
 
-    A query is plain text, or the JSON of a model that generates keywords: an object with any of `keywords_zh`,
-    `keywords_en` (lists of words or phrases) and `text`. A word that is both a keyword and in the text counts twice.
+    A query is plain text, or JSON from a model that generates keywords: an object with any of `keywords_zh`,
+    `keywords_en` (lists of words or phrases) and `text`. A word in both the keywords and the text counts twice.
     """
     keywords = _keywords(query)
     if keywords.keys().isdisjoint(_KEYS):
@@ -22,7 +22,7 @@ def texts_of(query: str) -> list[str]:
 
 
 def _keywords(query: str) -> Mapping[object, object]:
-    """Parse a query as a JSON object; return an empty one for plain text."""
+    """Parse a query as a JSON object, or return an empty one for plain text."""
     if not query.lstrip().startswith(("{", "```")):
         return {}
     try:

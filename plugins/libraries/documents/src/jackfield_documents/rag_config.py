@@ -42,7 +42,7 @@ class ChunkSizeConfig(Config):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """Parse settings as `Config.parse` does, with `chunk_size` as an alias of `parser_page_size`."""
+        """Parse settings like `Config.parse`, with `chunk_size` as an alias of `parser_page_size`."""
         if isinstance(value, Mapping) and "chunk_size" in value:
             rest = {key: entry for key, entry in value.items() if key != "chunk_size"}
             value = {**rest, "parser_page_size": value["chunk_size"]}
@@ -171,7 +171,7 @@ class RAGConfig(ChunkSizeConfig):
     @model_validator(mode="before")
     @classmethod
     def _search_with_the_named_model(cls, values: object) -> object:
-        """Use a named embedding model beside words, which find names and numbers better."""
+        """Combine a configured embedding model with keyword search, which is better at names and numbers."""
         if not isinstance(values, Mapping) or values.get("embedding_model") is None:
             return values
         is_chosen = values.get("retrieval_type") is not None or "rag_searchers" in values
@@ -208,14 +208,15 @@ class RAGConfig(ChunkSizeConfig):
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of each searcher of `searchers` in the fusion."""
+        """The weight in the fusion of each searcher in `searchers`."""
         return weights_of(self.searcher_weights, self.searchers)
 
     @property
     def searchers(self) -> dict[str, dict[str, object]]:
-        """The settings of each searcher by name: those of `retrieval_type` if set, else `rag_searchers`.
+        """Each searcher's settings by name: those of `retrieval_type` if set, else `rag_searchers`.
 
-        With `rerank`, the only searcher is `hybrid_search`, which asks the others. Searchers of weight 0 are omitted.
+        With `rerank`, `hybrid_search` is the only searcher, and queries the others. Searchers with weight 0 are
+        omitted.
         """
         searchers = {
             name: settings for name, settings in self._base_searchers.items() if self.searcher_weights.get(name, 1)
@@ -233,15 +234,15 @@ class RAGConfig(ChunkSizeConfig):
 
     @property
     def metadata_rules(self) -> MetadataRules:
-        """The values of `metadata`, each with the filter for its files."""
+        """The values in `metadata`, each with a filter for the files it applies to."""
         return [(Where.parse({"path": pattern}), check_metadata(values)) for pattern, values in self.metadata.items()]
 
     def reader(self, host: Plugins, *, kept_chars: int | None = None) -> DocumentReader:
-        """Create a reader with these settings for parsers and fetching.
+        """Create a document reader with these parser and fetch settings.
 
         Args:
             host: The plugin host that provides the parsers.
-            kept_chars: As in `DocumentReader`.
+            kept_chars: See `DocumentReader`.
 
         Raises:
             ConfigError: A configured parser is not installed, or rejects its settings.
@@ -261,12 +262,12 @@ class RAGConfig(ChunkSizeConfig):
         )
 
     def with_included_model(self, host: Plugins) -> Self:
-        """Return settings that use the model of an installed embedder beside words, unless a searcher is chosen.
+        """Return settings that add an installed embedder's model to keyword search, unless a searcher is configured.
 
-        The settings stay if not exactly one embedder includes a model, or if `vector_search` is not installed.
+        The settings are unchanged unless exactly one embedder includes a model and `vector_search` is installed.
 
         Raises:
-            ConfigError: There is an `index_path`, but no such model.
+            ConfigError: `index_path` is set, but there is no such model.
         """
         from jackfield.plugins import EmbedderSpec
 
@@ -303,7 +304,7 @@ class RAGConfig(ChunkSizeConfig):
 
 
 def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
-    """Return the next step for a user without a single usable included model."""
+    """Return advice for a user who does not have exactly one usable included model."""
     if not has_vectors:
         return "pip install jackfield-vector-search"
     if models:
@@ -312,7 +313,7 @@ def _next_step(models: Sequence[str], *, has_vectors: bool) -> str:
 
 
 def _as_value_error(check: Callable[[], object]) -> None:
-    """Run a check, and let pydantic report its errors."""
+    """Run a check so that pydantic reports its errors."""
     try:
         check()
     except ConfigError as error:

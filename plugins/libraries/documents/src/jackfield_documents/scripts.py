@@ -1,4 +1,4 @@
-"""Detect the scripts of a text, to notice that a question and documents can have no words in common."""
+"""Detect a text's scripts, to notice when a question and the documents cannot share any words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE = 0.2
 
 
 def scripts_of(text: str) -> frozenset[str]:
-    """Return the scripts in which at least a fifth of a text is written; empty for a text without letters."""
+    """Return the scripts that make up at least a fifth of a text, or an empty set for a text without letters."""
     counts = {
         name: len(pattern.findall(text)) * _LETTERS_PER_CHARACTER.get(name, 1) for name, pattern in _SCRIPTS.items()
     }

@@ -1,4 +1,4 @@
-"""Metadata that documents are filtered by, and searches within a selection."""
+"""Compute the metadata that documents are filtered by, and search within a selection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MetadataRules = Sequence[tuple[Where, Mapping[str, MetadataValue]]]
 
 
 def metadata_of(document: Document, rules: MetadataRules = ()) -> dict[str, MetadataValue]:
-    """Return the values by which a document is filtered: those that the file states, its `year`, and those of rules."""
+    """Return a document's filterable values: those the file states, its `year`, and those from rules."""
     return with_rules(document.source, document.title, stated_metadata(document), rules)
 
 
@@ -34,7 +34,7 @@ def stated_metadata(document: Document) -> dict[str, MetadataValue]:
 def with_rules(
     source: str, title: str, metadata: Mapping[str, MetadataValue], rules: MetadataRules
 ) -> dict[str, MetadataValue]:
-    """Return the metadata of a document after rules, which may filter by values of earlier ones."""
+    """Apply rules to a document's metadata. A rule's filter may use values from earlier rules."""
     values = dict(metadata)
     for where, added in rules:
         if where.matches(document_values(source, title, values)):
@@ -45,11 +45,11 @@ def with_rules(
 def search_selected(
     search: Callable[[int], list[tuple[int, float]]], limit: int, selection: Selection
 ) -> list[tuple[int, float]]:
-    """Return the best hits in a selection, by asking for more hits until enough of them are in it.
+    """Return the best hits within a selection, requesting more hits until enough of them are selected.
 
     Args:
-        search: Returns this many numbers of chunks with their scores, best first.
-        limit: The most hits.
+        search: Returns up to the given number of chunk numbers with scores, best first.
+        limit: The maximum number of hits.
         selection: The chunks that may be hits.
     """
     if not len(selection):

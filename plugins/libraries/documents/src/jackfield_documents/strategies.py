@@ -1,4 +1,4 @@
-"""Run several strategies in parallel, and tolerate failures of some."""
+"""Run several strategies in parallel, tolerating some failures."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def failures_noted() -> Iterator[list[str]]:
 async def ask_all(strategies: Mapping[str, Callable[[], Coroutine[Any, Any, T]]]) -> dict[str, T]:
     """Run strategies in parallel.
 
-    Strategies whose service fails are skipped; `failures_noted` collects the reasons, else they are logged.
+    A strategy whose service fails is skipped, and the reason is reported to `failures_noted` or logged.
 
     Args:
-        strategies: Functions that run a strategy, by name.
+        strategies: The functions that run each strategy, by name.
 
     Returns:
-        The answers of the strategies that succeeded, by name, in order.
+        The results of the successful strategies by name, in order.
 
     Raises:
-        ModelServiceError, ToolServiceError: All strategies failed; this is the first error, with the others as notes.
-        JackfieldError: A setting is wrong, or a plugin is missing. Skipping the strategy would hide that forever.
+        ModelServiceError, ToolServiceError: All strategies failed. The first error is raised, with the others as notes.
+        JackfieldError: A setting is wrong, or a plugin is missing. Skipping the strategy would hide the error for good.
     """
     tasks = {name: asyncio.create_task(_answer_or_failure(ask)) for name, ask in strategies.items()}
     try:

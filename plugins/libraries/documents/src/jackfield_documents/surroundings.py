@@ -1,4 +1,4 @@
-"""Add the chunks around hits: their neighbours in the document, or their section."""
+"""Add the chunks around hits: neighbours in the document, or the section."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def with_surroundings(
     max_tokens: int,
     where: Where | None = None,
 ) -> list[Hit]:
-    """Return hits, each followed by the chunks around it, nearest first; no chunk twice.
+    """Return hits, each followed by the chunks around it, nearest first and without duplicates.
 
     Args:
         hits: The hits, best first.
         corpora: The corpora that were searched.
-        neighbours: The number of chunks before and after each hit.
-        whole_sections: Also add the chunks under the same heading as the hit, its sub-headings included.
-        max_tokens: No chunks are added after the one that exceeds this many tokens.
-        where: A filter that added chunks must fulfil.
+        neighbours: The number of chunks to add before and after each hit.
+        whole_sections: True to also add the chunks under the hit's heading, including subheadings.
+        max_tokens: The limit on the total tokens. The first chunk to exceed it is the last one returned.
+        where: A filter that added chunks must match.
     """
     chosen: dict[str, Hit] = {}
     tokens = 0
@@ -43,7 +43,7 @@ def with_surroundings(
 def _around(
     chunk: Chunk, corpora: Sequence[Corpus], neighbours: int, whole_sections: bool, max_tokens: int
 ) -> Iterator[Chunk]:
-    """Yield the chunks around one, nearest first, the earlier one of two first, until they exceed the tokens."""
+    """Yield the chunks around a chunk, nearest first and earlier before later, until `max_tokens` is exceeded."""
     for corpus in corpora:
         number = corpus.number_of(chunk)
         if number is None or corpus.chunks[number].id != chunk.id:
@@ -68,6 +68,6 @@ def _chunk_at(corpus: Corpus, number: int) -> Chunk | None:
 
 
 def _is_under(other: Chunk, chunk: Chunk) -> bool:
-    """Return True if two chunks begin under the same heading."""
+    """Return True if `other` is under the heading of `chunk`, including subheadings."""
     depth = len(chunk.headings)
     return depth > 0 and other.headings[:depth] == chunk.headings

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 
 def pipe_table(rows: Iterable[Sequence[str]]) -> str:
-    """Format rows as a GitHub table with the first row as header; return '' if no cell has text.
+    """Format rows as a GitHub table with the first row as header, or return '' if all cells are empty.
 
-    Columns and rows without text are dropped. Pipes are escaped, and line ends become `<br>`. The format allows short
-    rows, so they are not padded, and a table is never much longer than its texts.
+    Empty rows and columns are dropped, pipes are escaped, and line endings become `<br>`. Short rows are valid and are
+    not padded, so a table is never much longer than its text.
     """
     filled = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Fetch documents at URLs with `jackfield-fetch`, if installed, and cache them."""
+"""Fetch and cache documents at URLs, with `jackfield-fetch` if installed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def is_url(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The content of a URL.
+    """A URL's content.
 
     Attributes:
-        name: A file name: the last part of the URL, with an extension that fits the media type.
-        data: The bytes, as the server sent them.
-        codec: The encoding of a text as named by the server; '' if it names none, or the text has a byte order mark.
+        name: A file name: the URL's last component, with an extension that fits the media type.
+        data: The bytes as sent by the server.
+        codec: The text's encoding as declared by the server, or '' if none is declared or the text has a byte order
+            mark.
     """
 
     name: str
@@ -55,12 +56,12 @@ class _CacheEntry:
 
 
 class Pages:
-    """Fetch and cache pages. Several event loops may share an instance.
+    """Fetches and caches pages. An instance may be shared by several event loops.
 
     Args:
         settings: Settings of `jackfield_fetch.FetchConfig`.
-        max_bytes: The size of the largest page, unless the settings contain it.
-        check: Awaited with each URL, redirects included, before the request.
+        max_bytes: The maximum page size, unless `settings` contains it.
+        check: Awaited with each URL before the request, including redirects.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Pages:
         self._cache: dict[str, _CacheEntry] = {}
 
     async def get(self, url: str) -> Page:
-        """Return the page of a URL. Revalidate a stale page, which is sent again only if it has changed.
+        """Return the page at a URL. A stale page is revalidated, and sent again only if it has changed.
 
         Raises:
             DocParserError: The page cannot be fetched, or `jackfield-fetch` is not installed.
@@ -123,7 +124,7 @@ def _file_name(page: Fetched) -> str:
 
 
 def _codec_of(page: Fetched) -> str:
-    """Return the encoding named by the server, which overrides any that the text declares; '' if there is none."""
+    """Return the encoding declared by the server, which overrides any in the text, or '' if there is none."""
     is_text = page.media_type.startswith("text/") or page.media_type.endswith(("+xml", "/xml"))
     if not is_text or page.content.startswith(_MARKS):
         return ""

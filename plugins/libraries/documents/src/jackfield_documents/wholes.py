@@ -1,4 +1,4 @@
-"""Questions about documents as a whole: recognise them, and choose chunks that represent the documents."""
+"""Recognise questions about whole documents, and choose chunks that represent them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CHINESE_NO_TOPICS = re.compile(
 
 
 def asks_for_whole(question: str, *, names: Iterable[str] = ()) -> bool:
-    """Return True if a question is about documents as a whole, such as "Summarise this report" or "总结全文".
+    """Return True if a question is about whole documents, such as "Summarise this report" or "总结全文".
 
-    A question that names a topic ("Summarise the rules for time stamps") asks for a part, unless it says that it means
-    the entire document.
+    A question that names a topic ("Summarise the rules for time stamps") asks for a part, unless it explicitly refers
+    to the entire document.
 
     Args:
         question: The question.
-        names: Names of the documents, which do not count as topics.
+        names: The documents' names, which do not count as topics.
     """
     if not _INTENT.search(question):
         return False
@@ -60,10 +60,9 @@ def asks_for_whole(question: str, *, names: Iterable[str] = ()) -> bool:
 
 
 def overview(chunks: Iterable[Chunk], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> list[Chunk]:
-    """Return chunks that represent each document: its beginning, and parts at equal distances up to its end.
+    """Return chunks that represent each document: its beginning, and evenly spaced parts up to its end.
 
-    Documents share the tokens equally; tokens that one does not need go to the others. The chunks are in the given
-    order.
+    Documents share the tokens equally, and surplus tokens go to longer ones. Chunks keep the given order.
     """
     by_source: defaultdict[str, list[Chunk]] = defaultdict(list)
     for chunk in chunks:
@@ -78,7 +77,7 @@ def overview(chunks: Iterable[Chunk], *, max_tokens: int, count_tokens: TokenCou
 
 
 def outline_of(chunks: Sequence[Chunk], *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> str:
-    """Return the headings of a document as indented lines, as deep as fits; '' if it has none, or too many."""
+    """Return a document's headings as indented lines, with as many levels as fit; '' if it has none or too many."""
     paths = list(dict.fromkeys(path for chunk in chunks for path in _prefixes(chunk.headings)))
     for levels in range(_MAX_LEVELS, 0, -1):
         lines = ["  " * (len(path) - 1) + "- " + path[-1] for path in paths if len(path) <= levels]
@@ -89,7 +88,7 @@ def outline_of(chunks: Sequence[Chunk], *, max_tokens: int, count_tokens: TokenC
 
 
 def _representative_order(chunks: Sequence[Chunk], max_tokens: int) -> list[Chunk]:
-    """Return the beginning, and as many chunks of the rest, at equal distances, as will about fit."""
+    """Return the first chunks, and about as many evenly spaced chunks of the rest as will fit."""
     front, used = 0, 0
     while front < len(chunks) and used + chunks[front].tokens <= max_tokens / _FRONT_PARTS:
         used += chunks[front].tokens
