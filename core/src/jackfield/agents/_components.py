@@ -58,7 +58,7 @@ def components_of(
 
 
 def models_in(settings: object, host: Plugins) -> Iterator[str]:
-    """Yield the backends that a component's settings refer to, such as those of a fallback, judge or summarizer."""
+    """Yield the backends that a component's settings refer to, such as those of a fallback, judge or summariser."""
     match settings:
         case str():
             backend, _, model = settings.partition(":")

@@ -1,6 +1,6 @@
-"""The processors and observers that act in every run without being named in code.
+"""Processors and observers that act in every run without being named in code.
 
-Runs and reports use the same functions, so they cannot disagree.
+Runs and reports share these functions, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row
     """List the components that act in addition to those named in code, enabled components first.
 
     Args:
-        host: The plugins and settings.
+        host: The plugin host.
         kind: `processor` or `observer`.
-        named: The components that code names. They replace defaults of the same name.
+        named: The components named in code. They replace defaults of the same name.
 
     Raises:
-        PluginError: An enabled component cannot be used. It may protect the user, so nothing runs without it.
+        PluginError: An enabled component cannot be used. Nothing runs without it, because it may protect the user.
     """
     enabled = [row for row in host.enabled(kind) if row not in named]
     return [*enabled, *default_chain(host, kind, besides=(*named, *enabled))]
@@ -35,7 +35,8 @@ def acting(host: Plugins, kind: str, *, named: Collection[Row] = ()) -> list[Row
 def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list[Row]:
     """List the components of the default chain that act in addition to `besides`.
 
-    A component of the same name replaces a default. Components that are not proven to be ours never act by default.
+    A component in `besides` replaces a default of the same name. Components that are not proven to be ours never act by
+    default.
     """
     if kind != "processor":
         return []
@@ -46,7 +47,7 @@ def default_chain(host: Plugins, kind: str, *, besides: Collection[Row]) -> list
 
 
 def enabled_by(host: PluginHost, kind: str) -> dict[Row, str]:
-    """Map the components that the settings enable to their first entries there, without unusable components."""
+    """Map each usable component that the settings enable to its first entry there."""
     names: dict[Row, str] = {}
     for name in host.settings.enabled:
         if name.partition(".")[0] != kind:

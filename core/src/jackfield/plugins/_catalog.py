@@ -1,8 +1,8 @@
-"""List the installed components from metadata alone. No plugin is imported, and a broken one affects no other.
+"""List installed components from package metadata. No plugin is imported, and a broken one does not affect the others.
 
-The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that name our group. It takes about 7 µs
-per distribution. The standard library's `entry_points()` takes several times as long, and fails entirely if one file is
-malformed. `importlib_metadata` reads archives and eggs.
+The scan reads `*.dist-info/entry_points.txt` on `sys.path` and keeps the files that contain our group. It takes about 7
+µs per distribution. The standard library's `entry_points()` takes several times as long, and fails entirely if one file
+is malformed. Archives and eggs are read with `importlib_metadata`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jackfield.plugins._metadata import read_some
 
 API = 1
 ANY = "*"
-"""The name of a row that offers components when it is asked; also the kind of a local file's row."""
+"""The name of a row that represents a source; also the kind of a local file's row."""
 GROUP = f"jackfield.v{API}"
 _MENTIONS_A_GROUP = re.compile(rb"^\s*\[\s*jackfield\.v(\d+)\s*\]", re.MULTILINE)
 _OUR_GROUP = re.compile(r"\[\s*jackfield\.v(\d+)\s*\]$")
@@ -33,17 +33,18 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 class Row(NamedTuple):
-    """One component that a distribution declares.
+    """A component that a distribution declares.
+
+    A row with the name `*` is a source: it represents all components of a plugin that must be queried for them.
 
     Attributes:
         kind, name: The two parts of the entry point's name.
-        module: The light module that describes it.
-        distribution, version: The normalised name and the version of the distribution. A plugin without a distribution
-            has `NAME@code`, `NAME@project` or `NAME@user`, and no version.
-        api: The major version of its plugin API.
-        location: The folder of the distribution's metadata, or a text about the plugin.
-
-    A row with the name `*` is a source: it represents all components that a plugin offers when it is asked.
+        module: The light module that describes the component.
+        distribution, version: The distribution's normalised name and its version. A plugin without a distribution has
+            `NAME@code`, `NAME@project` or `NAME@user`, and no version.
+        api: The major version of the plugin API that the component uses.
+        location: The folder of the distribution's metadata. Without a distribution, a description of the plugin's
+            origin.
     """
 
     kind: str
@@ -56,27 +57,27 @@ class Row(NamedTuple):
 
     @property
     def id(self) -> str:
-        """`kind.name`."""
+        """The component's kind and name, as `kind.name`."""
         return f"{self.kind}.{self.name}"
 
     @property
     def is_installed(self) -> bool:
-        """True if it belongs to a distribution, not to code or a local file."""
+        """True if the component belongs to a distribution, not to registered code or a local file."""
         return "@" not in self.distribution
 
     @property
     def is_source(self) -> bool:
-        """True if its components are unknown until it is asked."""
+        """True if the row is a source, whose components are unknown until it is queried."""
         return self.name == ANY
 
     @property
     def address(self) -> str:
-        """`distribution/name`, which is unique in its kind."""
+        """The address `distribution/name`, which is unique within the kind."""
         return f"{self.distribution}/{self.name}"
 
 
 class Problem(NamedTuple):
-    """A fault of one distribution, which affects no other distribution.
+    """A fault in one distribution, which does not affect the others.
 
     If a distribution is installed twice, `used` is the location of the one in use.
     """
@@ -89,21 +90,21 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalog:
-    """All rows, sorted by kind, name and distribution, and all problems."""
+    """All rows, sorted by kind, name and distribution, and all problems that the scan found."""
 
     rows: tuple[Row, ...]
     problems: tuple[Problem, ...]
 
     def named(self, kind: str, name: str) -> Sequence[Row]:
-        """Return the rows with exactly this name; `*` for sources."""
+        """Return the rows with exactly this name, or `*` for sources."""
         return self._by_name.get((kind, name), ())
 
     def of(self, distribution: str) -> Sequence[Row]:
-        """Return the rows of one distribution, by its normalised name."""
+        """Return the rows of one distribution, given its normalised name."""
         return self._by_distribution.get(distribution, ())
 
     def in_package(self, package: str) -> Sequence[Row]:
-        """Return the rows whose modules are in a top-level package."""
+        """Return the rows whose modules belong to a top-level package."""
         return self._by_package.get(package, ())
 
     @cached_property
@@ -129,7 +130,7 @@ class Catalog:
 
 
 def scan(paths: Iterable[str] | None = None) -> Catalog:
-    """Scan the distributions on `paths`, or on `sys.path`. Never raises."""
+    """Scan the distributions on `paths`, which defaults to `sys.path`. Never raises."""
     results = _Scan()
     for folder in _folders(sys.path if paths is None else paths):
         for location in _locations(folder, results.problems):
@@ -145,12 +146,12 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
 
 
 def by_name(row: Row) -> tuple[str, str, str]:
-    """Return the sort key of a row in a catalog."""
+    """Return a row's sort key in a catalog."""
     return row.kind, row.name, row.distribution
 
 
 def _folders(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the folders and archives on the path, each once."""
+    """Yield the folders and archives on the path, without duplicates."""
     seen: set[str] = set()
     for path in paths:
         try:
@@ -163,7 +164,7 @@ def _folders(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _locations(folder: str, problems: list[Problem]) -> list[str]:
-    """List the metadata folders in a folder or an archive on the path."""
+    """List the metadata folders in one folder or archive on the path."""
     try:
         if folder.endswith(_ARCHIVES) and os.path.exists(folder):  # noqa: PTH110 - as above
             return _locations_in_archive(folder, problems)
@@ -175,7 +176,7 @@ def _locations(folder: str, problems: list[Problem]) -> list[str]:
 
 
 def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
-    """List the metadata folders in an archive or an egg with `importlib_metadata`, which is complete but slow."""
+    """List the metadata folders in an archive or egg, using `importlib_metadata`, which is complete but slow."""
     import zipfile
 
     import importlib_metadata
@@ -192,7 +193,7 @@ def _locations_in_archive(path: str, problems: list[Problem]) -> list[str]:
 
 
 class _Scan:
-    """The rows and problems of a scan, collected distribution by distribution."""
+    """The rows and problems of a scan, collected one distribution at a time."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -200,14 +201,14 @@ class _Scan:
         self._used: dict[str, str] = {}
 
     def add(self, raw: bytes, location: str) -> None:
-        """Add the rows of one `entry_points.txt`. Its folder's name contains the distribution's name."""
+        """Add the rows of one `entry_points.txt`. The distribution's name comes from its folder's name."""
         stem = _stem(location)
         distribution, version = _name_and_version(stem)
         if not (_DISTRIBUTION.match(distribution) and _VERSION.match(version)):
             self.report(f"is not a valid name and version of a package: {stem[:120]!r}", location)
             return
         used = self._used.setdefault(distribution, location)
-        if used != location:  # imports find the first one on the path
+        if used != location:  # imports use the first one on the path
             self.problems.append(Problem(distribution, f"is installed twice; {used} is used", location, used))
         elif fault := _fault_of_file(raw):
             self.problems.append(Problem(distribution, fault, location))
@@ -215,7 +216,7 @@ class _Scan:
             self._parse(raw.decode(), distribution, version.partition("-")[0], location)
 
     def report(self, fault: str, location: str) -> None:
-        """Add the problem of a distribution that is left out entirely."""
+        """Record a problem with a distribution that is skipped entirely."""
         stem = _stem(location)
         distribution, _ = _name_and_version(stem)
         name = distribution if _DISTRIBUTION.match(distribution) else repr(stem.partition("-")[0])[1:-1][:80]
@@ -252,7 +253,7 @@ def _name_and_version(stem: str) -> tuple[str, str]:
 
 
 def _fault_of_garbage(raw: bytes) -> str:
-    """Return the reason why an unreadable file may contain our group after all, or ''."""
+    """Return the reason why a malformed file may still contain our group, or ''."""
     if raw.isascii() and b"\0" not in raw and len(raw) <= _MAX_FILE_BYTES:
         # A valid file begins with a group or a comment. Metadata of other packages may be empty.
         return (
@@ -268,7 +269,7 @@ def _fault_of_garbage(raw: bytes) -> str:
 
 
 def _fault_of_file(raw: bytes) -> str:
-    """Return why a file cannot be read as entry points, or ''."""
+    """Return the reason why a file cannot be read as entry points, or ''."""
     if len(raw) > _MAX_FILE_BYTES:
         return "entry_points.txt is larger than 1 MiB"
     try:
@@ -279,7 +280,7 @@ def _fault_of_file(raw: bytes) -> str:
 
 
 def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the entries of our groups, each with the API version that the group names."""
+    """Yield the entries of our groups, each with the API version from the group's name."""
     api = None
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
@@ -292,7 +293,7 @@ def _lines_of_ours(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_entry(line: str) -> str:
-    """Return why a line is not a valid entry."""
+    """Return the reason why a line is not a valid entry."""
     entry, _, target = map(str.strip, line.partition("="))
     module, colon, attribute = target.partition(":")
     if "." in entry and colon and _MODULE.match(module):

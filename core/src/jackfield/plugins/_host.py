@@ -1,4 +1,4 @@
-"""The host: finds plugins by name, loads them, and keeps their faults from affecting other plugins.
+"""The plugin host, which finds plugins by name, loads them, and isolates their faults.
 
 A component has four levels, each loaded only when needed: the name (from metadata), the descriptor (imports the light
 module), the class (imports its SDK) and the instance (calls its constructor).
@@ -36,15 +36,16 @@ _TRIES = 10
 class PluginHost:
     """The plugins of one application.
 
-    Readers see an immutable catalog. Plugins are imported outside of any lock, each at most once. A plugin that fails
-    to load fails again with the same error, and only for code that asks for it. A host can be pickled. In another
-    process, it has the same policy and finds the plugins that are installed there.
+    The catalog is immutable. Plugins are imported outside of any lock, each at most once. A plugin that fails to load
+    fails again with the same error, and only for code that asks for it. Hosts can be pickled: in another process, a
+    host has the same policy and finds the plugins installed there.
 
     Args:
-        settings: The rules for which plugins may load; None to read the environment and the configuration files.
-        paths: The folders searched for distributions, instead of `sys.path`.
+        settings: The rules for which plugins may load. If None, they are read from the environment and configuration
+            files.
+        paths: The folders to search for distributions, instead of `sys.path`.
 
-    Both are read-only attributes.
+    Both are also read-only attributes.
     """
 
     def __init__(self, settings: Settings | None = None, *, paths: Iterable[str] | None = None) -> None:
@@ -80,7 +81,7 @@ class PluginHost:
 
     @property
     def policy(self) -> Policy:
-        """The current rules: which components may load, and why others may not."""
+        """The current rules about which components may load, with the reasons why others may not."""
         return self._current_resolver().policy
 
     def _current_resolver(self) -> Resolver:
@@ -101,28 +102,28 @@ class PluginHost:
         return resolver
 
     def names(self, kind: str) -> list[str]:
-        """List the usable names of a kind, each once, including those of local files."""
+        """List the usable component names of a kind, without duplicates, including those of local files."""
         return self._current_resolver().names(kind)
 
     def considered(self, kind: str) -> list[Row]:
-        """List the components of a kind that may be picked without being named in code.
+        """List the components of a kind that may be selected without being named in code.
 
-        They belong to packages that are proven to be ours, packages named in the user's `allow`, `enabled` or `prefer`,
-        modules that code registers, and local files. `policy.left_out` lists the others.
+        They belong to packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
+        lists, modules registered by code, and local files. The others are in `policy.left_out`.
 
         Raises:
-            PluginError: A local file cannot be asked, and the settings are strict.
+            PluginError: A local file cannot be queried, and the settings are strict.
         """
         return self._current_resolver().considered(kind)
 
     def find(self, kind: str, address: str) -> Row:
-        """Return the one component that a name or `distribution/name` means, without importing installed plugins.
+        """Resolve a name or `distribution/name` to one component, without importing installed plugins.
 
-        Local files in the settings are asked. A distribution that offers `kind.*` is asked if the address names it or
-        the settings enable it, and nothing else offers the name.
+        Local files from the settings are queried. A distribution that offers `kind.*` is queried only if nothing else
+        offers the name, and if the address names the distribution or the settings enable it.
 
-        A bare name that we publish means our package; all defaults in our code are such names. To use another package
-        that offers the name, or a package that is not proven to be ours, name its full address or add a rule.
+        A bare name that we publish always resolves to our package; our code's defaults are all such names. To use
+        another package that offers the name, or one that is not proven to be ours, pass the full address or add a rule.
 
         Raises:
             PluginNotFoundError: No plugin offers the component.
@@ -134,53 +135,54 @@ class PluginHost:
     def enabled(self, kind: str) -> list[Row]:
         """List the components of a kind that act without being named in code, in the order of the settings.
 
-        Components that the user blocks are left out; in the user's own safe mode, all are. Any other reason why an
-        enabled component cannot be used stops the run, because the component may protect the user.
+        Components that the user blocks are left out. In the user's own safe mode, the list is empty. If an enabled
+        component cannot be used for any other reason, the run stops, because the component may protect the user.
 
         Raises:
             PluginNotFoundError: An enabled component is not installed.
-            PluginBlockedError: The project's file or an allow-list keeps an enabled component from loading.
+            PluginBlockedError: The project's file or an allowlist prevents an enabled component from loading.
             AmbiguousPluginError: Several distributions offer an enabled component.
         """
         return self._current_resolver().enabled(kind)
 
     def find_enabled(self, name: str) -> Row | None:
-        """Return the component that an entry of `enabled` means; None if the user's own rules exclude it.
+        """Resolve an entry of `enabled` to its component, or None if the user's own rules exclude it.
 
         Raises:
-            PluginError: As `enabled`.
+            PluginError: As for `enabled`.
         """
         return self._current_resolver().find_enabled(name)
 
     def _explain(self, kind: str, address: str) -> str:
-        """Return the manager's explanation why nothing offers a name; '' if the manager is missing or may not load."""
+        """Ask the plugin manager why nothing offers a name. Return '' if the manager is missing or may not load."""
         policy = self.policy
         rows = policy.usable(row for row in policy.catalog.rows if row.distribution == MANAGER)
         if not rows or policy.unproven(rows[0]):
             return ""
         try:
             return str(self.load_target(rows[0], EXPLAINED_BY)(self, kind, address))
-        except PluginError:  # the manager has another version, which is not what this error is about
+        except PluginError:  # the manager has another version, which this error is not about
             return ""
 
     # --- descriptors and classes ---
 
     def spec(self, kind: str, address: str, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a component, and import its light module.
+        """Return a component's descriptor, importing its light module.
 
         Raises:
-            PluginError: As `find`, and BrokenPluginError if the module cannot be imported or does not offer the name.
+            PluginError: As for `find`, and BrokenPluginError if the module cannot be imported or does not offer the
+                name.
         """
         return self.spec_of(self.find(kind, address), spec_class)
 
     def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a row."""
+        """Return a row's descriptor."""
         return self._loader.spec(row, spec_class)
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """Describe the components of a kind that may be picked without being named (`considered`).
+        """Return the descriptors of all components that `considered` lists.
 
-        A component that cannot be described is left out, unless the settings are strict.
+        Components without a usable descriptor are skipped, unless the settings are strict.
         """
         described = []
         for row in self.considered(kind):
@@ -192,7 +194,7 @@ class PluginHost:
         return described
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and ask a source, and return the components that it offers, of one kind or all.
+        """Load and query a source, and return the components that it offers, of one kind or all.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -200,19 +202,19 @@ class PluginHost:
         return self._loader.offers(source, kind)
 
     def load(self, kind: str, address: str) -> Any:
-        """Return the class or function of a component, and import its module.
+        """Return a component's class or function, importing its module.
 
         Raises:
-            PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
+            PluginError: As for `spec`, and BrokenPluginError if the target cannot be imported.
         """
         return self.load_row(self.find(kind, address))
 
     def load_row(self, row: Row) -> Any:
-        """Return the class or function of a row."""
+        """Return the class or function of a row's component."""
         return self._loader.load(row)
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that a row's descriptor names as `module:name`, such as the class of its settings.
+        """Import an object that a row's descriptor names as `module:name`, such as its settings class.
 
         Raises:
             PluginError: The object cannot be imported, or belongs to a package that may not load.
@@ -222,14 +224,14 @@ class PluginHost:
     # --- instances ---
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
-        """Make a component with settings as keywords, and with a host if its class takes `host`.
+        """Create a component, passing its settings as keyword arguments, and `host` if its class accepts one.
 
-        If `base` has a class method `factory_of(target, spec)`, it returns the factory; otherwise the factory is the
-        target of the descriptor.
+        If `base` has a class method `factory_of(target, spec)`, that returns the factory. Otherwise, the factory is the
+        descriptor's target.
 
         Raises:
-            ConfigError: The settings do not fit the descriptor's class of settings, or there is no such class.
-            PluginError: As `load_row`, and BrokenPluginError if the result is not a `base`.
+            ConfigError: The settings do not match the descriptor's settings class, or it has none.
+            PluginError: As for `load_row`, and BrokenPluginError if the result is not a `base`.
         """
         from jackfield._frames import ForgetLocals
 
@@ -248,10 +250,10 @@ class PluginHost:
         return component
 
     def narrowed_to(self, row: Row) -> PluginHost:
-        """Return the host for a component: this host, or a host with only the secrets that the component declares.
+        """Return the host to pass to a component: this host, or one with only the secrets that the component declares.
 
-        Components of other distributions that use one of our names get the latter, because users expect ours by that
-        name.
+        Components from other distributions that use one of our names get the restricted host, because users expect our
+        component under that name.
         """
         if known_distribution(row.kind, row.name) in (None, row.distribution):
             return self
@@ -262,16 +264,16 @@ class PluginHost:
     # --- changes ---
 
     def register(self, plugin: object, *, name: str = "") -> str:
-        """Register a module or an object as a plugin, as if it were installed. Its hooks are called immediately.
+        """Register a module or object as a plugin, as if it were installed. Its hooks are called immediately.
 
-        The policy applies as for other plugins. A name that another plugin also offers is ambiguous.
+        The policy applies as for any other plugin. A name that another plugin also offers is ambiguous.
 
         Args:
-            plugin: A module or object with functions or methods that are decorated with `hook.tools` or another hook.
-            name: The plugin's name; '' for the name of the module or the class.
+            plugin: A module or object with functions or methods decorated with `hook.tools` or another hook.
+            name: The plugin's name. Defaults to the name of the module or class.
 
         Returns:
-            The plugin's name in place of a distribution's: `NAME@code`.
+            The plugin's full name, `NAME@code`, which takes the place of a distribution's name.
 
         Raises:
             ConfigError: The plugin or its name is already registered, or it has no hooks.
@@ -300,7 +302,10 @@ class PluginHost:
         return tuple(rows)
 
     def unregister(self, name: str) -> None:
-        """Undo `register`; `name` is its result. Components that were already made keep working.
+        """Remove a registered plugin. Existing components keep working.
+
+        Args:
+            name: The name that `register` returned.
 
         Raises:
             ConfigError: No plugin of that name is registered.
@@ -311,7 +316,7 @@ class PluginHost:
         self._loader.forget_plugin(name)
 
     def refresh(self, settings: Settings | None = None) -> None:
-        """Scan for installed plugins again, with new settings if passed. Loaded components stay loaded."""
+        """Scan for installed plugins again, optionally with new settings. Loaded components stay loaded."""
         _forget_folders()
         with self._lock:
             self.settings = settings or self.settings
@@ -320,11 +325,11 @@ class PluginHost:
 
 
 def _forget_folders() -> None:
-    """Make the import system read folders again, with retries, because imports in other threads may interfere."""
+    """Invalidate the import system's caches, retrying if imports in other threads interfere."""
     for attempt in range(1, _TRIES + 1):
         try:
             importlib.invalidate_caches()
-        except RuntimeError:  # its dictionary of folders changed meanwhile
+        except RuntimeError:  # another thread changed the cache of folders
             if attempt == _TRIES:
                 raise
         else:
@@ -344,7 +349,7 @@ _hosts: weakref.WeakSet[PluginHost] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """Replace all locks in the child of a fork, where a lock that another thread held would stay locked."""
+    """Replace all locks in a forked child, where locks held by other threads would never be released."""
     global _default_lock  # noqa: PLW0603 - see above
     _default_lock = threading.Lock()
     for host in _hosts:
@@ -360,10 +365,10 @@ _default_lock = threading.Lock()
 
 
 def checked_host(host: Plugins | None) -> Plugins:
-    """Return the host that a caller passed, or the default host.
+    """Return the caller's host, or the default host if None.
 
     Raises:
-        ConfigError: `host` is not a host.
+        ConfigError: `host` is not a plugin host.
     """
     if host is None:
         return default_host()
@@ -373,7 +378,7 @@ def checked_host(host: Plugins | None) -> Plugins:
 
 
 def default_host() -> PluginHost:
-    """Return the host of the plugins installed with the core. It is created at the first call."""
+    """Return the shared host for the plugins installed with the core, creating it on first use."""
     global _default  # noqa: PLW0603 - never needed by code that passes its own host
     if _default is None:
         with _default_lock:

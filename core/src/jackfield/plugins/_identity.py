@@ -1,9 +1,9 @@
-"""Prove by RECORD files that a plugin belongs to the distribution that it names.
+"""Use RECORD files to prove that a plugin belongs to the distribution that it names.
 
-Any wheel can write a metadata folder, and may carry a second folder under the name of an allowed distribution. A plugin
-is proven if the RECORD of its distribution lists the entry points and the files that Python would import, each with its
-current hash; if no other RECORD lists this metadata; and if no other plugin's RECORD lists these files. The folder from
-which an editable distribution was installed counts as its own, with all contents.
+Any wheel can write a metadata folder, and may include a second one under the name of an allowed distribution. A plugin
+is proven if its distribution's RECORD lists the entry points and the files that Python would import, each with its
+current hash, if no other RECORD lists this metadata, and if no other plugin's RECORD lists these files. For an editable
+distribution, all files in the folder it was installed from count as its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class _Origin(NamedTuple):
-    """A file that an import would run, and its path relative to its folder on the module search path."""
+    """A file that an import would run: its `path`, which is `relative` to a `folder` on the module search path."""
 
     path: str
     folder: str
@@ -33,7 +33,7 @@ class _Origin(NamedTuple):
 
 
 class Identities:
-    """Proofs for the plugins of one catalog. Each RECORD is read at most once."""
+    """Proofs of identity for the plugins of one catalog. Each RECORD is read at most once."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._locations = {row.distribution: row.location for row in rows}
@@ -43,19 +43,24 @@ class Identities:
         self._unproven: dict[Row, str] = {}
 
     def unproven(self, row: Row) -> str:
-        """Return why a component is not proven to belong to its distribution, as the end of a sentence, or ''."""
+        """Return the reason why a component is not proven to belong to its distribution, or ''.
+
+        The reason is phrased as the end of a sentence.
+        """
         doubt = self._unproven.get(row)
         if doubt is None:
             doubt = self._unproven[row] = self._doubt(row)
         return doubt
 
     def foreign(self, row: Row, is_denied: Callable[[str], bool]) -> str:
-        """Return why a component's module does not belong to its distribution, as the end of a sentence, or ''.
+        """Return the reason why a component's module does not belong to its distribution, or ''.
+
+        The reason is phrased as the end of a sentence.
 
         Args:
             row: The component.
-            is_denied: Returns True if a distribution may not load. Its files may not load through another distribution
-                either.
+            is_denied: A function that returns True if a distribution may not load. Its files may not load through
+                another distribution either.
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):
@@ -101,12 +106,12 @@ class Identities:
         return f"shares the file {file.relative} with {', '.join(others)}" if others else ""
 
     def _others(self, file: _Origin, row: Row) -> list[str]:
-        """List the other distributions with plugins whose RECORD lists a file."""
+        """List the other plugin distributions whose RECORD lists a file."""
         owners = self._owners_in(os.path.realpath(file.folder)).get(file.relative, ())
         return [name for name in owners if name != row.distribution]
 
     def _owners_in(self, folder: str) -> Mapping[str, list[str]]:
-        """Map each file in the RECORDs of a folder's plugins to their distributions."""
+        """Map each file in the RECORDs of a folder's plugins to the distributions that list it."""
         owners = self._owners.get(folder)
         if owners is None:
             owners = {}
@@ -124,7 +129,7 @@ class Identities:
         return self._records[location]
 
     def _claims_in(self, site: str) -> Mapping[str, str]:
-        """Map each metadata folder that another folder's RECORD lists to that other folder."""
+        """Map each metadata folder listed in another folder's RECORD to that other folder."""
         claims = self._claims.get(site)
         if claims is None:
             claims = self._claims[site] = dict(_claims(site))
@@ -145,11 +150,11 @@ def _claims(site: str) -> Iterable[tuple[str, str]]:
 
 
 def _metadata_in(raw: bytes, *, own: bytes) -> Iterable[str]:
-    """Yield the metadata folders of other distributions in a RECORD, by searching, which is faster than parsing."""
+    """Yield other distributions' metadata folders listed in a RECORD. Searching is faster than parsing."""
     at = raw.find(_MARK)
     while at >= 0:
         end = at + len(_MARK)
-        # Only after a line break, because another folder's name may end with this one.
+        # Match only after a line break, because another folder's name may end with this one.
         if not raw.endswith(b"\n" + own + b"/", 0, end):
             line = max(raw.rfind(b"\n", 0, at), raw.rfind(b"\r", 0, at)) + 1
             yield os.fsdecode(raw[line : end - 1]).lstrip('"')
@@ -161,7 +166,7 @@ def _name_of(metadata: str) -> str:
 
 
 def _origins(module: str) -> list[_Origin]:
-    """Return the files that importing a module would run, its packages' files first."""
+    """Return the files that importing a module would run, starting with those of its parent packages."""
     origins = []
     for depth, spec in enumerate(specs_of_import(module), start=1):
         if spec.origin is not None:
@@ -178,7 +183,7 @@ def _is_own(file: _Origin, location: str, record: Mapping[str, str], editable: s
 
 
 def _editable_folder(location: str) -> str:
-    """Return the folder to which an editable distribution links (PEP 660); '' for other distributions."""
+    """Return the source folder of an editable distribution (PEP 660), or '' for other distributions."""
     raw = read_file(f"{location}/direct_url.json")
     if raw is None or b'"editable"' not in raw:
         return ""
@@ -196,7 +201,7 @@ def _editable_folder(location: str) -> str:
 
 
 def _parse_record(raw: bytes) -> dict[str, str]:
-    """Map the files of a RECORD to their hashes. A line contains path, hash and size; only the path may be quoted."""
+    """Map the files in a RECORD to their hashes. Lines contain path, hash and size; only the path may be quoted."""
     files = {}
     for line in raw.decode(errors="surrogateescape").splitlines():
         path, _, rest = line.rpartition(",")[0].rpartition(",")

@@ -1,4 +1,4 @@
-"""Find the modules that an import would load, without importing anything."""
+"""Find the modules that an import would load, without importing them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 
 
 def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[ModuleSpec]:
-    """Return the specs of a module's packages and of the module, outermost first; [] if one is missing."""
+    """Return the specs of a module and its parent packages, outermost first, or [] if one is missing."""
     specs: list[ModuleSpec] = []
     where = None if paths is None else list(paths)
     parts = module.split(".")

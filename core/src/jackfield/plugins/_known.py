@@ -1,6 +1,6 @@
 """The components that we publish, and their packages.
 
-The core ships the list, so that errors can name a missing package without a network.
+The core ships this list so that error messages can name missing packages without network access.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:  # descriptors define sixteen classes, which a list of plugins
 
 
 class Known(NamedTuple):
-    """A component that a published distribution offers.
+    """A component of a published distribution.
 
     Attributes:
         distribution: The distribution to install.
-        summary: One line for people.
-        requires, required_by: As in `ComponentSpec`.
-        extensions: The extensions of the files that a parser reads.
-        keys: The settings that only this backend or toolset has, as in `LLMSpec`.
-        names: The patterns of a backend's models.
-        actions: The subcommands of a command.
+        summary: A one-line summary for people.
+        requires, required_by: See `ComponentSpec`.
+        extensions: The file extensions that a parser reads.
+        keys: The settings that only this backend or toolset has; see `LLMSpec`.
+        names: Patterns of a backend's model names.
+        actions: A command's subcommands.
     """
 
     distribution: str
@@ -42,7 +42,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, distribution: str, values: Mapping[str, object]) -> Known:
-        """Return a component as its distribution describes it. Invalid values are dropped."""
+        """Create an entry from a distribution's own description. Invalid values are dropped."""
         table = values.get("required_by")
         lists = {name: values.get(name) for name in ("requires", "extensions", "keys", "names", "actions")}
         return cls(
@@ -53,7 +53,7 @@ class Known(NamedTuple):
         )
 
     def asks_for(self, settings: Mapping[str, object]) -> list[str]:
-        """Return the components that these settings require, as `kind.name`."""
+        """Return the components that a component with these settings requires, as `kind.name`."""
         from jackfield.descriptors import required_by
 
         return [*self.requires, *required_by(self.required_by, {**settings, "": True})]
@@ -61,7 +61,7 @@ class Known(NamedTuple):
 
 @cache
 def known_components() -> Mapping[str, Known]:
-    """Map every component that we publish by `kind.name`, sorted."""
+    """Map the `kind.name` of every component that we publish to its entry, sorted."""
     return {component: Known.of(entry["distribution"], entry) for component, entry in _entries().items()}
 
 
@@ -77,7 +77,7 @@ def _entries() -> Mapping[str, dict[str, Any]]:
 
 
 def known_distribution(kind: str, name: str) -> str | None:
-    """Return our distribution that offers a component, or None."""
+    """Return our distribution that provides a component, or None."""
     entry = _entries().get(f"{kind}.{name}")
     return entry["distribution"] if entry else None
 
@@ -89,14 +89,14 @@ def install_hint(kind: str, name: str) -> str:
 
 
 def spelling_hint(kind: str, name: str) -> str:
-    """Return `. Did you mean '…'?` with its `install_hint` for a misspelt component that we publish, or ''."""
+    """Return `. Did you mean '…'?` and an `install_hint` for a misspelt component that we publish, or ''."""
     for close in close_names(name, [known for known, _ in _known(kind)])[:1]:
         return f". Did you mean {close!r}?{install_hint(kind, close).removeprefix('.')}"
     return ""
 
 
 def parser_of_extension(extension: str) -> str | None:
-    """Return the name of our parser for an extension (lower case, without the dot), or None."""
+    """Return the name of our parser for a file extension (lower case, without the dot), or None."""
     for name, known in _known("parser"):
         if extension in known.extensions:
             return name
@@ -113,7 +113,7 @@ def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
 
 
 def backend_of_model(model: str) -> str | None:
-    """Return our backend for models with such a name, or None. The longest pattern wins."""
+    """Return our backend whose model patterns match the name, or None. The longest matching pattern wins."""
     name = model.lower()
     matches = {
         pattern: backend for backend, known in _known("llm") for pattern in known.names if fnmatchcase(name, pattern)
@@ -122,7 +122,7 @@ def backend_of_model(model: str) -> str | None:
 
 
 def known_commands() -> dict[str, list[str]]:
-    """Map each command and subcommand that we publish, as a user types it, to its full commands."""
+    """Map each command and subcommand that we publish, as typed by users, to its full commands."""
     typed: dict[str, list[str]] = {name: [name] for name, _ in _known("command")}
     for name, known in _known("command"):
         for action in known.actions:

@@ -1,4 +1,4 @@
-"""Import plugins: the light module that describes a component, and the component's class, each at most once."""
+"""Import plugins: first a component's light module, then its class, each at most once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Key = tuple[str, str, object]  # the step, the distribution of the plugin, and t
 
 
 class Loader:
-    """Imports plugins, calls their hooks, and translates all their errors.
+    """Importer of plugins, which also calls their hooks and translates all their errors.
 
     Args:
-        code_plugins: The plugins that code registers.
-        current_policy: Returns the current policy. Loaded components stay loaded if it changes.
+        code_plugins: The plugins registered by code.
+        current_policy: A function that returns the current policy. Loaded components stay loaded if it changes.
     """
 
     def __init__(self, code_plugins: CodePlugins, current_policy: Callable[[], Policy]) -> None:
@@ -46,7 +46,7 @@ class Loader:
     # --- level 1: descriptors ---
 
     def spec(self, row: Row, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a component.
+        """Return a component's descriptor.
 
         Raises:
             BrokenPluginError: The light module cannot be imported, does not offer the component, or describes it as
@@ -58,7 +58,7 @@ class Loader:
         return spec
 
     def any_spec(self, row: Row) -> ComponentSpec:
-        """Return the descriptor of a component of any kind; see `spec`."""
+        """Return the descriptor of a component, whatever its kind; see `spec`."""
         from jackfield.descriptors import ComponentSpec
 
         return self.spec(row, ComponentSpec)
@@ -83,7 +83,7 @@ class Loader:
         return candidates[0]
 
     def offers(self, source: Row, kind: str = ANY) -> list[Row]:
-        """Load and ask a source, and return the components that it offers, of one kind or all.
+        """Load and query a source, and return the components that it offers, of one kind or all.
 
         Raises:
             PluginError: The source cannot be loaded, or its hook fails.
@@ -92,10 +92,10 @@ class Loader:
         return [source._replace(kind=one, name=str(spec.name)) for one in kinds for spec in self._answers(source, one)]
 
     def offers_or_log(self, source: Row, kind: str) -> list[Row]:
-        """Return the components that a source offers. If it fails, log the error once and return none.
+        """Return the components that a source offers. If the source fails, log the error once and return an empty list.
 
         Raises:
-            PluginError: As `offers`, if the settings are strict.
+            PluginError: The source failed, and the settings are strict.
         """
         try:
             return self.offers(source, kind)
@@ -109,13 +109,13 @@ class Loader:
             return []
 
     def _answers(self, row: Row, kind: str) -> list[ComponentSpec]:
-        """Return the plugin's answers to the hooks of a kind. The plugin is imported, registered and asked once."""
+        """Return what a plugin's hooks offer for a kind. Each plugin is imported, registered and called only once."""
         manager, name = self._once.get(("plugin", row.distribution, row.module), lambda: self._register(row))
         with blaming(row, f"its hook for {kind}s failed"):
             return self._once.get(("offers", name, kind), lambda: manager.offers(name, kind))
 
     def _register(self, row: Row) -> tuple[RegistrationManager, str]:
-        """Register the plugin of a row with pluggy. Return the manager and the plugin's name there."""
+        """Register a row's plugin with pluggy. Return the manager and the name of the plugin in it."""
         plugin = self._plugin_of(row)  # outside of the lock, because it may wait for another import
         with self._lock:
             if self._manager is None:
@@ -131,7 +131,7 @@ class Loader:
         return self._manager, name
 
     def _plugin_of(self, row: Row) -> object:
-        """Return the object with the hooks of a row: a registered object, a local file's module or a light module."""
+        """Return the object that has a row's hooks: a registered object, a local file's module, or a light module."""
         if row.distribution in self._code_plugins:
             return self._code_plugins.object_of(row.distribution)
         policy = self._policy()
@@ -148,17 +148,17 @@ class Loader:
     # --- level 2: classes ---
 
     def load(self, row: Row) -> Any:
-        """Return the class or function of a component.
+        """Return a component's class or function.
 
         Raises:
-            PluginError: As `spec`, and BrokenPluginError if the target cannot be imported.
+            PluginError: As for `spec`, and BrokenPluginError if the target cannot be imported.
         """
         return self._once.get(
             ("class", row.distribution, row), lambda: self.load_target(row, self.any_spec(row).target)
         )
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that a row's descriptor names as `module:name`.
+        """Import an object that a row's descriptor names as `module:name`.
 
         Raises:
             PluginBlockedError: The object belongs to a package that may not load.
@@ -203,27 +203,27 @@ class Loader:
     # --- changes ---
 
     def forget_plugin(self, name: str) -> None:
-        """Drop everything that came from a plugin registered by code."""
+        """Drop everything loaded from a plugin that was registered by code."""
         self._once.forget(lambda key, _: key[1] == name)
         with self._lock:
             if self._manager is not None and self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
 
     def forget_failures(self) -> None:
-        """Retry failed plugins, and ask all plugins again for their components."""
+        """Forget failures so that they are retried, and query all plugins again for their components."""
         self._once.forget(lambda key, result: key[0] == "offers" or isinstance(result, PluginError))
 
     def renew_locks(self) -> None:
-        """Replace all locks in the child of a fork."""
+        """Replace all locks in a forked child."""
         self._lock = threading.Lock()
         self._once.renew_locks()
 
 
 class Once:
-    """The results of steps that each run once.
+    """Cache for the results of steps that run at most once each.
 
-    A step runs outside of any lock that another step needs, because it may import. If a step fails with a
-    `PluginError`, it fails with the same error next time.
+    A step may import modules, so it runs without holding a lock that another step needs. If a step fails with a
+    `PluginError`, the same error is raised again next time.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ class Once:
         self._lock = threading.Lock()
 
     def get(self, key: Key, step: Callable[[], Value]) -> Value:
-        """Return the result of a step, which runs if there is no result yet.
+        """Return a step's result, running the step if there is none yet.
 
         Raises:
             PluginError: The step failed, now or earlier.
@@ -250,38 +250,38 @@ class Once:
                         result = error
                     self._results[key] = result
         if isinstance(result, PluginError):
-            # A copy, because each raise would add to the traceback of the remembered error.
+            # Raise a copy, because each raise would extend the traceback of the cached error.
             copy = type(result)(*result.args)
             copy.__cause__ = result.__cause__
             raise copy
         return cast("Value", result)
 
     def forget(self, is_stale: Callable[[Key, object], bool]) -> None:
-        """Drop the results for which `is_stale` returns True; their steps run again."""
-        results = dict(self._results)  # copied in one step, while other threads add results
+        """Drop the results for which `is_stale` returns True, so that their steps run again."""
+        results = dict(self._results)  # an atomic copy, since other threads may add results
         self._results = {key: result for key, result in results.items() if not is_stale(key, result)}
 
     def renew_locks(self) -> None:
-        """Replace all locks in the child of a fork, where a lock that another thread held would stay locked."""
+        """Replace all locks in a forked child, where locks held by other threads would never be released."""
         self._lock = threading.Lock()
         self._step_locks = {}
 
 
 def host_argument(plugins: Plugins, row: Row, factory: Any) -> dict[str, Plugins]:
-    """Return the keyword argument `host` for a factory with a parameter of that name; otherwise nothing."""
+    """Return the keyword argument `host` if the factory has a parameter of that name, otherwise an empty dict."""
     from inspect import signature
 
     try:
         return {"host": plugins.narrowed_to(row)} if "host" in signature(factory).parameters else {}
-    except (TypeError, ValueError):  # written in C, or not callable, as the call will show
+    except (TypeError, ValueError):  # written in C, or not callable, which the call will report
         return {}
 
 
 @contextmanager
 def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
-    """Turn every error of a plugin into a `BrokenPluginError`, including `SystemExit`.
+    """Translate every error raised by a plugin, including `SystemExit`, to `BrokenPluginError`.
 
-    Ctrl-C and errors of class `besides` pass through.
+    Ctrl-C and errors of the class `besides` pass through.
     """
     try:
         yield
@@ -307,7 +307,7 @@ def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
 
 
 def _line_of(error: BaseException) -> str:
-    """Return the text of a plugin's error as one line without control characters, short enough for a terminal."""
+    """Return the text of a plugin's error as one short line without control characters, safe for terminals."""
     try:
         text = str(error)[:500]
     except Exception:  # noqa: BLE001 - the plugin's own code produces the text

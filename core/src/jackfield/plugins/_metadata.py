@@ -1,4 +1,4 @@
-"""Read the untrusted metadata of installed packages, with limits on size and time."""
+"""Read untrusted metadata of installed packages, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def read_file(path: str) -> bytes | None:
-    """Return the content of a file or of an archive's entry; None if it is too large or unreadable."""
+    """Return the content of a file or archive entry, or None if it is too large or cannot be read."""
     raw = read_some(path, _MAX_FILE_BYTES)
     return None if raw is None or len(raw) > _MAX_FILE_BYTES else raw
 
 
 def read_some(path: str, most: int) -> bytes | None:
-    """Return the whole file like `read_file`, but at most `most` + 1 bytes."""
+    """Read a file like `read_file`, but at most `most` + 1 bytes of it."""
     try:
         descriptor = os.open(path, _FLAGS)
     except NotADirectoryError:

@@ -1,4 +1,4 @@
-"""Explain errors about missing names by incompatible versions of packages."""
+"""Explain errors about missing names that are caused by incompatible package versions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _IMPORTED_NAME = re.compile(r"cannot import name '(\w+)'")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A name that one distribution uses and the installed version of another lacks.
+    """A name that one distribution uses, but that the installed version of another lacks.
 
     Attributes:
         user: The distribution that uses the name, with its version.
         name: The name, with its module.
-        owner: The distribution that should have the name, with its version.
+        owner: The distribution that should define the name, with its version.
         command: The command that installs compatible versions.
     """
 
@@ -39,7 +39,10 @@ class Misfit:
 
 
 def misfit_of(error: BaseException | None) -> Misfit | None:
-    """Return the misfit behind an error; None unless an installed distribution lacks the name that another uses."""
+    """Return the version mismatch behind an error, or None.
+
+    There is a mismatch if one installed distribution lacks a name that another one uses.
+    """
     if not isinstance(error, ImportError | AttributeError):
         return None
     user = _module_that_failed(error).partition(".")[0]
@@ -51,7 +54,7 @@ def misfit_of(error: BaseException | None) -> Misfit | None:
 
 
 def explain_error(error: BaseException) -> BaseException:
-    """Return a `BrokenPluginError` that names the misfit behind an error, and how to fix it; or the error itself."""
+    """Return a `BrokenPluginError` that explains the version mismatch behind an error, or the error itself."""
     misfit = misfit_of(error)
     if misfit is None:
         return error
@@ -61,7 +64,7 @@ def explain_error(error: BaseException) -> BaseException:
 
 
 def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit | None:
-    """Return the misfit of two top-level packages; None unless they belong to two installed distributions."""
+    """Return the mismatch between two top-level packages, or None unless two installed distributions own them."""
     user, owner = _distribution_of(user_package), _distribution_of(owner_package)
     if user is None or owner is None or user.name == owner.name:
         return None
@@ -69,7 +72,7 @@ def misfit_between(user_package: str, owner_package: str, name: str) -> Misfit |
 
 
 def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, str]]:
-    """Yield the modules that may own the missing name, each with its name there."""
+    """Yield the modules that may be at fault for the missing name, each with the name inside it."""
     if isinstance(error, ModuleNotFoundError):
         parent, dot, child = (error.name or "").rpartition(".")
         if dot:
@@ -82,20 +85,20 @@ def _missing_names(error: ImportError | AttributeError) -> Iterator[tuple[str, s
 
 
 def _owners(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the modules of a value's classes, subclasses first; for a module, the module itself."""
+    """Yield the modules that define a value's classes, subclasses first, or the value itself if it is a module."""
     if isinstance(value, ModuleType):
         yield value.__name__, name
         return
     first, *bases = type.__dict__["__mro__"].__get__(value if isinstance(value, type) else type(value))
     yield first.__module__, f"{first.__qualname__}.{name}"
     for base in bases:
-        # An author's class may lack a name by its own fault, so only bases that we publish are suspected.
+        # A third-party class may lack a name through its own fault, so suspect only bases that we publish.
         if base.__module__.startswith("jackfield"):
             yield base.__module__, f"{base.__qualname__}.{name}"
 
 
 def _module_that_failed(error: BaseException) -> str:
-    """Return the module of the innermost frame of an error, without the import system and `__getattr__`."""
+    """Return the module of an error's innermost frame, ignoring the import system and `__getattr__`."""
     module, trace = "", error.__traceback__
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
@@ -106,7 +109,7 @@ def _module_that_failed(error: BaseException) -> str:
 
 
 def _distribution_of(package: str) -> Any:
-    """Return the metadata of the distribution with a top-level package, or None."""
+    """Return the metadata of the distribution that owns a top-level package, or None."""
     import importlib_metadata  # for errors only
 
     candidates = [normalise(package)]
@@ -118,20 +121,20 @@ def _distribution_of(package: str) -> Any:
 
 
 def _command(user: Any, owner: Any) -> str:
-    """Return the command that fixes a name that `owner` lacks, from the requirement in the metadata of `user`."""
+    """Return the command that installs versions with the missing name, based on the requirements of `user`."""
     bounds = _bounds(user, owner.name)
     floor, ceiling = _FLOOR.search(bounds), _CEILING.search(bounds)
     version = _release(owner.version)
     if (floor and version < _release(floor[1])) or (ceiling and version >= _release(ceiling[1])):
         return f"pip install '{owner.name}{bounds}'"
     if floor and _series(version) > _series(_release(floor[1])):
-        # The authors allowed a version that they could not know. Their package worked with the oldest allowed one.
+        # The authors allowed versions that did not exist yet. Their package worked with the oldest allowed one.
         return f"pip install '{owner.name}>={floor[1]},<{_after(_series(_release(floor[1])))}'"
     return f"pip install --upgrade {user.name} {owner.name}"
 
 
 def _bounds(user: Any, name: str) -> str:
-    """Return the version specifier with which one distribution requires another; '' if it does not require it."""
+    """Return the version specifier of a distribution's requirement on `name`, or '' if there is none."""
     for text in user.requires or ():
         match = _REQUIREMENT.match(text)
         if match and normalise(match["name"]) == normalise(name):
@@ -140,13 +143,13 @@ def _bounds(user: Any, name: str) -> str:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, at least three."""
+    """Return a version's release numbers, padded to at least three."""
     numbers = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version.removeprefix("v"))[0])]
     return (*numbers, *[0] * (3 - len(numbers)))
 
 
 def _series(release: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the part of a version within which releases stay compatible: major, or major and minor before 1.0."""
+    """Return the part of a version that compatible releases share: major, or major and minor before 1.0."""
     return release[:1] if release[0] else release[:2]
 
 

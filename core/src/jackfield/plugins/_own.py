@@ -1,7 +1,7 @@
-"""Plugins without a distribution: modules and objects that code registers, and local files in settings.
+"""Plugins without a distribution: modules and objects registered by code, and local files named in settings.
 
-In place of a distribution, they have a name that no distribution can have, such as `my-tools@code` or
-`my-tools@project`, so that neither can pass for the other. Otherwise they are treated like installed plugins.
+Instead of a distribution's name, they have one that no distribution can have, such as `my-tools@code` or
+`my-tools@project`, so neither can impersonate the other. Otherwise they are treated like installed plugins.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class _Registered(NamedTuple):
 
 
 class CodePlugins:
-    """The plugins that code registers, by their names in place of a distribution's.
+    """Plugins registered by code, by their `NAME@code`.
 
-    Readers need no lock, because each change replaces the table. Writers hold the lock of the host.
+    Readers need no lock, because each change replaces the table. Writers hold the host's lock.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class CodePlugins:
         return name in self._plugins
 
     def adopt(self, other: CodePlugins) -> None:
-        """Copy the current plugins of another table."""
+        """Copy the current plugins from another table."""
         self._plugins = other._plugins
 
     def object_of(self, name: str) -> object:
-        """Return the module or object that was registered under a name."""
+        """Return the module or object registered under a name."""
         return self._plugins[name].plugin
 
     def rows(self) -> list[Row]:
@@ -48,14 +48,14 @@ class CodePlugins:
         return [row for entry in self._plugins.values() for row in entry.rows]
 
     def add(self, plugin: object, name: str) -> Row:
-        """Add a plugin without components.
+        """Add a plugin that has no components yet.
 
         Args:
-            plugin: A module or an object.
-            name: The plugin's name; '' for the name of the module or the class.
+            plugin: A module or object.
+            name: The plugin's name. If '', the name of the module or class is used.
 
         Returns:
-            A row that represents all components of the plugin.
+            A row that represents all of the plugin's components.
 
         Raises:
             ConfigError: The name is invalid or taken, or the plugin is already registered under another name.
@@ -72,7 +72,7 @@ class CodePlugins:
         return Row(ANY, ANY, module, name, "", API, "registered in code")
 
     def offer(self, name: str, rows: tuple[Row, ...]) -> None:
-        """Replace the components of a plugin."""
+        """Replace a plugin's components."""
         self._plugins = {**self._plugins, name: _Registered(self._plugins[name].plugin, rows)}
 
     def remove(self, name: str) -> None:
@@ -86,10 +86,10 @@ class CodePlugins:
         self._plugins = {other: entry for other, entry in self._plugins.items() if other != name}
 
     def module_names(self) -> tuple[tuple[str, str], ...]:
-        """Pair the names of plugins with those of their modules, so that another process can register them again.
+        """Return (plugin name, module name) pairs, so that another process can register the same plugins.
 
         Raises:
-            ConfigError: A plugin is not a module that can be imported.
+            ConfigError: A plugin is not an importable module.
         """
         pairs = []
         for name, entry in self._plugins.items():
@@ -112,7 +112,7 @@ def _name_in_code(plugin: object, name: str) -> str:
 
 
 def row_of_local(file: LocalFile) -> Row:
-    """Return a row for all components of a local file, which only the file itself can name."""
+    """Return a row that represents all components of a local file, which only the file itself can list."""
     import hashlib  # local files are rare
 
     # The content is part of the name, so a changed file is a new module, and components of the old one keep working.
@@ -122,10 +122,11 @@ def row_of_local(file: LocalFile) -> Row:
 
 
 def module_of_local(file: LocalFile, name: str) -> ModuleType:
-    """Run a local file as a module with its own name, once per process.
+    """Execute a local file as a module called `name`, once per process.
 
     Raises:
-        Exception: Any error of the file's code; OSError or ValueError if the file is missing or has changed.
+        Exception: The file's code raised an error.
+        OSError, ValueError: The file is missing or has changed.
     """
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -133,7 +134,7 @@ def module_of_local(file: LocalFile, name: str) -> ModuleType:
     code = compile(source_of(file), file.path, "exec", dont_inherit=True)
     module = ModuleType(name)
     module.__file__ = file.path
-    sys.modules[name] = module  # its classes and functions are found by this name
+    sys.modules[name] = module  # its classes and functions are looked up by this name
     try:
         exec(code, module.__dict__)  # noqa: S102 - the user named the file, or agreed to it
     except BaseException:

@@ -1,4 +1,4 @@
-"""Decide from metadata, before any import, which components may be used. Deny always wins."""
+"""Decide from metadata, before any import, which components may be used. Deny rules always win."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """The rules of one application, applied to the installed components.
+    """One application's rules, applied to the installed components.
 
-    Reasons complete a sentence that begins with the name of the component. '' means no reason.
+    Methods return reasons as strings that complete a sentence starting with the component's name. '' means no reason.
     """
 
     def __init__(self, settings: Settings, catalog: Catalog) -> None:
@@ -30,22 +30,22 @@ class Policy:
         self.catalog = catalog
 
     def with_catalog(self, catalog: Catalog) -> Policy:
-        """Return the same rules for a catalog with the same installed components, without proving them again."""
+        """Return the same rules for another catalog with the same installed components, reusing their proofs."""
         other = copy(self)
         other.catalog = catalog
         return other
 
     @property
     def rules(self) -> Settings:
-        """The user's own rules, without the rules of the project's file."""
+        """The user's own rules, without those from the project's file."""
         return self.settings.unnarrowed or self.settings
 
     def rows(self, kind: str | None = None) -> list[Row]:
-        """List the usable components, of one kind or all, without sources, which would have to be asked."""
+        """List the usable components, of one kind or all, except sources, which would have to be queried."""
         return self.usable(row for row in self.catalog.rows if kind in (None, row.kind) and not row.is_source)
 
     def sources(self, kind: str) -> list[Row]:
-        """List the usable sources of a kind: local files first, then the `kind.*` of distributions."""
+        """List the usable sources of a kind: local files first, then distributions that offer `kind.*`."""
         return self.usable((*self.catalog.named(ANY, ANY), *self.catalog.named(kind, ANY)))
 
     def usable(self, rows: Iterable[Row]) -> list[Row]:
@@ -53,10 +53,11 @@ class Policy:
         return [row for row in rows if not self.why_not(row)]
 
     def why_not(self, row: Row) -> str:
-        """Return why a component may not load.
+        """Return the reason why a component may not load.
 
-        `allow` lists distributions, so it admits only components that are proven to belong to one of them. The manager
-        repairs installations, so if it is proven to be ours, only a rule that names it keeps it from loading.
+        `allow` lists distributions, so it admits only components that are proven to belong to one of them. A plugin
+        manager that is proven to be ours can repair installations, so only a rule that names it prevents it from
+        loading.
         """
         reason = why_not(row, self.settings) or self._fault_of_local_file(row) or self._doubt_of_allowed(row)
         if reason and row.distribution == MANAGER and not self.unproven(row):
@@ -78,14 +79,14 @@ class Policy:
         )
 
     def unproven(self, row: Row) -> str:
-        """Return why a component is not proven to belong to its distribution.
+        """Return the reason why a component is not proven to belong to its distribution.
 
-        A plugin without a distribution has a name that no distribution can have, so it needs no proof.
+        Plugins without a distribution need no proof, because no distribution can have their names.
         """
         return self._identities.unproven(row) if row.is_installed else ""
 
     def foreign(self, row: Row) -> str:
-        """Return why the module of an installed component does not belong to its distribution."""
+        """Return the reason why an installed component's module does not belong to its distribution."""
         return self._identities.foreign(row, self._is_denied)
 
     def _is_denied(self, distribution: str) -> bool:
@@ -98,11 +99,11 @@ class Policy:
         return Identities(row for row in self.catalog.rows if row.is_installed)
 
     def left_out(self, kind: str) -> dict[Row, str]:
-        """Map the usable components of a kind that are used only if named to the reasons."""
+        """Map the usable components of a kind that must be named to be used to the reasons for it."""
         return {row: reason for row in self.rows(kind) if (reason := self.why_unconsidered(row))}
 
     def why_unconsidered(self, row: Row) -> str:
-        """Return why a component is used only if named, with the command that changes this."""
+        """Return the reason why a component must be named to be used, and the command that changes this."""
         if not row.is_installed or self._is_chosen(row):
             return ""
         remedy = f"to use it: jackfield plugins enable {row.kind}.{row.address}"
@@ -112,9 +113,9 @@ class Policy:
         return f"is not used unless it is named, because it {doubt}; {remedy}" if doubt else ""
 
     def unmatched(self, name: str) -> str:
-        """Return why a name to block matches no installed plugin, with close names; '' if it matches.
+        """Return the reason why a name to block matches no installed plugin, with similar names, or '' if it matches.
 
-        Components that a source may offer count as matches, because no source is asked.
+        Components that a source might offer count as matches, because sources are not queried.
         """
         names = {form for row in self.catalog.rows for form in (row.distribution, row.id, row.address)}
         names |= {problem.distribution for problem in self.catalog.problems}
@@ -133,7 +134,7 @@ class Policy:
         return kind in KINDS and bool(self.catalog.named(kind, ANY) or self.catalog.named(ANY, ANY))
 
     def _is_chosen(self, row: Row) -> bool:
-        """Return True if the user's rules name the component or its package; a project's `allow` only narrows."""
+        """Return True if the user's rules name the component or its package. A project's `allow` does not count."""
         preferred = {name for key, name in self.rules.prefer.items() if key.partition(".")[0] == row.kind}
         return (
             row.distribution in (self.rules.allow or ())
@@ -144,7 +145,7 @@ class Policy:
 
 
 def why_not(row: Row, settings: Settings) -> str:
-    """Return why settings keep a component from loading; see `Policy.why_not` for all reasons."""
+    """Return the reason why settings prevent a component from loading. For all reasons, see `Policy.why_not`."""
     if reason := _misfit(row):
         return reason
     if settings.safe:
@@ -167,7 +168,7 @@ def _misfit(row: Row) -> str:
 
 
 def is_blocked(row: Row, settings: Settings) -> str:
-    """Return the name under which `block` lists a component or its whole distribution, or ''."""
+    """Return the entry of `block` that names a component or its whole distribution, or ''."""
     if settings.block:  # rarely; this runs for every row
         for name in (row.distribution, row.id, row.address):
             if name in settings.block:
@@ -176,5 +177,5 @@ def is_blocked(row: Row, settings: Settings) -> str:
 
 
 def is_incompatible(row: Row) -> bool:
-    """Return True if a component was made for another core. Rules do not matter."""
+    """Return True if a component was made for another version of the core, regardless of any rules."""
     return bool(_misfit(row))

@@ -1,4 +1,4 @@
-"""The interface to an application's plugins, for the rest of the core and for components."""
+"""Interface to an application's plugins, for the rest of the core and for components."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ Component = TypeVar("Component")
 
 
 class Plugins(Protocol):
-    """Finds, describes, loads and makes components. `PluginHost` implements it."""
+    """Protocol for finding, describing, loading and creating components. `PluginHost` implements it."""
 
     @property
     def settings(self) -> Settings:
-        """The settings of the application, with its secrets."""
+        """The application's settings, including its secrets."""
 
     @property
     def policy(self) -> Policy:
-        """The current rules: which components may load, and why others may not."""
+        """The current rules about which components may load, with the reasons why others may not."""
 
     def find(self, kind: str, address: str) -> Row:
-        """Return the component that a name or `distribution/name` means; see `PluginHost.find`."""
+        """Resolve a name or `distribution/name` to a component; see `PluginHost.find`."""
 
     def names(self, kind: str) -> list[str]:
-        """List the usable names of a kind, each once."""
+        """List the usable component names of a kind, without duplicates."""
 
     def enabled(self, kind: str) -> list[Row]:
         """List the components of a kind that act without being named in code."""
 
     def specs(self, kind: str, spec_class: type[Spec]) -> list[tuple[Row, Spec]]:
-        """Describe the components of a kind that may be picked without being named."""
+        """Return the descriptors of the components of a kind that may be selected without being named."""
 
     def spec_of(self, row: Row, spec_class: type[Spec]) -> Spec:
-        """Return the descriptor of a component, and import its light module."""
+        """Return a component's descriptor, importing its light module."""
 
     def load_row(self, row: Row) -> Any:
-        """Return the class or function of a component, and import its module."""
+        """Return a component's class or function, importing its module."""
 
     def load_target(self, row: Row, target: str) -> Any:
-        """Return an object that a component's descriptor names, such as the class of its settings."""
+        """Import an object that a component's descriptor names, such as its settings class."""
 
     def make(self, row: Row, cfg: Mapping[str, object], base: type[Component]) -> Component:
-        """Make a component from its settings."""
+        """Create a component from its settings."""
 
     def narrowed_to(self, row: Row) -> Plugins:
-        """Return the plugins for a component: these, perhaps with fewer secrets."""
+        """Return the host to pass to a component, possibly with fewer secrets."""

@@ -1,6 +1,6 @@
-"""The only module that uses pluggy: it registers plugins, refuses invalid hooks and calls valid ones.
+"""Register plugins with pluggy, reject invalid hooks and call valid ones. No other module uses pluggy.
 
-Each plugin is called separately, so that it cannot break others. Answers must have the type that the hook declares.
+Each plugin is called separately, so it cannot break others. Answers must have the type that the hook declares.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEANINGLESS_OPTIONS = {
 
 
 class RegistrationManager(pluggy.PluginManager):
-    """pluggy's manager, with the hooks of `hookspecs`."""
+    """pluggy's plugin manager, set up with the hooks of `hookspecs`."""
 
     def __init__(self) -> None:
         super().__init__(PROJECT)
@@ -34,7 +34,7 @@ class RegistrationManager(pluggy.PluginManager):
         self.add_hookspecs(type("Hooks", (), {name: specified(one.specification) for name, one in HOOKS.items()}))
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Return pluggy's options of a hook after checks. Pluggy itself would accept `async def` and never await it."""
+        """Validate a hook and return its options for pluggy, which would accept `async def` but never await it."""
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             return None
@@ -46,7 +46,7 @@ class RegistrationManager(pluggy.PluginManager):
         return options
 
     def answers(self, plugin_name: str, hook: Hook[Spec]) -> list[Spec]:
-        """Return the answer of one registered plugin to a hook. No other plugin is called.
+        """Call one registered plugin's implementation of a hook. No other plugin is called.
 
         Raises:
             TypeError: The answer is not a list of the hook's descriptors.
@@ -63,16 +63,16 @@ class RegistrationManager(pluggy.PluginManager):
         return specs
 
     def offers(self, plugin_name: str, kind: str) -> list[ComponentSpec]:
-        """Return the components of a kind that one registered plugin offers, by any hook.
+        """Return the components of a kind that one registered plugin offers, through any hook.
 
         Raises:
-            TypeError: As `answers`.
+            TypeError: As for `answers`.
         """
         return [spec for hook in hooks_of(kind) for spec in self.answers(plugin_name, hook)]
 
 
 def _fault_of(function: object, hook: str, options: pluggy.HookimplOpts) -> str:
-    """Return why a function cannot implement a hook, or ''."""
+    """Return the reason why a function cannot implement a hook, or ''."""
     if hook not in HOOKS:
         return unknown_hook(hook)
     for option, why in _MEANINGLESS_OPTIONS.items():

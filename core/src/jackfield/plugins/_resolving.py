@@ -1,4 +1,4 @@
-"""Find the component that a name means, or explain why it is missing."""
+"""Resolve names to components, or explain why none matches."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jackfield.suggestions import close_names, suggest
 
 
 class Resolver:
-    """Resolves names under one policy. It asks local files, and sources that are named or enabled.
+    """Resolver of names under one policy. It queries local files, and sources that are named or enabled.
 
     Args:
         policy: The rules and the components.
-        loader: Asks the sources.
-        explain: Called with a kind and an address that nothing offers. It returns further sentences for the error, or
-            ''.
+        loader: The loader that queries the sources.
+        explain: A function that takes the kind and address of a missing component, and returns more sentences for the
+            error, or ''.
     """
 
     def __init__(self, policy: Policy, loader: Loader, *, explain: Callable[[str, str], str]) -> None:
@@ -31,17 +31,14 @@ class Resolver:
         self._explain = explain
 
     def names(self, kind: str) -> list[str]:
-        """List the usable names of a kind, each once, including those of local files."""
+        """List the usable component names of a kind, without duplicates, including those of local files."""
         return list(dict.fromkeys(row.name for row in (*self.policy.rows(kind), *self._local_rows(kind))))
 
     def considered(self, kind: str) -> list[Row]:
-        """List the components of a kind that may be picked without being named in code.
-
-        They belong to packages that are proven to be ours, packages named in the user's `allow`, `enabled` or `prefer`,
-        modules that code registers, and local files. `Policy.left_out` lists the others.
+        """List the components of a kind that may be selected without being named in code. See `PluginHost.considered`.
 
         Raises:
-            PluginError: A local file cannot be asked, and the settings are strict.
+            PluginError: A local file cannot be queried, and the settings are strict.
         """
         left_out = self.policy.left_out(kind)
         return [*(row for row in self.policy.rows(kind) if row not in left_out), *self._local_rows(kind)]
@@ -53,7 +50,7 @@ class Resolver:
     # --- one name ---
 
     def find(self, kind: str, address: str) -> Row:
-        """Return the one component that a name or `distribution/name` means. See `PluginHost.find`."""
+        """Resolve a name or `distribution/name` to one component. See `PluginHost.find`."""
         candidates = self._candidates(kind, address)
         squatters: dict[Row, str] = {}
         if known_distribution(kind, address):
@@ -64,7 +61,7 @@ class Resolver:
             raise AmbiguousPluginError(_ambiguity(allowed, self.policy))
         if not candidates:
             raise PluginNotFoundError(self._absence(kind, address, squatters), component=f"{kind}.{address}")
-        # If the project denies a component, no other component takes its place, because the user did not choose it.
+        # If the project denies a component, do not substitute another one, which the user did not choose.
         row = (allowed or candidates)[0]
         if reason := self.policy.why_not(row):
             error = IncompatiblePluginError if is_incompatible(row) else PluginBlockedError
@@ -72,7 +69,7 @@ class Resolver:
         return row
 
     def _candidates(self, kind: str, address: str) -> list[Row]:
-        """List the components that a name may mean. Packages with `kind.*` count only if nothing else does."""
+        """List the components that a name may refer to. Packages with `kind.*` count only if nothing else matches."""
         distribution, slash, name = address.rpartition("/")
         wanted = normalise(distribution) if slash else None
         catalog = self.policy.catalog
@@ -83,7 +80,7 @@ class Resolver:
         return rows or self._ask(catalog.named(kind, ANY), kind, name, wanted)
 
     def _ask(self, sources: Iterable[Row], kind: str, name: str, wanted: str | None) -> list[Row]:
-        """Ask sources for a name: those of the wanted distribution, else local files and enabled sources."""
+        """Query sources for a name: those of the wanted distribution, or else local files and enabled sources."""
         rows = []
         for source in sources:
             if wanted is not None and source.distribution == wanted:
@@ -95,10 +92,10 @@ class Resolver:
         return [row for row in rows if row.name == name]
 
     def _is_open(self, source: Row) -> bool:
-        """Return True if a source is asked for names without its distribution."""
+        """Return True if a source is queried even for names without its distribution."""
         return not source.is_installed or f"{source.kind}.{source.address}" in self._settings.enabled
 
-    # --- absent names ---
+    # --- missing names ---
 
     def _absence(self, kind: str, address: str, squatters: Mapping[Row, str]) -> str:
         if self._settings.safe:
@@ -137,10 +134,10 @@ class Resolver:
         return list(dict.fromkeys(row for row in rows if row is not None))
 
     def find_enabled(self, name: str) -> Row | None:
-        """Return the component that an entry of `enabled` means; None if the user's own rules exclude it.
+        """Resolve an entry of `enabled` to its component, or None if the user's own rules exclude it.
 
         Raises:
-            PluginError: As `PluginHost.enabled`.
+            PluginError: As for `PluginHost.enabled`.
         """
         kind, _, address = name.partition(".")
         if self.policy.rules.safe or (not self._settings.strict and self._is_blocked_by_user(kind, address)):
@@ -164,7 +161,7 @@ class Resolver:
 
 
 def _preferred(rows: list[Row], rules: Settings) -> list[Row]:
-    """Return the row of the distribution that the settings prefer for the name; all rows if there is no such row."""
+    """Return the row whose distribution the settings prefer for the name, or all rows if there is none."""
     if len(rows) < 2:
         return rows
     preferred = normalise(rules.prefer.get(rows[0].id, ""))
@@ -181,7 +178,10 @@ def _ambiguity(rows: list[Row], policy: Policy) -> str:
 
 
 def proposed_rows(rows: Sequence[Row], policy: Policy) -> Sequence[Row]:
-    """Return the component that is proven to be ours, else all, because the first by name may be an intruder."""
+    """Return only the component that is proven to be ours, or else all of them.
+
+    Proposing the first by name could favour an intruder.
+    """
     for row in rows:
         if known_distribution(row.kind, row.name) == row.distribution and not policy.unproven(row):
             return [row]

@@ -36,7 +36,7 @@ class ToolResult:
     """A call's result, plus metadata that the model does not see.
 
     Attributes:
-        content: The result for the model: text, content items such as images, or a value that is serialized as JSON.
+        content: The result for the model: text, content items such as images, or a value that is serialised as JSON.
         metadata: Details for people, such as the sandbox that ran the code. They appear in `ToolFinished`.
     """
 
