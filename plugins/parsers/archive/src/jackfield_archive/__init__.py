@@ -1,1 +1,1 @@
-"""Reads archives of documents for Jackfield."""
+"""Parsers for archives and compressed files."""

@@ -1,4 +1,4 @@
-"""Turn the members of an archive into a document: a list of their names, and the files for other parsers."""
+"""Turn the members of an archive into a document: a list of their names, plus the files for other parsers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Member:
     """A member of an archive.
 
     Attributes:
-        name: The member's name in the archive, shown but never used as a path; '' for a compressed file.
-        size_bytes: The member's unpacked size.
-        data: The member's content; None if it was not unpacked.
-        reason: The reason why it was not unpacked; '' if it is damaged.
+        name: The name in the archive, displayed but never used as a path. '' for a compressed single file.
+        size_bytes: The unpacked size.
+        data: The content, or None if the member was not unpacked.
+        reason: The reason why the member was not unpacked, or '' if it is damaged.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Member:
 
 
 def document_of(members: Sequence[Member], *, source: str) -> Document:
-    """Return the document of an archive.
+    """Build the document for an archive.
 
     Raises:
-        DocParserError: The archive has no file.
+        DocParserError: The archive contains no visible file.
     """
     visible = [member for member in members if not _is_hidden(member.name)]
     if not visible:

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the archive parsers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parsers for zip files, and for tar archives and compressed files."""
+    """Provide the parsers for zip files, and for tar archives and compressed files."""
     return [
         ParserSpec(
             name="zip",

@@ -1,4 +1,4 @@
-"""Tar archives and compressed files."""
+"""Parser for tar archives and compressed files."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _FAULTS = (
 
 
 class TarParser(Parser):
-    """Reads tar archives, compressed or not, and single compressed files; each file is left to the parser for it.
+    """Parses tar archives, compressed or not, and single compressed files. Each file inside is left to its own parser.
 
-    Nothing is written to disk. Links and devices are listed and not followed. Damaged members are named in
+    Nothing is written to disk. Links and devices are listed but not followed. Damaged members are listed in
     `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "tar"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """List and unpack the files of an archive.
+        """List and unpack the files in an archive.
 
         Raises:
             DocParserError: The file is empty, damaged, of another type, or too large when unpacked.
@@ -107,10 +107,10 @@ def _unpack(entry: tarfile.TarInfo, content: bytes) -> Member:
 
 
 def _decompress(data: bytes, kind: str, source: str) -> bytes:
-    """Return the content of a compressed file.
+    """Decompress a file.
 
     Raises:
-        DocParserError: The file is damaged, cut off, or too large.
+        DocParserError: The file is damaged, truncated, or too large.
     """
     most = min(MAX_UNPACKED, max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * len(data)))
     try:

@@ -1,4 +1,4 @@
-"""Zip archives."""
+"""Parser for zip archives."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from jackfield_documents import Archive
 
 
 class ZipParser(Parser):
-    """Reads zip archives: a list of their files, each of which is left to the parser for it.
+    """Parses zip archives into a list of files. Each file is left to its own parser.
 
-    Nothing is written to disk. Damaged members are named in `metadata["unread"]`.
+    Nothing is written to disk. Damaged members are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "zip"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """List and unpack the files of an archive.
+        """List and unpack the files in an archive.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not a zip file, or too large when unpacked.
@@ -39,7 +39,7 @@ def _unpack(archive: Archive, name: str, size: int) -> Member:
 
 
 def _decode_name(name: str) -> str:
-    """Return the name in UTF-8 of a program that does not state its encoding; zip files then mean code page 437."""
+    """Recover a UTF-8 name that was stored without the UTF-8 flag and therefore decoded as code page 437."""
     try:
         return name.encode("cp437").decode()
     except UnicodeError:

@@ -1,1 +1,1 @@
-"""Reads e-books for Jackfield."""
+"""Parser for e-books in the EPUB format."""

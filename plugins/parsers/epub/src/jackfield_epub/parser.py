@@ -1,4 +1,4 @@
-"""Turn an e-book into a document."""
+"""Parse an e-book into a document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATED = {
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A file of a book, as the manifest lists it."""
+    """An entry in a book's manifest."""
 
     path: str
     media_type: str
@@ -43,7 +43,7 @@ class _Item:
 
     @property
     def is_chapter(self) -> bool:
-        """True for a page of the book."""
+        """True for a page of content."""
         return self.media_type in _PAGES and not self.is_navigation
 
     @property
@@ -53,15 +53,15 @@ class _Item:
 
 
 class EpubParser(Parser):
-    """Reads e-books chapter by chapter, in the order of the spine.
+    """Parses e-books chapter by chapter, in spine order.
 
-    Chapters that cannot be read are named in `metadata["unread"]`.
+    Unreadable chapters are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "epub"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a book into blocks.
+        """Parse a book into blocks.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not an e-book, too large when unpacked, or without
@@ -91,7 +91,7 @@ def _why_nothing(chapters: int, unreadable: Collection[str]) -> str:
 def _read(
     archive: Archive, chapters: Iterable[str], names: Mapping[str, str], source: str
 ) -> tuple[list[Block], list[str]]:
-    """Return the blocks of chapters, and the chapters that cannot be read."""
+    """Return the blocks of the chapters, and a list of unreadable chapters."""
     blocks: list[Block] = []
     unreadable: list[str] = []
     for path in chapters:
@@ -121,12 +121,12 @@ def _manifest(book: Element, folder: str) -> dict[str, _Item]:
 
 
 def _spine(book: Element) -> list[str]:
-    """Return the ids of the chapters, in order, each once, even if a book names one a million times."""
+    """Return the ids of the chapters in reading order, without duplicates."""
     return list(dict.fromkeys(entry.get("idref") or "" for entry in book.iter("itemref")))
 
 
 def _check_open(archive: Archive, paths: set[str], source: str) -> None:
-    """Refuse a book whose text is encrypted; that of fonts is a mere formality."""
+    """Reject a book with encrypted text. Encrypted fonts do not matter."""
     if _ENCRYPTION in archive.names:
         for entry in xhtml_tree(archive.read(_ENCRYPTION), source=source).iter("cipherreference"):
             if _path("", entry.get("URI") or "") in paths:
@@ -134,7 +134,7 @@ def _check_open(archive: Archive, paths: set[str], source: str) -> None:
 
 
 def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[str, str]:
-    """Return the name of each chapter in the tables of contents; the first one that names it counts."""
+    """Return chapter names from the tables of contents, by path. The first name for a chapter wins."""
     names: dict[str, str] = {}
     for item in items:
         if item.path in archive.names and item.lists_chapters:
@@ -145,7 +145,7 @@ def _contents(archive: Archive, items: Iterable[_Item], source: str) -> Mapping[
 
 
 def _entries(read: Callable[[str], bytes], item: _Item, source: str) -> Iterable[tuple[str, str]]:
-    """Yield the targets of a table of contents with their names; nothing if it cannot be read."""
+    """Return the targets and names in a table of contents, or nothing if it is unreadable."""
     try:
         tree = xhtml_tree(read(item.path), source=source)
     except DocParserError:  # a book can be read without it
@@ -173,7 +173,7 @@ def _chapter(data: bytes, name: str, source: str) -> Iterator[Block]:
 
 
 def _stated(book: Element) -> tuple[str, dict[str, str]]:
-    """Return the title and the metadata of a book."""
+    """Return the title and metadata declared in a book."""
     found: dict[str, list[str]] = {}
     for metadata in book.iter("metadata"):
         for entry in metadata.iter(*_STATED):
@@ -188,7 +188,7 @@ def _heading(blocks: list[Block]) -> str:
 
 
 def _path(folder: str, reference: str) -> str:
-    """Return the name in the zip file of the target of a reference."""
+    """Resolve a reference to a name in the zip file."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
 
 

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the EPUB parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parser for e-books."""
+    """Provide the parser for e-books."""
     return [
         ParserSpec(
             name="epub",

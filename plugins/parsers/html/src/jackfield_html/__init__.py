@@ -1,1 +1,1 @@
-"""Reads HTML files for Jackfield."""
+"""Parser for HTML files."""

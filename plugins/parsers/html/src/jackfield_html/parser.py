@@ -1,4 +1,4 @@
-"""Turn an HTML file into a document."""
+"""Parse an HTML file into a document."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from jackfield_markup import blocks_of, decode_html, html_tree, main_blocks, met
 
 
 class HtmlConfig(Config):
-    """The settings for reading a page."""
+    """Settings for parsing HTML."""
 
     whole_page: bool = Field(default=False, description="Also read menus, headers and footers")
 
 
 class HtmlParser(Parser):
-    """Reads HTML as a reader sees it: the main text, in order; `metadata` has the page's own metadata."""
+    """Extracts the main text of HTML pages in reading order. `metadata` includes the page's own metadata."""
 
     name: ClassVar[str] = "html"
     config_class = HtmlConfig
     config: HtmlConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a page into blocks.
+        """Parse a page into blocks.
 
         Raises:
             DocParserError: The page is empty, binary, in an unknown encoding, nested too deeply, or without text.

@@ -1,1 +1,1 @@
-"""Reads mails for Jackfield."""
+"""Parsers for email files."""

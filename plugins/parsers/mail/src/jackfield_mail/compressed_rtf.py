@@ -1,4 +1,4 @@
-"""Decompress the RTF of Outlook's messages.
+"""Decompress the RTF text of Outlook messages.
 
 Source: [MS-OXRTFCP], sections 2 and 3.
 """
@@ -18,7 +18,7 @@ _INITIAL = (
 
 
 def decompress(data: bytes) -> bytes:
-    """Return the RTF; output is at most eight times as long as the input.
+    """Return the decompressed RTF, which is at most eight times as long as the input.
 
     Raises:
         ValueError: The data is not compressed RTF.
@@ -35,7 +35,10 @@ def decompress(data: bytes) -> bytes:
 
 
 def _expand(content: bytes) -> bytes:
-    """Return the text of tokens: bytes, and references to the last 4096 bytes; eight after each control byte."""
+    """Expand a token stream.
+
+    Each control byte announces eight tokens, which are literal bytes or references into a 4096-byte window.
+    """
     window = bytearray(_INITIAL.ljust(_WINDOW, b"\0"))
     write = len(_INITIAL)
     output = bytearray()

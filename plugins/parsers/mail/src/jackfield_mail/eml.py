@@ -1,4 +1,4 @@
-"""Mails as they are sent (RFC 5322 and MIME), and web pages saved as one."""
+"""Parser for emails in Internet format (RFC 5322 and MIME), and for web pages saved as such (MHTML)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MAX_HEADER_CHARS = 10_000
 
 
 class EmlParser(Parser):
-    """Reads mails: the subject as a heading, the headers, the text, and the mails attached to it.
+    """Parses an email: the subject as a heading, then the headers, the text, and any attached emails.
 
-    If a mail contains its text in several formats, the best one is read, mostly HTML. Other attachments are left to
-    their parsers. Texts that cannot be read are named in `metadata["unread"]`.
+    If the text comes in several formats, the best one is used, usually HTML. Other attachments are left to their own
+    parsers. Unreadable text parts are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "eml"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a mail into blocks and parts.
+        """Parse an email into blocks and parts.
 
         Raises:
-            DocParserError: The file is empty, not a mail, or nested too deeply.
+            DocParserError: The file is empty, not an email, or nested too deeply.
         """
         if not data.strip():
             raise DocParserError(f"{source} is empty")
@@ -56,7 +56,7 @@ def _read(message: Message, source: str) -> Mail:
 
 
 def _read_part(part: Message, mail: Mail, source: str) -> list[Block]:
-    """Return the blocks of a part; add attachments to the mail."""
+    """Return the blocks of a MIME part, and add attachments to the email."""
     kind = part.get_content_type()
     if not part.is_multipart():
         return _read_single(part, kind, mail, source)
@@ -106,7 +106,7 @@ def _file_name(part: Message) -> str:
 
 
 def _decode_header(value: str) -> str:
-    """Return a header in one line, its encoded words (RFC 2047) decoded."""
+    """Return a header on a single line, with encoded words (RFC 2047) decoded."""
     value = value[:_MAX_HEADER_CHARS].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         pieces = email.header.decode_header(value)

@@ -1,4 +1,4 @@
-"""A mail as a document: a heading, the headers that matter, the text, attached mails."""
+"""Build a document from an email: a heading, the most relevant headers, the text and attached emails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MAX_NAME_CHARS = 200
 
 @dataclass(slots=True)
 class Mail:
-    """A mail.
+    """An email.
 
     Attributes:
-        subject: The mail's subject; '' without one.
-        headers: The names and values of headers to show.
-        blocks: The blocks of its text.
-        mails: The mails that are attached to it.
-        parts: The mail's other attachments.
-        unread: The mail's parts that could not be read.
+        subject: The subject, or '' if there is none.
+        headers: Names and values of the headers to show.
+        blocks: The blocks of the text.
+        mails: Attached emails.
+        parts: Other attachments.
+        unread: Parts that could not be read.
     """
 
     subject: str = ""
@@ -35,13 +35,13 @@ class Mail:
     unread: list[str] = field(default_factory=list)
 
     def attach(self, name: str, data: bytes, *, extension: str = "") -> None:
-        """Add an attachment, under the last part of its name."""
+        """Add an attachment. Any folders in its name are dropped."""
         name = re.split(r"[/\\]", name)[-1].strip()[-_MAX_NAME_CHARS:]
         self.parts.append(Part(name or f"attachment {len(self.parts) + 1}{extension}", data))
 
 
 def document_of(mail: Mail, *, source: str) -> Document:
-    """Return the document of a mail and all mails in it."""
+    """Build the document for an email, including all nested emails."""
     mails = list(_all(mail))
     unread = [entry for one in mails for entry in one.unread]
     metadata: dict[str, object] = {name.lower(): value for name, value in mail.headers}
@@ -56,7 +56,7 @@ def document_of(mail: Mail, *, source: str) -> Document:
 
 
 def html_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
-    """Return the blocks of a text in HTML.
+    """Return the blocks of an HTML text.
 
     Raises:
         DocParserError: The data is not text, or the page is nested too deeply.
@@ -66,7 +66,7 @@ def html_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
 
 
 def plain_blocks(data: bytes, codec: str | None, *, source: str) -> list[Block]:
-    """Return the paragraphs of a text.
+    """Return the paragraphs of a plain text.
 
     Raises:
         DocParserError: The data is not text, or its encoding is unknown.

@@ -1,4 +1,4 @@
-"""Messages of Outlook: properties in streams of an OLE file ([MS-OXMSG])."""
+"""Parser for Outlook messages, which store properties in the streams of an OLE file ([MS-OXMSG])."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, Arithmet
 
 
 class MsgParser(Parser):
-    """Reads messages of Outlook: the subject as a heading, the headers, the text, and the messages attached to it.
+    """Parses an Outlook message: the subject as a heading, then the headers, the text, and any attached messages.
 
-    Other attachments are left to the parsers for them, as is a text that is kept as RTF only. Parts that cannot be read
-    are named in `metadata["unread"]`.
+    Other attachments are left to their own parsers, and so is a message text that exists only as RTF. Unreadable parts
+    are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "msg"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a message into blocks and parts.
+        """Parse a message into blocks and parts.
 
         Raises:
             DocParserError: The file is empty, damaged, or not an Outlook message.
@@ -67,7 +67,7 @@ class MsgParser(Parser):
 
 
 class _Spare:
-    """The number of bytes that may still be read: in a hostile file, many streams share their content."""
+    """A budget of bytes to read, because the streams of a malicious file may share their content."""
 
     def __init__(self, size_bytes: int) -> None:
         self._bytes = size_bytes
@@ -79,13 +79,13 @@ class _Spare:
 
 
 class _Storage:
-    """A message or an attachment in the file: its properties.
+    """A message or attachment in the file, with its properties.
 
     Args:
         ole: The file.
-        spare: Limits what is read.
-        path: The names of the storages that lead to it.
-        header_bytes: The number of bytes before its properties.
+        spare: The budget of bytes to read.
+        path: The names of the storages that lead to this one.
+        header_bytes: The number of bytes before the properties.
     """
 
     def __init__(self, ole: OleFileIO, spare: _Spare, path: tuple[str, ...], header_bytes: int) -> None:
@@ -99,7 +99,7 @@ class _Storage:
         }
 
     def read_mail(self, source: str) -> Mail:
-        """Return the message."""
+        """Read this storage as a message."""
         name, smtp, address = (self._text(of) for of in (_SENDER_NAME, _SENDER_SMTP, _SENDER_ADDRESS))
         address = smtp or (address if "@" in address else "")
         sender = f"{name} <{address}>" if address and name and address != name else name or address
@@ -119,7 +119,7 @@ class _Storage:
         return mail
 
     def attach_to(self, mail: Mail, source: str) -> None:
-        """Add this attachment to a mail."""
+        """Add this attachment to an email."""
         inner = (*self._path, f"__substg1.0_{_DATA:04X}000D")
         if self._ole.exists([*inner, _PROPERTIES]):
             if len(inner) > 2 * _MOST_DEPTH:
@@ -155,7 +155,7 @@ class _Storage:
         return [_Storage(self._ole, self._spare, name, _HEADER_ATTACHMENT) for name in sorted(names)]
 
     def _stream(self, name: str) -> bytes:
-        """Return a stream of this storage; b'' if it is missing."""
+        """Return the content of a stream in this storage, or b'' if it is missing."""
         path = [*self._path, name]
         if not self._ole.exists(path) or self._ole.get_type(path) != 2:
             return b""

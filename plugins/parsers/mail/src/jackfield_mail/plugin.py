@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the email parsers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parsers for mails."""
+    """Provide the parsers for emails."""
     return [
         ParserSpec(
             name="eml",

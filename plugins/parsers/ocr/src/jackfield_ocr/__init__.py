@@ -1,1 +1,1 @@
-"""OCR for Jackfield."""
+"""OCR parser for scanned pages and pictures."""

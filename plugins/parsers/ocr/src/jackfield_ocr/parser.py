@@ -1,4 +1,4 @@
-"""Turn scanned pages and pictures into a document."""
+"""Recognise the text of scanned pages and pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTE = "[Read by OCR: letters and numbers may be wrong]"
 
 
 class OcrConfig(Config):
-    """The settings for recognising text."""
+    """Settings for text recognition."""
 
     languages: tuple[str, ...] = Field(
         default=(),
@@ -34,17 +34,17 @@ class OcrConfig(Config):
 
 
 class OcrParser(Parser):
-    """Reads scanned pages and pictures with Tesseract, which it starts for each page."""
+    """Reads scanned pages and pictures with Tesseract, which runs once per page."""
 
     name: ClassVar[str] = "ocr"
     config_class = OcrConfig
     config: OcrConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a picture, or a PDF of scanned pages, into paragraphs below a note that says so.
+        """Turn a picture, or a PDF of scanned pages, into paragraphs. Each page starts with a note that OCR was used.
 
         Raises:
-            DocParserError: The file is empty, damaged, no picture, or without text; or Tesseract or a language is
+            DocParserError: The file is empty, damaged, not a picture, or without text, or Tesseract or a language is
                 missing.
         """
         config = self.config

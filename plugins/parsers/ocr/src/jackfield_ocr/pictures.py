@@ -1,4 +1,4 @@
-"""Decode files into grey pictures of limited size."""
+"""Decode files into greyscale pictures of limited size."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PDFIUM = threading.Lock()  # the library must not be called by two threads at o
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the pictures.
+    """Limits for pictures.
 
     Attributes:
-        dpi: The resolution at which pages of PDFs are drawn, if `max_pixels` allows it.
-        max_pixels: The most pixels of a picture.
+        dpi: The resolution for rendering PDF pages, reduced if `max_pixels` requires it.
+        max_pixels: The maximum number of pixels per picture.
     """
 
     dpi: int
@@ -35,14 +35,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A grey picture, and its resolution; 0 if that is unknown."""
+    """A greyscale picture and its resolution, which is 0 if unknown."""
 
     image: Image
     dpi: int
 
 
 def pictures_of(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
-    """Yield the pages of a file, decoded one at a time.
+    """Yield the pages of a file, decoding one at a time.
 
     Raises:
         DocParserError: The file is empty, damaged, too large or of another type.
@@ -54,7 +54,7 @@ def pictures_of(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
 
 
 def _draw(data: bytes, source: str, limits: Limits) -> Iterator[Picture]:
-    """Draw the pages of a PDF. The parser of PDF files leaves pages one by one to this one."""
+    """Render the pages of a PDF. The PDF parser passes scanned pages one by one, each as a PDF."""
     import pypdfium2
 
     number, count = 0, 1
@@ -99,7 +99,7 @@ def _check_size(image: Image, source: str) -> None:
 
 
 def _on_white(image: Image) -> Image:
-    """Return a picture in grey, in which transparent pixels become white, not black."""
+    """Convert a picture to greyscale. Transparent pixels become white instead of black."""
     from PIL import Image as Images
 
     if "A" not in image.getbands() and "transparency" not in image.info:

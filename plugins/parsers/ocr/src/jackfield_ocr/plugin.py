@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for the OCR parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parser for scanned pages and pictures."""
+    """Provide the parser for scanned pages and pictures."""
     return [
         ParserSpec(
             name="ocr",

@@ -1,4 +1,4 @@
-"""Run Tesseract on one picture, within limits, and read the paragraphs that it finds."""
+"""Run Tesseract on a picture, within limits, and return the recognised paragraphs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Word(NamedTuple):
 
 
 def find_program(named: str, source: str) -> str:
-    """Return the path of Tesseract: the program that the settings name, else the one on the PATH.
+    """Return the path of the configured Tesseract program, or the one on the PATH.
 
     Raises:
         DocParserError: Tesseract is not installed.
@@ -63,7 +63,10 @@ def find_program(named: str, source: str) -> str:
 
 
 def describe_installation(settings: Mapping[str, object]) -> str:
-    """Return a text that changes when Tesseract or data for a language is installed, updated or removed."""
+    """Return a fingerprint of the installation.
+
+    It changes when Tesseract or a language is installed, updated or removed.
+    """
     program = shutil.which(str(settings.get("tesseract") or "tesseract"))
     if program is None:
         return ""
@@ -75,7 +78,7 @@ def describe_installation(settings: Mapping[str, object]) -> str:
 
 @cache
 def _language_folder(program: str) -> Path:
-    """Return the folder that the first line of `--list-langs` names in quotation marks."""
+    """Return the language data folder, which the first line of `--list-langs` quotes."""
     try:
         listed = subprocess.run([program, "--list-langs"], capture_output=True, timeout=_LIST_S, check=False)  # noqa: S603 - a program that the user has installed
     except (OSError, subprocess.TimeoutExpired):
@@ -85,10 +88,10 @@ def _language_folder(program: str) -> Path:
 
 
 def choose_languages(program: str, wanted: Sequence[str], source: str) -> tuple[str, ...]:
-    """Return the languages to read, all of which are installed.
+    """Return the languages to recognise: the wanted ones, or those of the default languages that are installed.
 
     Raises:
-        DocParserError: A wanted language is not installed, or none of the default ones is.
+        DocParserError: A wanted language is not installed, or none of the default languages is.
     """
     installed = _installed_languages(program)
     languages = tuple(wanted) or tuple(name for name in _DEFAULT_LANGUAGES if name in installed)
@@ -119,7 +122,7 @@ def recognise(
     """Return the paragraphs of a picture in reading order, each with its mean confidence in percent.
 
     Raises:
-        DocParserError: Tesseract fails, or takes longer than `timeout_s`.
+        DocParserError: Tesseract failed, or took longer than `timeout_s`.
     """
     image = picture.image
     options = ["-l", "+".join(languages), "--psm", "3"]
@@ -182,7 +185,10 @@ def _paragraphs(table: str) -> Iterator[tuple[str, float]]:
 
 
 def _words(table: str) -> Iterator[_Word]:
-    """Yield the words of Tesseract's table: level, page, block, paragraph, line, word, box, confidence, text."""
+    """Yield the words in Tesseract's TSV output.
+
+    The columns are: level, page, block, paragraph, line, word, four for the box, confidence, text.
+    """
     for row in table.split("\n"):
         fields = row.split("\t")
         if len(fields) == _COLUMNS and fields[0] == _WORD_LEVEL and fields[11].strip():

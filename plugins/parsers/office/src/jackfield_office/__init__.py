@@ -1,1 +1,1 @@
-"""Reads office files, spreadsheets and CSV for Jackfield."""
+"""Parsers for office files, spreadsheets and CSV."""

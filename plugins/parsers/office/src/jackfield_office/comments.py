@@ -1,4 +1,4 @@
-"""Comments in spreadsheets and presentations."""
+"""Extract comments from spreadsheets and presentations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BODIES = ("{*}text", "{*}txBody")
 
 
 def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[str]:
-    """Yield the comments on the cells of a sheet, as `B2 (Ann): text`; a thread has a line for each answer."""
+    """Yield the cell comments of a sheet as `B2 (Ann): text`. Each reply in a thread is a separate line."""
     relations = [relation for relation in package.relations(sheet).values() if relation.kind in _COMMENT_KINDS]
     persons = _persons(package) if any(relation.kind == "threadedComment" for relation in relations) else {}
     threaded: set[str] = set()
@@ -31,7 +31,7 @@ def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[
 
 
 def comments_of_slide(package: Package, relations: Mapping[str, Relation], *, number: int) -> Iterator[str]:
-    """Yield the comments on a slide, as `Ann: text`, of the older and the newer kind; answers follow."""
+    """Yield the comments on a slide as `Ann: text`, in the old and the new format. Replies follow their comment."""
     parts = [relation.target for relation in relations.values() if relation.kind == "comments"]
     authors = _authors(package) if parts else {}
     for part in parts:
@@ -74,7 +74,7 @@ def _authors(package: Package) -> dict[str, str]:
 
 
 def _parts(package: Package, kind: str, meaning: str) -> Iterator[Element]:
-    """Yield the parts of a kind that the main one refers to."""
+    """Yield the parts of a kind that the main part refers to."""
     for relation in package.relations(package.main).values():
         root = package.part_or_none(relation.target, meaning) if relation.kind == kind else None
         if root is not None:
@@ -82,5 +82,5 @@ def _parts(package: Package, kind: str, meaning: str) -> Iterator[Element]:
 
 
 def _children(root: Element, *names: str) -> Iterator[Element]:
-    """Yield the elements below one with these names, in any namespace: versions of the format have several."""
+    """Yield descendants with these names in any namespace, because namespaces differ between versions of the format."""
     yield from root.iter(*(f"{{*}}{name}" for name in names))

@@ -1,4 +1,4 @@
-"""Charts and diagrams in office files: their texts, and the data of charts as tables."""
+"""Extract charts and diagrams from office files: their text, and chart data as tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _AXES = ("catAx", "valAx", "dateAx", "serAx")
 
 
 def drawings_of(package: Package, part: str, *, page: int | None = None) -> Iterator[Block]:
-    """Yield the charts and diagrams that a part refers to, as blocks.
+    """Yield blocks for the charts and diagrams that a part refers to.
 
-    A chart is a line with its titles, and a table with a column for each series. One that cannot be read is named in
+    A chart becomes a line with its titles and a table with a column per series. Unreadable drawings are listed in
     `package.unread`.
     """
     for kind, root in _drawings(package, part, page):
@@ -30,7 +30,10 @@ def drawings_of(package: Package, part: str, *, page: int | None = None) -> Iter
 
 
 def drawings_of_sheet(package: Package, sheet: str, *, page: int) -> Iterator[Block]:
-    """Yield the charts and text boxes of a sheet; a chart is a line with its titles and the cells of its data."""
+    """Yield blocks for the charts, diagrams and text boxes of a sheet.
+
+    A chart becomes a line with its titles and the cell ranges of its data.
+    """
     for relation in package.relations(sheet).values():
         if relation.kind != "drawing":
             continue
@@ -47,7 +50,7 @@ def drawings_of_sheet(package: Package, sheet: str, *, page: int) -> Iterator[Bl
 
 
 def _drawings(package: Package, part: str, page: int | None) -> Iterator[tuple[str, Element]]:
-    """Yield the kind and the tree of each chart and diagram that can be read."""
+    """Yield the kind and XML tree of each readable chart and diagram."""
     for relation in package.relations(part).values():
         if relation.kind in _KINDS and not relation.is_external:
             where = "" if page is None else f" on page {page}"
@@ -57,7 +60,7 @@ def _drawings(package: Package, part: str, page: int | None) -> Iterator[tuple[s
 
 
 def _titles(root: Element) -> str:
-    """Return `Chart: Title (Axis, Axis)`."""
+    """Return a chart's titles as `Chart: Title (Axis, Axis)`."""
     title = _title(root.find(f"{_C}chart/{_C}title"))
     axes = [_title(axis.find(_C + "title")) for axis in root.iter(*(_C + kind for kind in _AXES))]
     names = ", ".join(filter(None, axes))
@@ -77,7 +80,7 @@ def _data(root: Element, page: int | None) -> Iterator[Block]:
 
 
 def _share_categories(series: list[Element]) -> bool:
-    """Return False for charts of points, in which each series has x values of its own."""
+    """Return False for scatter charts, where each series has its own x values."""
     return all(one.find(_C + "xVal") is None for one in series)
 
 
@@ -99,7 +102,7 @@ def _name(series: Element) -> str:
 
 
 def _points(series: Element, *names: str) -> dict[str, str]:
-    """Return the values of a series by their indexes, as kept in the file; for labels in levels, the lowest."""
+    """Return the cached values of a series by index. For multi-level labels, only the lowest level is used."""
     for name in names:
         data = series.find(_C + name)
         if data is not None:
@@ -109,7 +112,7 @@ def _points(series: Element, *names: str) -> dict[str, str]:
 
 
 def _texts(kind: str, root: Element, page: int | None) -> Iterator[Block]:
-    """Yield the texts of a diagram, or of a chart of a newer kind (waterfall, treemap), whose data are not read."""
+    """Yield the text of a diagram, or of a new-style chart (waterfall, treemap) whose data is not supported."""
     texts = _paragraphs(root)
     if kind == "chartEx":
         yield Block(f"Chart: {', '.join(texts)} (its data are of a kind that is not read)", page=page)

@@ -1,4 +1,4 @@
-"""Word and PowerPoint files from before 2007, converted by LibreOffice."""
+"""Parser for Word and PowerPoint files from before 2007, which LibreOffice converts."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _PROGRAMS = ("soffice", "libreoffice")
 
 
 class LegacyConfig(Config):
-    """The settings for LibreOffice."""
+    """Settings for running LibreOffice."""
 
     soffice: ProgramText = Field(default="", description="The program; searched for on the PATH if empty")
     timeout_s: float = Field(default=100.0, gt=0, description="Time limit for converting one file")
 
 
 class LegacyParser(Parser):
-    """Reads `.doc` and `.ppt` files through LibreOffice, which it starts for each, with a profile of its own."""
+    """Parses `.doc` and `.ppt` files by converting each with LibreOffice, in a profile of its own."""
 
     name: ClassVar[str] = "doc"
     config_class = LegacyConfig
     config: LegacyConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn an old Word or PowerPoint file into blocks.
+        """Parse a legacy Word or PowerPoint file into blocks.
 
         Raises:
-            DocParserError: The file is empty, encrypted, damaged, or of another kind; or LibreOffice is not installed.
+            DocParserError: The file is empty, encrypted, damaged, or of another kind, or LibreOffice is not installed.
         """
         kind = _kind(data, source)
         program = self._program(source, kind)
@@ -52,7 +52,7 @@ class LegacyParser(Parser):
         return _PARSERS[kind]().parse(made, source=source)
 
     def _program(self, source: str, kind: str) -> str:
-        """LibreOffice: the program that the settings name, or one that is found."""
+        """Return the path of the configured LibreOffice program, or of one on the PATH."""
         named = self.config.soffice
         found = filter(None, map(shutil.which, (named,) if named else _PROGRAMS))
         if program := next(found, None):
@@ -80,7 +80,7 @@ class LegacyParser(Parser):
 
 
 def _kind(data: bytes, source: str) -> str:
-    """The format that it is converted to."""
+    """Return the format to convert to."""
     if not data:
         raise DocParserError(f"{source} is empty")
     if data.startswith(_RTF):

@@ -1,8 +1,8 @@
-"""Run LibreOffice on one file, apart from everything else on the machine.
+"""Run LibreOffice on a file, isolated from the rest of the machine.
 
-It has a profile, a home and a place for temporary files of its own, all in one folder; no network where the machine
-allows that, and proxies that lead nowhere everywhere; limits of memory and time. It ends with its children in any case:
-in time, after its time-out, or when the calling process is killed.
+The profile, home and temporary files are in a private folder. Network access is blocked where the machine allows it,
+and all proxies point nowhere. Memory and time are limited. LibreOffice and its children always end: when it is done,
+when it times out, or when the calling process is killed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _LEFT_OUT = ("xdg_", "dbus_", "display", "wayland_display")
 
 
 def convert(program: str, file: Path, kind: str, folder: Path, *, timeout_s: float) -> Path:
-    """Turn a file into another kind; the result does not exist if LibreOffice could not make it.
+    """Convert a file. If LibreOffice could not convert it, the returned path does not exist.
 
     Args:
-        program: LibreOffice.
-        file: The file to convert, in the folder.
-        kind: The extension of the result.
-        folder: Everything is written here.
-        timeout_s: The time that the conversion may take.
+        program: The path of LibreOffice.
+        file: The file to convert, inside `folder`.
+        kind: The extension of the target format.
+        folder: The folder for all files that LibreOffice writes.
+        timeout_s: The time limit.
 
     Raises:
         subprocess.TimeoutExpired: The conversion took longer than `timeout_s`.
@@ -115,7 +115,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 @cache
 def _without_network() -> tuple[str, ...]:
-    """Return the words before a command that cut it off from the network; () if the machine does not allow that."""
+    """Return a command prefix that blocks network access, or () if the machine does not allow that."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return ()

@@ -1,4 +1,4 @@
-"""Office Open XML: the parts of a package, their references, and its metadata."""
+"""Read Office Open XML packages: parts, relationships and metadata."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A reference of a part: another part, or a URL."""
+    """A relationship from one part to another part or to a URL."""
 
     kind: str
     target: str
@@ -48,7 +48,7 @@ class Relation:
 
 
 def links_in(relations: Mapping[str, Relation]) -> dict[str, str]:
-    """Return the URLs that a part refers to, by their ids, escaped for Markdown; without very long ones."""
+    """Return a part's external URLs by relationship id, escaped for Markdown. Overlong URLs are dropped."""
     return {
         key: relation.target.replace("(", "%28").replace(")", "%29")
         for key, relation in relations.items()
@@ -57,10 +57,10 @@ def links_in(relations: Mapping[str, Relation]) -> dict[str, str]:
 
 
 class Package:
-    """The parts of an office file. `unread` names those that `part_or_none` could not read.
+    """An office file. `unread` lists the parts that `part_or_none` could not read.
 
     Raises:
-        DocParserError: As for `Archive`; or it is not an office file of this kind.
+        DocParserError: The archive is unreadable as described in `Archive`, or the file is of another kind.
     """
 
     def __init__(self, data: bytes, *, source: str, kind: str, main: str) -> None:
@@ -73,11 +73,11 @@ class Package:
 
     @property
     def names(self) -> Collection[str]:
-        """The names of its parts."""
+        """The names of all parts."""
         return self._archive.names
 
     def read(self, name: str) -> bytes:
-        """Return a part as bytes.
+        """Return the content of a part.
 
         Raises:
             DocParserError: The part is missing or damaged.
@@ -85,7 +85,7 @@ class Package:
         return self._archive.read(name)
 
     def part(self, name: str) -> Element:
-        """Return a part as a tree.
+        """Return a part as an XML tree.
 
         Raises:
             DocParserError: The part is missing or damaged.
@@ -97,7 +97,7 @@ class Package:
         return xml_tree(data, source=self.source)
 
     def part_or_none(self, name: str, meaning: str) -> Element | None:
-        """Return a part as a tree; None if it is missing or damaged. `unread` names damaged parts."""
+        """Return a part as an XML tree, or None if it is missing or damaged. Damaged parts are added to `unread`."""
         if name not in self._archive.names:
             return None
         try:
@@ -107,17 +107,17 @@ class Package:
             return None
 
     def part_beside(self, name: str, meaning: str) -> Element | None:
-        """Return a part next to the main one; None if it is missing or damaged, see `part_or_none`."""
+        """Like `part_or_none`, but the name is relative to the main part's folder."""
         return self.part_or_none(posixpath.join(posixpath.dirname(self.main), name), meaning)
 
     def relations(self, name: str) -> Mapping[str, Relation]:
-        """Return the references of a part, by their ids."""
+        """Return a part's relationships by id."""
         folder, file = posixpath.split(name)
         root = self.part_or_none(posixpath.join(folder, "_rels", f"{file}.rels"), f"the list of the parts of {file}")
         return {} if root is None else {entry.get("Id", ""): _relation(entry, folder) for entry in root}
 
     def stated(self) -> tuple[str, dict[str, Any]]:
-        """Return its title, and the metadata `author`, `created`, `modified`, `subject`, `keywords` and `unread`."""
+        """Return the title and the metadata: `author`, `created`, `modified`, `subject`, `keywords` and `unread`."""
         root = self.part_or_none(_CORE, "its title and author")
         entries = () if root is None else root
         texts = {entry.tag.rpartition("}")[2]: " ".join((entry.text or "").split()) for entry in entries}
@@ -125,14 +125,14 @@ class Package:
         return texts.get("title", ""), {**_known(texts), **unread}
 
     def _main(self, main: str) -> str:
-        """Return the main part, if its name begins as in files of this kind."""
+        """Return the name of the main part, or '' if it does not have the prefix of this kind of file."""
         stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
         name = next(filter(self._archive.names.__contains__, stated), "")
         return name if name.startswith(main) else ""
 
 
 def _known(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the known metadata of a file, under our names."""
+    """Return the supported metadata under our names."""
     return {_STATED[name]: text for name, text in texts.items() if text and name in _STATED}
 
 

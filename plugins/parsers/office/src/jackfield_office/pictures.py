@@ -1,4 +1,4 @@
-"""The pictures of Word and PowerPoint files, for models that describe them."""
+"""Extract the pictures of Word and PowerPoint files, so that a model can describe them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _MAGIC = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif"}
 
 
 class PicturesConfig(Config):
-    """The settings for pictures."""
+    """Settings for extracting pictures."""
 
     max_pictures: int = Field(default=10, ge=1, description="The most pictures of a file")
 
 
 class DocxPictures(Parser):
-    """Returns the pictures of a Word file; they have no pages."""
+    """Extracts the pictures of a Word file. Their pages are unknown."""
 
     name: ClassVar[str] = "docx pictures"
     config_class = PicturesConfig
     config: PicturesConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Return a document without text, whose parts are the pictures, each once.
+        """Return a document without text that has each distinct picture as a part.
 
         Raises:
             DocParserError: The file cannot be opened.
@@ -41,14 +41,14 @@ class DocxPictures(Parser):
 
 
 class PptxPictures(Parser):
-    """Returns the pictures of a PowerPoint file, each with the number of its first slide."""
+    """Extracts the pictures of a PowerPoint file, each with the number of the first slide that shows it."""
 
     name: ClassVar[str] = "pptx pictures"
     config_class = PicturesConfig
     config: PicturesConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Return a document without text, whose parts are the pictures, each once.
+        """Return a document without text that has each distinct picture as a part.
 
         Raises:
             DocParserError: The file cannot be opened.

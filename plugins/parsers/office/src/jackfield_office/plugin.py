@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the office parsers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Parsers for office files, spreadsheets and CSV."""
+    """Provide the parsers for office files, spreadsheets and CSV."""
     return [
         ParserSpec(
             name="docx",

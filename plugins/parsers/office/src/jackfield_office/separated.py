@@ -1,4 +1,4 @@
-"""CSV and TSV."""
+"""Parser for CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _SAMPLE_LINES = 50
 
 
 class CsvConfig(Config):
-    """The limits for reading a file, and the separator of its values."""
+    """Settings for the delimiter and the number of columns."""
 
     delimiter: str = Field(default="", max_length=1, description="Between two values; detected if empty")
     max_columns: int = Field(default=16_384, ge=1, description="A file with more columns is refused")
 
 
 class CsvParser(Parser):
-    """Reads separated values as one table, whose header is the first row."""
+    """Parses delimiter-separated values into a single table. The first row is the header."""
 
     name: ClassVar[str] = "csv"
     config_class = CsvConfig
     config: CsvConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a CSV or TSV file into a table.
+        """Parse a CSV or TSV file into a table.
 
         Raises:
-            DocParserError: The file is empty, binary, or in an unknown encoding, or has too many columns.
+            DocParserError: The file is empty, binary, in an unknown encoding, or has too many columns.
         """
         decoded = decode(data, source=source)
         delimiter = self.config.delimiter or _delimiter(decoded.text)
@@ -70,7 +70,7 @@ def _read(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """Return the separator that divides the first lines into the most values, and into equally many."""
+    """Detect the delimiter: the one that splits the first lines most consistently, then into the most values."""
     lines = [line for line in islice(text.split("\n", 4 * _SAMPLE_LINES), _SAMPLE_LINES) if line.strip()]
 
     def fitness(delimiter: str) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""Spreadsheets."""
+"""Parser for Excel spreadsheets."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _FAULTS_OF_XLRD = (
 
 
 class SpreadsheetConfig(Config):
-    """The limits for reading a file."""
+    """Settings for the size of sheets."""
 
     max_rows: int = Field(default=1_048_576, ge=1, description="A sheet with more rows is refused")
 
 
 class SpreadsheetParser(Parser):
-    """Reads the values of Excel files, one table for each sheet; of .xlsx files, also comments, charts and text boxes.
+    """Parses Excel files into one table per sheet. For .xlsx files, comments, charts and text boxes are read as well.
 
-    `page` is the number of the sheet. Sheets and parts of them that cannot be read are named in `metadata["unread"]`.
+    `page` is the sheet number. Unreadable sheets and parts of sheets are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "xlsx"
@@ -63,7 +63,7 @@ class SpreadsheetParser(Parser):
     config: SpreadsheetConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a spreadsheet into tables below the names of their sheets.
+        """Parse a spreadsheet into tables, each below a heading with the sheet name.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not a spreadsheet, too long, or without text.
@@ -102,7 +102,7 @@ def _blocks(rows: Iterable[list[str]], name: str, number: int, around: Sequence[
 
 
 def _around_cells(package: Package | None, part: str, number: int) -> list[Block]:
-    """Return the charts, the text boxes and the comments of a sheet."""
+    """Return blocks for the charts, text boxes and comments of a sheet."""
     if package is None or not part:
         return []
     blocks = list(drawings_of_sheet(package, part, page=number))
@@ -111,7 +111,7 @@ def _around_cells(package: Package | None, part: str, number: int) -> list[Block
 
 
 def _parts_of_sheets(package: Package) -> dict[str, str]:
-    """Return the part of each sheet, by its name."""
+    """Return the part name of each sheet, by sheet name."""
     relations = package.relations(package.main)
     sheets = package.part(package.main).iter("{*}sheet")
     targets = ((sheet.get("name", ""), relations.get(sheet.get(R + "id", ""))) for sheet in sheets)
@@ -119,7 +119,7 @@ def _parts_of_sheets(package: Package) -> dict[str, str]:
 
 
 def _read(data: bytes, source: str) -> tuple[Package | None, Iterator[_Sheet]]:
-    """Return the parts of a file, none for one from before 2007, and its sheets."""
+    """Return the package of a file and its sheets. For a file from before 2007, the package is None."""
     if data.startswith(_OLE) and _ENCRYPTED_PACKAGE not in data:
         return None, _old_sheets(data, source)
     return _checked(data, source), _new_sheets(data, source)
@@ -140,7 +140,10 @@ def _new_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
 
 
 def _old_sheets(data: bytes, source: str) -> Iterator[_Sheet]:
-    """Through xlrd, because calamine ends the process if cells are far apart, as in a damaged file."""
+    """Yield the sheets of a file from before 2007.
+
+    Uses xlrd, because calamine crashes the process on cells that are far apart, which happens in damaged files.
+    """
     import xlrd
 
     with _errors_of_xlrd(source):
@@ -164,7 +167,7 @@ def _old_text(cell: Any, datemode: int) -> str:
 
 
 def _checked(data: bytes, source: str) -> Package:
-    """Return the parts of a file, after a check that reading it takes no more memory than its length suggests."""
+    """Return the package of a file after checking that reading it needs no excessive memory."""
     package = Package(data, source=source, kind="xlsx", main="xl/")
     for name in package.names:
         if _SHEET_PART.fullmatch(name):
@@ -173,7 +176,7 @@ def _checked(data: bytes, source: str) -> Package:
 
 
 def _check_extent(sheet: bytes, source: str) -> None:
-    """Refuse a sheet with cells that are far apart, because all empty ones between them would be created."""
+    """Reject a sheet with cells that are far apart, because every empty cell in between would be allocated."""
     cells = sheet.count(b"<c ")
     last = _LAST_ROW.match(sheet, max(0, sheet.rfind(b"<row ")))
     rows = max(int(last[1]) if last else 0, sheet.count(b"<row"))
@@ -227,7 +230,7 @@ def _damaged(source: str, error: Exception) -> DocParserError:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a person would write it."""
+    """Format a value the way a person would write it."""
     return _WRITTEN.get(type(value), str)(value)
 
 

@@ -1,4 +1,4 @@
-"""PowerPoint files."""
+"""Parser for PowerPoint files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _TRUE = ("1", "true", "on")
 
 
 class PptxParser(Parser):
-    """Reads PowerPoint files slide by slide; `page` is the number of the slide.
+    """Parses PowerPoint files slide by slide. `page` is the slide number.
 
-    A slide begins with its title as a heading, and ends with its charts, its diagrams, the speaker's notes and the
-    comments. Slides and parts of them that cannot be read are named in `metadata["unread"]`.
+    Each slide starts with its title as a heading and ends with charts, diagrams, speaker notes and comments. Unreadable
+    slides and parts of slides are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "pptx"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn slides into blocks.
+        """Parse slides into blocks.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not a PowerPoint file, too large when unpacked, or
@@ -81,7 +81,7 @@ def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Bl
 
 
 def _texts(root: Element, links: Mapping[str, str], number: int) -> tuple[str, list[Block]]:
-    """Return the title of a slide, and the blocks of the rest."""
+    """Return the title of a slide, and blocks for its remaining text."""
     etree.strip_elements(root, MC + "Fallback", with_tail=False)
     title, blocks = "", list[Block]()
     for shape in root.iter(_P + "sp", _A + "tbl"):
@@ -101,7 +101,7 @@ def _table(shape: Element, links: Mapping[str, str], number: int) -> Iterator[Bl
 
 
 def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: bool) -> Iterator[Block]:
-    """Yield the blocks of a shape: paragraphs with bullets, and those of an outline of several, are a list."""
+    """Yield the blocks of a shape. Bulleted paragraphs, and outlines of several paragraphs, become lists."""
     paragraphs = list(_with_text(shape, links))
     is_list = is_outline and len(paragraphs) > 1
     for is_item, group in groupby(paragraphs, key=lambda paragraph: _is_item(paragraph[0], is_outline=is_list)):
@@ -112,7 +112,7 @@ def _body(shape: Element, links: Mapping[str, str], number: int, *, is_outline: 
 
 
 def _with_text(shape: Element, links: Mapping[str, str]) -> Iterator[tuple[Element | None, str]]:
-    """Yield the paragraphs of a shape that have text, with their properties."""
+    """Yield the non-empty paragraphs of a shape with their properties."""
     for paragraph in shape.iter(_PARAGRAPH):
         if text := _text(paragraph, links).strip():
             yield next(paragraph.iterchildren(_PROPERTIES), None), text
@@ -132,7 +132,7 @@ def _is_item(properties: Element | None, *, is_outline: bool) -> bool:
 
 
 def _placeholder(shape: Element) -> str:
-    """Return the kind of a placeholder; '' for other shapes, `obj` for a placeholder without a kind."""
+    """Return the type of a placeholder, `obj` if it has no type, or '' if the shape is not a placeholder."""
     found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
     return "" if found is None else found.get("type") or "obj"
 
@@ -173,14 +173,14 @@ def _rows(table: Element, links: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def _notes(package: Package, relations: Mapping[str, Relation], number: int) -> Iterator[Block]:
-    """Yield the notes of the speaker."""
+    """Yield the speaker notes."""
     for relation in relations.values():
         if relation.kind == "notesSlide" and (text := _noted(package, relation.target, number)):
             yield Block(f"Notes: {text}", page=number)
 
 
 def _noted(package: Package, name: str, number: int) -> str:
-    """Return the text of a page of notes; '' if it is missing."""
+    """Return the text of a notes page, or '' if it is missing or unreadable."""
     root = package.part_or_none(name, f"the notes of slide {number}")
     shapes = [] if root is None else [shape for shape in root.iter(_P + "sp") if _placeholder(shape) == "body"]
     return "\n".join(text for shape in shapes for _, text in _with_text(shape, {}))

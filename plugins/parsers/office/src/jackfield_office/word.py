@@ -1,4 +1,4 @@
-"""Word files."""
+"""Parser for Word files."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _BULLETS = ("bullet", "none")
 
 
 class DocxParser(Parser):
-    """Reads Word files in the order of their text: deleted text is left out, inserted text is read.
+    """Parses Word files in reading order. Tracked insertions are kept, and deletions are dropped.
 
-    Blocks have pages if Word noted where they began when it saved the file. Notes, comments, charts and diagrams that
-    cannot be read are named in `metadata["unread"]`.
+    Blocks have page numbers if Word recorded page breaks when saving the file. Unreadable notes, comments, charts and
+    diagrams are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "docx"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a Word file into blocks.
+        """Parse a Word file into blocks.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not a Word file, too large when unpacked, or without
@@ -75,7 +75,7 @@ def _blocks_of(package: Package) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The properties of a paragraph, from itself or from a style."""
+    """Paragraph properties, set directly or by a style."""
 
     level: int = 0
     is_code: bool = False
@@ -83,11 +83,11 @@ class _Style:
 
     @property
     def place_in_list(self) -> tuple[str, int] | None:
-        """The list and its level that a paragraph is in."""
+        """The paragraph's list and level, or None if it is not in a list."""
         return self.numbering if self.numbering and self.numbering[0] != _NO_LIST else None
 
     def over(self, basis: _Style) -> _Style:
-        """Return these properties completed by those of base styles; the nearest value counts."""
+        """Return these properties with missing values filled in from a base style."""
         return _Style(self.level or basis.level, self.is_code or basis.is_code, self.numbering or basis.numbering)
 
 
@@ -96,7 +96,7 @@ _PLAIN = _Style()
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The numbering of one level of a list."""
+    """The numbering of a list level."""
 
     is_counted: bool = False
     start: int = 1
@@ -104,7 +104,7 @@ class _Level:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads paragraphs and tables, and joins the items of lists and the lines of code."""
+    """Reads paragraphs and tables into blocks, merging list items and lines of code."""
 
     styles: Mapping[str, _Style]
     numbering: Mapping[tuple[str, int], _Level]
@@ -117,7 +117,7 @@ class _Reader:
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, parent: Element) -> None:
-        """Read the content of an element through any wrappers: content controls, insertions, unknown ones."""
+        """Read the paragraphs and tables in an element, including those in wrappers such as content controls and insertions."""
         for child in _reached(parent, (_P, _TBL)):
             if child.tag == _P:
                 self._paragraph(child)
@@ -132,7 +132,7 @@ class _Reader:
         self.blocks += blocks
 
     def read_notes(self, notes: Element | None, mark: str) -> None:
-        """Read the notes or the comments at the end, each with its number."""
+        """Append notes or comments, each with its reference mark."""
         for note in () if notes is None else notes:
             text = self._all_text(note) if note.get(_W + "type") in (None, "normal") else ""
             if text:
@@ -170,11 +170,11 @@ class _Reader:
         return own.over(self.styles.get(_value(properties, "pStyle") or "", _PLAIN))
 
     def _all_text(self, element: Element) -> str:
-        """Return the paragraphs that have text, each in lines of its own."""
+        """Return the non-empty paragraphs in an element, separated by line breaks."""
         return "\n".join(filter(None, map(self._text, element.iter(_P))))
 
     def _text(self, paragraph: Element) -> str:
-        """Return the text of a paragraph, and count the pages that end in it."""
+        """Return the text of a paragraph, and advance the page number past the page breaks in it."""
         if self.page is not None:
             self.page += sum(1 for _ in paragraph.iter(_RENDERED_BREAK))
         # All nodes: lxml takes longer to prepare a list of tags than to walk through a paragraph.
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _write_links(root: Element, links: Mapping[str, str]) -> None:
-    """Write links as Markdown, each into the first of its texts."""
+    """Rewrite hyperlinks as Markdown, in the first text node of each link."""
     for link in root.iter(_HYPERLINK):
         target = links.get(link.get(R + "id", ""))
         if target is not None:
@@ -271,18 +271,21 @@ def _begins_a_page(paragraph: Element) -> bool:
 
 
 def _is_frame(table: Element) -> bool:
-    """Return True if a table has a single cell: it draws a box around text."""
+    """Return True if a table has a single cell and therefore only draws a box around text."""
     cells = table.iter(_TC)
     return next(cells, None) is not None and next(cells, None) is None
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
-    """Yield the children with this tag, also inside content controls and insertions, but not those of inner tables."""
+    """Yield children with this tag. Content controls and insertions are searched as well, but not nested tables."""
     return _reached(parent, (tag,), through=_WRAPPERS)
 
 
 def _reached(parent: Element, tags: Collection[str], *, through: Collection[str] | None = None) -> Iterator[Element]:
-    """Yield the nearest descendants with these tags, in order, below any other elements or only below some."""
+    """Yield the nearest descendants with these tags in document order.
+
+    If `through` is given, only elements with those tags are searched.
+    """
     stack = [iter(parent)]
     while stack:
         child = next(stack[-1], None)
@@ -295,7 +298,7 @@ def _reached(parent: Element, tags: Collection[str], *, through: Collection[str]
 
 
 def _merging(cell: Element) -> tuple[bool, int]:
-    """Return True if a cell continues the one above it, and the number of columns that it spans."""
+    """Return True if a cell continues the cell above it, and the number of columns it spans."""
     properties = _properties(cell, _TCPR)
     merging = _child(properties, _W + "vMerge")
     is_merged = merging is not None and merging.get(_W + "val") in (None, "continue")
@@ -310,12 +313,12 @@ def _title(blocks: list[Block]) -> str:
 
 
 def _properties(parent: Element, tag: str) -> Element | None:
-    """Return the properties of a paragraph or a cell, which are its first child; None without any."""
+    """Return the properties of a paragraph or cell, or None. They are always the first child."""
     return parent[0] if len(parent) and parent[0].tag == tag else None
 
 
 def _child(parent: Element | None, tag: str) -> Element | None:
-    """Return the first child with a tag, or None. lxml's own `find` parses a path each time."""
+    """Return the first child with a tag, or None. Faster than lxml's `find`, which parses its path on each call."""
     return None if parent is None else next(parent.iterchildren(tag), None)
 
 
@@ -329,12 +332,12 @@ def _value(properties: Element | None, name: str) -> str | None:
 
 
 def _small(number: str | None) -> int:
-    """Return a number of the file if it has few digits; 1 otherwise."""
+    """Parse a number of up to five digits. Anything else yields 1."""
     return int(number) if number and number.isdecimal() and len(number) < 6 else 1
 
 
 def _outline_level(properties: Element | None) -> int:
-    """Return the level of a heading; 0 for other paragraphs."""
+    """Return the heading level, or 0 for other paragraphs."""
     return LEVELS.get(_value(properties, "outlineLvl") or "", -1) + 1
 
 
@@ -346,7 +349,7 @@ def _numbering_of(properties: Element | None) -> tuple[str, int] | None:
 
 
 def _styles(root: Element | None) -> dict[str, _Style]:
-    """Return the properties of each style; '' is the style of paragraphs that name none."""
+    """Return the properties of each style by id. The key '' is the default paragraph style."""
     entries = {
         entry.get(_W + "styleId", ""): entry
         for entry in _all(root, _W + "style")
@@ -361,7 +364,7 @@ def _style(entry: Element, entries: Mapping[str, Element]) -> _Style:
 
 
 def _bases(entry: Element | None, entries: Mapping[str, Element]) -> Iterator[Element]:
-    """Yield a style and those that it is based on; in a hostile file they form a circle."""
+    """Yield a style and its base styles, at most ten, because the chain may be circular in a malicious file."""
     for _ in range(10):
         if entry is not None:
             yield entry

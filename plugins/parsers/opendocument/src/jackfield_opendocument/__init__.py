@@ -1,1 +1,1 @@
-"""Reads OpenDocument files for Jackfield."""
+"""Parsers for OpenDocument files."""

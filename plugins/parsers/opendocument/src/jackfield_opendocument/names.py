@@ -1,4 +1,4 @@
-"""The namespaces and names of OpenDocument XML that the parsers use."""
+"""Names and namespaces of OpenDocument XML."""
 
 _OASIS = "urn:oasis:names:tc:opendocument:xmlns:"
 

@@ -1,4 +1,4 @@
-"""An OpenDocument file: its content, its styles and its metadata, zipped or in one XML file."""
+"""Read OpenDocument files, zipped or as a single XML file: content, styles and metadata."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _STATED = {
 
 
 class Package:
-    """The parts of an OpenDocument file.
+    """An OpenDocument file.
 
     Attributes:
         source: The file's name in errors.
-        body: The element that holds the content.
-        styles: The styles of paragraphs and lists.
-        unread: The parts that could not be read.
+        body: The element with the content.
+        styles: The paragraph and list styles.
+        unread: Descriptions of parts that could not be read.
 
     Raises:
-        DocParserError: The file is empty, encrypted, damaged, too large unpacked, or of another kind.
+        DocParserError: The file is empty, encrypted, damaged, too large when unpacked, or of another kind.
     """
 
     def __init__(self, data: bytes, *, source: str, kind: Literal["text", "spreadsheet", "presentation"]) -> None:
@@ -52,7 +52,10 @@ class Package:
         self._meta = next(iter(self._optional("meta.xml", "its metadata")), root).find(OFFICE + "meta")
 
     def object_root(self, element: Element, reference: str) -> Element | None:
-        """Return the root of an embedded object, such as a chart; None if it cannot be read, which `unread` notes."""
+        """Return the root of an embedded object, such as a chart.
+
+        None if the object cannot be read, in which case it is added to `unread`.
+        """
         if len(element):  # of a flat file
             return element[0]
         name = posixpath.normpath(reference.removeprefix("./")) + "/content.xml"
@@ -65,7 +68,7 @@ class Package:
         return None
 
     def metadata(self) -> tuple[str, dict[str, object]]:
-        """Return the title and the metadata, `unread` included if any part could not be read."""
+        """Return the title and the metadata, including `unread` if any part could not be read."""
         texts: dict[str, list[str]] = {}
         for entry in () if self._meta is None else self._meta:
             if text := " ".join("".join(entry.itertext()).split()):
@@ -89,7 +92,7 @@ class Package:
         return xml_tree(self._archive.read("content.xml"), source=self.source)
 
     def _optional(self, name: str, label: str) -> list[Element]:
-        """Return the root of a part without which a file can be read, in a list; [] if it is missing or damaged."""
+        """Return the root of an optional part as a list of one, or [] if the part is missing or damaged."""
         if self._archive is None or name not in self._archive.names:
             return []
         try:

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the OpenDocument parsers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TYPE = "application/vnd.oasis.opendocument"
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parsers for texts, spreadsheets and presentations."""
+    """Provide the parsers for text documents, spreadsheets and presentations."""
     return [
         ParserSpec(
             name="odt",

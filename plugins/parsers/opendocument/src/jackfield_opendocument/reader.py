@@ -1,4 +1,4 @@
-"""Read paragraphs, lists, tables and drawings of OpenDocument files into blocks."""
+"""Read the paragraphs, lists, tables and drawings of OpenDocument files into blocks."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _LEFT_OUT = frozenset(
 
 @dataclass(slots=True)
 class Reader:
-    """Reads elements one after the other, and joins the items of lists and the lines of code.
+    """Reads elements into blocks, merging list items and lines of code.
 
     Attributes:
         package: The file.
-        spare: Limits what tables repeat.
-        page: The number of the page or slide; None without pages.
-        blocks: The blocks that were read.
+        spare: The budget for repeated rows and cells.
+        page: The page or slide number, or None if there are no pages.
+        blocks: The blocks read so far.
     """
 
     package: Package
@@ -73,25 +73,25 @@ class Reader:
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, parent: Element) -> None:
-        """Read the content of an element, through sections, groups and unknown elements."""
+        """Read the content of an element, including sections, groups and unknown elements."""
         for child in parent:
             self._read_one(child)
 
     def finish(self) -> list[Block]:
-        """Return the blocks, the notes last."""
+        """Return all blocks, with the notes at the end."""
         self._end_lines()
         self.blocks += [Block(note, page=self.page) for note in self._notes]
         return self.blocks
 
     def text_of(self, element: Element) -> str:
-        """Return the paragraphs in an element, each in lines of its own."""
+        """Return the non-empty paragraphs in an element, separated by line breaks."""
         outer, self._drawings = self._drawings, []  # the paragraphs of drawings are among those of the element
         texts = [self._text(paragraph).strip() for paragraph in _paragraphs_in(element)]
         self._drawings = outer
         return "\n".join(text for text in texts if text)
 
     def line_of(self, paragraph: Element) -> str:
-        """Return the text of one paragraph, without the drawings in it."""
+        """Return the text of a paragraph, ignoring drawings."""
         text = self._text(paragraph).strip()
         self._drawings.clear()
         return text
@@ -171,7 +171,7 @@ class Reader:
         return f"[{text}]({target.replace('(', '%28').replace(')', '%29')})"
 
     def _note(self, note: Element) -> str:
-        """Keep a note or comment for the end, and return the mark that refers to it."""
+        """Store a note or comment for the end, and return its reference mark."""
         kind = "c" if note.tag == ANNOTATION else "e" if note.get(TEXT + "note-class") == "endnote" else ""
         text = self.text_of(note)
         if not text:
@@ -220,7 +220,7 @@ class Reader:
     # --- drawings ---
 
     def _draw(self) -> None:
-        """Read the drawings of the paragraph that has ended."""
+        """Read the drawings anchored in the paragraph that just ended."""
         drawings, self._drawings = self._drawings, []
         for drawing in drawings:
             self._read_one(drawing)
@@ -274,7 +274,7 @@ class Reader:
 
 
 def _paragraphs_in(element: Element) -> Iterator[Element]:
-    """Yield the paragraphs below an element, those of drawings included, without those of notes and comments."""
+    """Yield the paragraphs in an element, including those in drawings but not those in notes and comments."""
     for child in element:
         if child.tag in (P, H):
             yield child

@@ -1,4 +1,4 @@
-"""OpenDocument spreadsheets."""
+"""Parser for OpenDocument spreadsheets."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from jackfield_opendocument.tables import Spare, each_row, repeats, rows_of
 
 
 class OdsParser(Parser):
-    """Reads the values of spreadsheets, one table for each sheet, with the comments on cells and the charts.
+    """Parses spreadsheets into one table per sheet, along with cell comments and charts.
 
-    `page` is the number of the sheet. Numbers and dates are read as they are stored; amounts of money, percentages and
-    times as they are shown. Charts that cannot be read are named in `metadata["unread"]`.
+    `page` is the sheet number. Numbers and dates are read as stored; currency amounts, percentages and times are read
+    as displayed. Unreadable charts are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "ods"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a spreadsheet into tables below the names of their sheets.
+        """Parse a spreadsheet into tables, each below a heading with the sheet name.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not an OpenDocument spreadsheet, too large when
@@ -66,7 +66,7 @@ def _read_sheet(sheet: Element, package: Package, spare: Spare, number: int) -> 
 
 
 def _value_of(cell: Element, reader: Reader) -> str:
-    """Return the value of a cell as a person would write it."""
+    """Return the value of a cell the way a person would write it."""
     if not len(cell) and not cell.keys():
         return ""
     shown = "\n".join(reader.line_of(paragraph) for paragraph in cell.iterchildren(P))
@@ -92,7 +92,7 @@ def _number(text: str) -> str:
 
 
 def _comments(sheet: Element, reader: Reader) -> Iterator[str]:
-    """Yield the comments on cells, as `B2 (Ann): text`."""
+    """Yield the cell comments as `B2 (Ann): text`."""
     if next(sheet.iter(ANNOTATION), None) is None:
         return
     row_number = 1

@@ -1,4 +1,4 @@
-"""OpenDocument presentations."""
+"""Parser for OpenDocument presentations."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MASTER_KINDS = ("page-number", "date-time", "footer", "header", "page")
 
 
 class OdpParser(Parser):
-    """Reads presentations slide by slide; `page` is the number of the slide.
+    """Parses presentations slide by slide. `page` is the slide number.
 
-    A slide begins with its title as a heading, and ends with the speaker's notes. Embedded objects that cannot be read
-    are named in `metadata["unread"]`.
+    Each slide starts with its title as a heading and ends with the speaker notes. Unreadable embedded objects are
+    listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "odp"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn slides into blocks.
+        """Parse slides into blocks.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not an OpenDocument presentation, too large when

@@ -1,4 +1,4 @@
-"""The styles of OpenDocument files that decide the kind of a paragraph."""
+"""Resolve the OpenDocument styles that determine the kind of a paragraph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """A style: the one that it is based on, and True if a page begins with it."""
+    """A style: the name of its parent style, and True if it starts a new page."""
 
     parent: str
     begins_page: bool
@@ -26,7 +26,7 @@ class Styles:
     """The styles of a file.
 
     Args:
-        roots: The XML that defines styles; the first definition of a name counts.
+        roots: XML trees with style definitions. The first definition of a name wins.
     """
 
     def __init__(self, roots: Iterable[Element]) -> None:
@@ -43,23 +43,23 @@ class Styles:
                         self._starts.setdefault(key, number(level.get(TEXT + "start-value")))
 
     def is_code(self, name: str) -> bool:
-        """Return True for the style of program text, or one based on it."""
+        """Return True for a style for program code, or a style derived from one."""
         return any(_CODE.match(base.replace("_20_", " ")) for base, _ in self._bases(name))
 
     def is_title(self, name: str) -> bool:
-        """Return True for the style of the document's title, or one based on it."""
+        """Return True for the document title style, or a style derived from it."""
         return any(base == "Title" for base, _ in self._bases(name))
 
     def begins_page(self, name: str) -> bool:
-        """Return True if a paragraph of this style begins a page."""
+        """Return True if paragraphs of this style start a new page."""
         return any(style.begins_page for _, style in self._bases(name))
 
     def first_number(self, list_style: str, level: int) -> int | None:
-        """Return the first number of a list at a level, which may be 0; None if it has bullets."""
+        """Return the first number at a list level, which may be 0, or None if the level is not numbered."""
         return self._starts.get((list_style, level))
 
     def _bases(self, name: str) -> Iterator[tuple[str, _Style]]:
-        """Yield the names of a style and of its bases, with the facts about each."""
+        """Yield a style and its base styles, each as name and style."""
         for _ in range(_MOST_BASES):
             if not name:
                 return
@@ -69,7 +69,7 @@ class Styles:
 
 
 def number(text: str | None, default: int = 1) -> int:
-    """Return a number of the file if it has few digits."""
+    """Parse a number of up to five digits. Anything else yields `default`."""
     return int(text) if text and _SMALL.fullmatch(text) else default
 
 

@@ -1,4 +1,4 @@
-"""The rows of tables, whose cells and rows a file may state once and repeat a million times."""
+"""Read table rows. A file may define a row or cell once and repeat it a million times."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _MOST_REPEATED = 1_048_576
 
 
 class Spare:
-    """The number of characters that repetitions in a file may still add.
+    """A budget of characters for repeated rows and cells.
 
     Args:
-        body: The content of the file; the longer it is, the more may be repeated.
+        body: The content of the file. Longer content gets a larger budget.
     """
 
     def __init__(self, body: Element) -> None:
         self._chars = _ALWAYS_CHARS + _CHARS_PER_ELEMENT * sum(1 for _ in body.iter())
 
     def repetitions(self, count: int, chars: int = 1) -> int:
-        """Return how often something of a length is repeated: `count` times, or fewer if too little is left."""
+        """Return how often to repeat text of a given length: `count` times, or fewer if the budget runs out."""
         extra = max(0, min(count - 1, self._chars // chars))
         self._chars -= extra * chars
         return 1 + extra
@@ -35,13 +35,13 @@ class Spare:
 def rows_of(
     table: Element, text_of: Callable[[Element], str], spare: Spare, *, fill_merged: bool
 ) -> Iterator[list[str]]:
-    """Yield the texts of the rows that have any. Columns keep their places.
+    """Yield the cell texts of each non-empty row. Blank cells are kept so that columns stay aligned.
 
     Args:
         table: The table.
         text_of: Returns the text of a cell.
-        spare: Limits what is repeated.
-        fill_merged: Repeat the text of a cell in the rows below that it covers.
+        spare: The budget for repetitions.
+        fill_merged: Repeat the text of a vertically merged cell in each row it covers.
     """
     below: dict[int, tuple[str, int]] = {}
     for row in each_row(table):
@@ -69,7 +69,7 @@ def rows_of(
 
 
 def each_row(table: Element) -> Iterator[Element]:
-    """Yield the rows of a table, those in groups included, without those of tables in its cells."""
+    """Yield the rows of a table, including rows in groups but not those of nested tables."""
     for child in table:
         if child.tag == _ROW:
             yield child
@@ -78,7 +78,7 @@ def each_row(table: Element) -> Iterator[Element]:
 
 
 def repeats(element: Element, what: str) -> int:
-    """Return the number of times that a row or a cell is repeated."""
+    """Return how often a row or cell is repeated. `what` is `rows` or `columns`."""
     text = element.get(f"{TABLE}number-{what}-repeated", "1")
     return min(int(text), _MOST_REPEATED) if text.isdecimal() and len(text) < 9 else 1
 

@@ -1,4 +1,4 @@
-"""OpenDocument texts."""
+"""Parser for OpenDocument text documents."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jackfield_opendocument.tables import Spare
 
 
 class OdtParser(Parser):
-    """Reads texts in their order; tables of contents and deleted text are left out.
+    """Parses text documents in reading order. Tables of contents and deleted text are dropped.
 
-    Blocks have pages if the program that saved the file noted where they began. Embedded objects that cannot be read
-    are named in `metadata["unread"]`.
+    Blocks have page numbers if the application recorded page breaks when saving the file. Unreadable embedded objects
+    are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "odt"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a text into blocks.
+        """Parse a text document into blocks.
 
         Raises:
             DocParserError: The file is empty, encrypted, damaged, not an OpenDocument text, too large when unpacked, or

@@ -143,7 +143,7 @@ def _unique(name: str, names: set[str]) -> str:
 
 
 def _without_markup(cell: str) -> str:
-    """Strip link targets and code marks from a cell so that numbers are recognized."""
+    """Strip link targets and code marks from a cell so that numbers are recognised."""
     return _CODE.sub(r"\2", _LINK.sub(r"\1", cell))
 
 

@@ -60,7 +60,7 @@ class QueryTableConfig(ReadingConfig):
 
 
 class SummaryConfig(ReadingConfig):
-    """Settings for summarizing documents."""
+    """Settings for summarising documents."""
 
     llm: str | ComponentSettings | None = Field(
         default=None, description="The model that summarizes; if unset, the model of the agent that calls the tool"

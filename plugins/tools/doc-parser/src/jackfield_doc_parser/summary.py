@@ -39,7 +39,7 @@ _JOIN: Mapping[Lang, str] = {
 
 
 class SummarizeDocument(DocumentTool):
-    """Summarizes documents of any length. A model takes notes on each part, then merges the notes into one summary."""
+    """Summarises documents of any length. A model takes notes on each part, then merges the notes into one summary."""
 
     name = "summarize_document"
     description = tools()[4].description
@@ -52,7 +52,7 @@ class SummarizeDocument(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Summarize a document. Model requests count against the limits of the run.
+        """Summarise a document. Model requests count against the limits of the run.
 
         Raises:
             ToolArgumentError: The name matches no document that the model may read, or the document is too long.

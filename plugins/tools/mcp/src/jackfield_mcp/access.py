@@ -1,4 +1,4 @@
-"""Authorize requests to a server with OAuth, using stored tokens or a login in the user's browser."""
+"""Authorise requests to a server with OAuth, using stored tokens or a login in the user's browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_LINE = 8192
 
 
 def auth_of(name: str, server: ServerConfig) -> httpx2.Auth:
-    """Return the OAuth authorization for a server. Missing tokens are requested on demand."""
+    """Return the OAuth authorisation for a server. Missing tokens are requested on demand."""
     oauth = server.oauth
     assert oauth is not None  # noqa: S101 - it is asked for only then
     saved = KeptTokens(server.url, oauth)
@@ -167,7 +167,7 @@ class _Browser:
         await sync.in_worker(webbrowser.open, url)
 
     async def answer(self) -> AuthorizationCodeResult:
-        """Wait for the callback, and return the authorization code.
+        """Wait for the callback, and return the authorisation code.
 
         Raises:
             ToolServiceError: The login timed out, or the server denied access.

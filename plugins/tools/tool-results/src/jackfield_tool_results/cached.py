@@ -173,7 +173,7 @@ def _identity_of(tool: BaseTool, here: str) -> list[object]:
 
 
 def _instructions_of(code: CodeType) -> list[object]:
-    """Return a function's behavior: its instructions with their names and constants.
+    """Return a function's behaviour: its instructions with their names and constants.
 
     `marshal` is unsuitable because its output for the same function changes once a constant is referenced elsewhere.
     """
