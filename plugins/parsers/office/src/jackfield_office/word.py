@@ -117,7 +117,7 @@ class _Reader:
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def read(self, parent: Element) -> None:
-        """Read the paragraphs and tables in an element, including those in wrappers such as content controls and insertions."""
+        """Read the paragraphs and tables in an element, including those inside content controls and other wrappers."""
         for child in _reached(parent, (_P, _TBL)):
             if child.tag == _P:
                 self._paragraph(child)

@@ -1,1 +1,1 @@
-"""PDF files, for Jackfield."""
+"""Parser for PDF files."""

@@ -1,4 +1,4 @@
-"""PDFium's functions, at the lowest cost of a call."""
+"""Call PDFium functions with minimal overhead."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 @cache
 def function(name: str) -> Callable[..., Any]:
-    """Return a function of PDFium that takes and returns pointers as numbers, and keeps the GIL.
+    """Return a PDFium function that takes and returns pointers as integers, and that does not release the GIL.
 
-    The declarations of pypdfium2 release the GIL for each call and make an object of each pointer. For a function that
-    only looks up a value, both take longer than its work.
+    The declarations in pypdfium2 release the GIL on each call and wrap each pointer in an object. For functions that
+    only look up a value, either costs more than the function itself.
     """
     import pypdfium2.raw as pdfium
 
@@ -23,7 +23,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def address(pointer: Any) -> int:
-    """Return the address of a function, or of a pointer's target."""
+    """Return the address of a function, or the address a pointer points to."""
     return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 

@@ -1,4 +1,4 @@
-"""Read the rows of a ruled table: rules separate its cells; lines of text separate rows that no rule does."""
+"""Read the rows of a ruled table. Rules separate cells; where rows have no rules between them, lines of text do."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class Word:
     """A word in a cell. Lengths are in points.
 
     Attributes:
-        before: The separator between it and the word before it in its cell: a line end, a space or nothing.
-        base: The height of its baseline.
-        size: The size of its type.
+        text: The word.
+        before: The separator from the previous word in the cell: a line break, a space or nothing.
+        left, right: The horizontal extent.
+        base: The vertical position of the baseline.
+        size: The type size.
     """
 
     text: str
@@ -50,7 +52,7 @@ _Words = Sequence[Word]
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell with words, its first column, and where it begins and ends."""
+    """A cell with words: its first column, the number of columns it spans, and its horizontal extent."""
 
     column: int
     columns: int
@@ -61,9 +63,9 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """The cells between two rules across the table, without those that another band shares.
+    """The cells between two consecutive horizontal rules, except those that extend into another band.
 
-    `heights` are the baselines of their lines, from the top.
+    `heights` are the baselines of the lines in them, from the top.
     """
 
     cells: Sequence[_Cell]
@@ -72,7 +74,7 @@ class _Band:
 
 @dataclass(frozen=True, slots=True)
 class _TextColumn:
-    """The lines below each other in a cell, by their places among the lines of the band."""
+    """A column of text within a cell. `lines` are indexes into the lines of the band."""
 
     lines: frozenset[int]
     has_numbers: bool
@@ -80,7 +82,10 @@ class _TextColumn:
 
 
 def is_drawing(grid: Grid, words: Mapping[int, _Words], cut: int) -> bool:
-    """Return True if rules form a diagram: they cross `cut` words, or form no rectangles."""
+    """Return True if the rules form a diagram.
+
+    The rules of a diagram cross many words (`cut` of them), or form cells that are not rectangles.
+    """
     if cut > 1 and cut >= _MOST_CUT * sum(map(len, words.values())):
         return True
     places: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -91,7 +96,7 @@ def is_drawing(grid: Grid, words: Mapping[int, _Words], cut: int) -> bool:
 
 
 def table_rows(grid: Grid, words: Mapping[int, _Words]) -> list[list[str]]:
-    """Return the texts of the table from the top; the text of merged cells is in the first of their places only."""
+    """Return the cell texts row by row from the top. A merged cell has its text in the first position only."""
     rows_of_cells = list(reversed(grid.cells))
     bands = [_band(grid, rows_of_cells, at, words) for at in range(len(rows_of_cells))]
     are_ruled = _are_rows_ruled(bands)
@@ -141,15 +146,16 @@ def _heights(words: _Words) -> list[float]:
 
 
 def _are_rows_ruled(bands: Sequence[_Band]) -> bool:
-    """Return True if most of several bands are single rows, so that the others are rows as well."""
+    """Return True if most bands are single rows, which suggests that rules separate all rows."""
     counts = [len(band.heights) for band in bands if band.heights]
     return len(counts) >= _RULED_BANDS and 2 * counts.count(1) >= len(counts)
 
 
 def _row_heights(band: _Band, are_ruled: bool, *, is_top: bool) -> Sequence[float]:
-    """Return the baselines of the rows of a band, from the top; () if it is one row.
+    """Return the baselines of the rows in a band, from the top, or () if the band is a single row.
 
-    Columns with lines at the same heights are several rows if one has numbers, or if all are lists of short texts.
+    Lines at the same height in several columns are separate rows if one of the columns has numbers, or if all columns
+    are lists of short texts.
     """
     is_short = len(band.heights) < _FEW_LINES
     if len(band.heights) < 2 or (are_ruled and is_short):
@@ -165,7 +171,7 @@ def _row_heights(band: _Band, are_ruled: bool, *, is_top: bool) -> Sequence[floa
 
 
 def _line_counts(columns: Iterable[_TextColumn]) -> Counter[int]:
-    """Return how many columns have text in each line."""
+    """Count, for each line, the columns that have text in it."""
     return Counter(chain.from_iterable(column.lines for column in columns))
 
 
@@ -192,7 +198,10 @@ def _text_column(words: _Words, heights: Sequence[float], width: float) -> _Text
 
 
 def _is_full(line: _Words, following: Word, width: float) -> bool:
-    """Return True if a line has no room for the word that follows; one that dots fill leads to the next column."""
+    """Return True if the following word would not have fitted on the line, which suggests that the text was wrapped.
+
+    A line that ends in dot leaders is never full.
+    """
     if _LEADERS.search(" ".join(word.text for word in line)):
         return False
     length = max(word.right for word in line) - min(word.left for word in line)
@@ -208,7 +217,7 @@ def _nearest(heights: Sequence[float], base: float) -> int:
 
 
 def _column_bounds(words: _Words) -> list[float]:
-    """Return the middles of the spaces between columns, which no line crosses."""
+    """Return the centres of the vertical gaps that no line crosses."""
     size = max(word.size for word in words)
     gap = size * (_NARROW_GAP if len(_heights(words)) >= _FEW_LINES else _GAP)
     spans = merged(((word.left, word.right) for word in words), gap=gap)
@@ -216,7 +225,7 @@ def _column_bounds(words: _Words) -> list[float]:
 
 
 def _bounds(bands: Sequence[_Band], heights: Sequence[Sequence[float]], columns: int) -> list[list[float]]:
-    """Return where each ruled column is divided: between the words of the bands that have several rows."""
+    """Return, for each ruled column, the positions that divide it further, judged by the bands with several rows."""
     words: defaultdict[int, list[Word]] = defaultdict(list)
     for band, of_band in zip(bands, heights, strict=True):
         for cell in band.cells if of_band else ():
@@ -226,7 +235,7 @@ def _bounds(bands: Sequence[_Band], heights: Sequence[Sequence[float]], columns:
 
 
 def _spread(words: _Words, heights: Sequence[float], bounds: Sequence[float]) -> dict[tuple[int, int], str]:
-    """Return the texts of a cell by their rows and columns in it; words that are near to each other stay together."""
+    """Distribute the text of a cell over its rows and columns. Words close to each other stay together."""
     texts: dict[tuple[int, int], str] = {}
     last: Word | None = None
     place = 0, 0

@@ -1,4 +1,4 @@
-"""Two columns of text whose lines a file has side by side, one after the other."""
+"""Reorder text that a file stores line by line across two columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEP = 1.5  # in sizes of the type; rows of a table are farther apart
 
 
 def in_columns(lines: Sequence[Line]) -> list[Line]:
-    """Split the lines that cross two columns of text, and return all lines, the left column first."""
+    """Split lines that cross two columns, and return all lines with the left column before the right one."""
     if sum(len(line.parts) == 2 for line in lines) < _ROWS:
         return list(lines)
     ordered: list[Line] = []
@@ -27,7 +27,7 @@ def in_columns(lines: Sequence[Line]) -> list[Line]:
 
 
 def _continues(run: Sequence[Line], line: Line) -> bool:
-    """Return True if a line is below others, in the same two columns."""
+    """Return True if a line is directly below a run of lines and has the same two columns."""
     before = run[-1]
     has_place = before.size > 0 and len(run) < _LONGEST
     if not has_place or not 0 < before.last - line.first <= _STEP * line.size:
@@ -37,7 +37,7 @@ def _continues(run: Sequence[Line], line: Line) -> bool:
 
 
 def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
-    """Return the end of the left column and the start of the right one; None without two columns."""
+    """Return the end of the left column and the start of the right one, or None if there are not two columns."""
     pairs = _pairs(run)
     if set(map(len, pairs)) != {2}:
         return None
@@ -47,17 +47,17 @@ def _gutter(run: Sequence[Line]) -> tuple[float, float] | None:
 
 
 def _pairs(run: Sequence[Line]) -> list[tuple[Part, ...]]:
-    """Return the parts of the lines that have parts."""
+    """Return the parts of each line that has any."""
     return [line.parts for line in run if line.parts]
 
 
 def _is_beside(line: Line, left: float, right: float) -> bool:
-    """Return True if a line leaves the space between two columns free."""
+    """Return True if a line does not cross the space between two columns."""
     return bool(line.parts) or line.right < right or line.left > left
 
 
 def _apart(run: Sequence[Line]) -> list[Line]:
-    """Return the lines of the left column, then those of the right one; [] without two columns of text."""
+    """Return the lines of the left column, then those of the right one, or [] if there are not two columns of text."""
     pairs, gutter = _pairs(run), _gutter(run)
     if gutter is None or len(pairs) < _ROWS:
         return []
@@ -67,7 +67,7 @@ def _apart(run: Sequence[Line]) -> list[Line]:
 
 
 def _column(run: Sequence[Line], side: int, begins: float) -> list[Line]:
-    """Return the lines of the left (0) or the right (1) column; a line without parts is in the column where it ends."""
+    """Return the lines of the left (0) or right (1) column. A line without parts is in the column in which it ends."""
     return [
         _of(line, line.parts[side]) if line.parts else line
         for line in run
@@ -76,7 +76,7 @@ def _column(run: Sequence[Line], side: int, begins: float) -> list[Line]:
 
 
 def _is_text(column: Sequence[Part], size: float) -> bool:
-    """Return True if lines fill their column, as text does."""
+    """Return True if most lines fill their column, which is typical of running text."""
     widths = [part.right - part.left for part in column]
     widest = max(widths)
     return widest >= _WIDE * size and sum(width >= _FULL * widest for width in widths) >= _MOST * len(widths)

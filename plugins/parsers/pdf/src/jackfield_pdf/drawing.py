@@ -1,4 +1,4 @@
-"""Pages as images, with the lines of a passage on them."""
+"""Render pages as images, and mark the lines of a passage."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MOST_BOXES = 400
 
 
 def draw_page(document: Any, number: int, passage: str, source: str) -> PageImage:
-    """Draw page `number`, or one of the next two if it shows more of the passage.
+    """Render page `number`, or one of the next two pages if it shows more of the passage.
 
     Raises:
-        DocParserError: There is no such page, or it is damaged.
+        DocParserError: The page does not exist or is damaged.
     """
     import pypdfium2
 
@@ -56,7 +56,7 @@ def draw_page(document: Any, number: int, passage: str, source: str) -> PageImag
 
 
 def encode_png(bitmap: Any) -> bytes:
-    """Return an image in RGB as a PNG file, row by row, because PDFium pads rows."""
+    """Encode an RGB bitmap as PNG, row by row because PDFium pads rows."""
     pixels, size = memoryview(bitmap.buffer).cast("B"), 3 * bitmap.width
     rows = b"".join(
         b"\0" + bytes(pixels[row * bitmap.stride : row * bitmap.stride + size]) for row in range(bitmap.height)
@@ -69,7 +69,7 @@ def encode_png(bitmap: Any) -> bytes:
 
 
 class _Letters:
-    """The letters and digits of a text, in one form, and the positions that they have in it."""
+    """The normalised letters and digits of a text, with their positions in it."""
 
     def __init__(self, text: str) -> None:
         letters: list[str] = []
@@ -82,12 +82,12 @@ class _Letters:
         self.text = "".join(letters)
 
     def range_of(self, start: int, size: int) -> range:
-        """Return the range of the text that has some of the letters."""
+        """Return the range of the text that corresponds to a range of letters."""
         return range(self.positions[start], self.positions[start + size - 1] + 1)
 
 
 def _find(document: Any, number: int, wanted: _Letters) -> list[range]:
-    """Return the characters of a page that are those of a passage: all of it, or its longer parts."""
+    """Return the ranges of characters on a page that match a passage, either as a whole or in its longest parts."""
     with closing(document[number - 1]) as page, closing(page.get_textpage()) as text_page:
         shown = _Letters(_text_of(text_page))
     start = shown.text.find(wanted.text)
@@ -97,7 +97,7 @@ def _find(document: Any, number: int, wanted: _Letters) -> list[range]:
 
 
 def _runs(shown: str, wanted: str) -> list[tuple[int, int]]:
-    """Return the position and length of the longest parts of `wanted` in `shown`, whatever their order there."""
+    """Return the positions and lengths in `shown` of the longest parts of `wanted`, regardless of their order."""
     matcher = SequenceMatcher(None, shown, wanted, autojunk=False)
     runs, gaps = list[tuple[int, int]](), [(0, len(wanted))]
     least = min(_LEAST_RUN, len(wanted))
@@ -112,7 +112,7 @@ def _runs(shown: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def _text_of(text_page: Any) -> str:
-    """Return the characters of a page, one for each of PDFium's positions."""
+    """Return the characters of a page, with exactly one per PDFium index."""
     import pypdfium2.raw as pdfium
 
     count = min(text_page.count_chars(), _MOST_CHARS)
@@ -130,7 +130,7 @@ def _draw(page: Any, number: int, ranges: Sequence[range]) -> PageImage:
 
 
 def _boxes(page: Any, ranges: Sequence[range], width: int, height: int) -> list[Box]:
-    """Return a box for each line of the characters in some ranges."""
+    """Return a bounding box for each line of the characters in the ranges."""
     boxes: list[Box] = []
     is_turned = page.get_rotation() in (90, 270)
     with closing(page.get_textpage()) as text_page:
@@ -148,7 +148,7 @@ def _boxes(page: Any, ranges: Sequence[range], width: int, height: int) -> list[
 
 
 def _on_image(page: Any, x: float, y: float, width: int, height: int) -> tuple[float, float]:
-    """Return where a place of a page is on its image: pages may be rotated and cropped."""
+    """Convert page coordinates to shares of the image. Pages may be rotated and cropped."""
     import pypdfium2.raw as pdfium
 
     across, down = ctypes.c_int(), ctypes.c_int()
@@ -158,7 +158,7 @@ def _on_image(page: Any, x: float, y: float, width: int, height: int) -> tuple[f
 
 
 def _is_same_line(line: Box, char: Box, is_turned: bool) -> bool:
-    """Return True if a character continues a line; on a page that is turned, lines run up or down."""
+    """Return True if a character continues a line. On a rotated page, lines run vertically."""
     if is_turned:
         line, char = (line[1], line[0], line[3], line[2]), (char[1], char[0], char[3], char[2])
     shared = min(line[3], char[3]) - max(line[1], char[1])

@@ -1,4 +1,4 @@
-"""Find lines around the text: headers, footers, and entries of a table of contents or an index."""
+"""Find lines that are not part of the text: headers, footers, and entries of a table of contents or an index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRIES = 3  # this many are entries as well
 
 
 def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:
-    """Yield the places of the lines at the foot and at the top that a gap separates from the text, True at the top."""
+    """Yield the indexes of lines that a gap separates from the text, each with True for the top of the page."""
     placed = sorted((line.first, place) for place, line in enumerate(page.lines) if line.size)
     for ordered, is_top in ((placed, False), (placed[::-1], True)):
         edge = _first_height(page, ordered)
@@ -33,17 +33,17 @@ def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:
 
 
 def lines_around_text(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> frozenset[tuple[int, str]]:
-    """Return the page and text of each line that is not a heading, even in bold or large type.
+    """Return the page and text of each line that cannot be a heading, even in bold or large type.
 
-    These are the entries of a table of contents or an index, and headers and footers: lines at the edges, not in large
-    type, that are repeated on three pages or count three pages.
+    These are entries of a table of contents or an index, and headers and footers: lines at the edge of a page, not in
+    large type, that recur on three pages or number at least three pages.
     """
     entries = {(page.number, text) for page in pages for text in _entries(page)}
     return frozenset(entries.union(_headers(pages, is_large)))
 
 
 def _first_height(page: Page, ordered: Sequence[tuple[float, int]]) -> list[int]:
-    """Return the lines at the same height as the first one."""
+    """Return the indexes of the lines at the same height as the first."""
     return [place for height, place in ordered if abs(height - ordered[0][0]) < 0.5 * page.lines[place].size]
 
 
@@ -53,7 +53,7 @@ def _is_apart(line: Line, nearest: Line, *, is_top: bool) -> bool:
 
 
 def _entries(page: Page) -> Iterator[str]:
-    """Yield the lines that end in a number, as those around them do."""
+    """Yield lines that end in a number and have neighbours that do as well."""
     ends = [not line.table and _is_entry(line.text.rstrip()) for line in page.lines]
     for place, line in enumerate(page.lines):
         if ends[place] and sum(ends[max(0, place - _NEAR) : place + _NEAR + 1]) > _ENTRIES:
@@ -61,7 +61,7 @@ def _entries(page: Page) -> Iterator[str]:
 
 
 def _is_entry(text: str) -> bool:
-    """Return True if a text ends in the number of a page."""
+    """Return True if a text ends in a page number."""
     return _END_OF_ENTRY.search(text[-_LONGEST_END:]) is not None and _LETTER.search(text[:-1]) is not None
 
 
@@ -84,7 +84,7 @@ def _headers(pages: Sequence[Page], is_large: Callable[[Line], bool]) -> Iterato
 
 
 def _form(line: Line, *, is_top: bool) -> tuple[str, int, bool]:
-    """Return what a header has in common on all pages: its text without numbers, and its place."""
+    """Return the characteristics that a header shares across pages: its text without numbers, and its position."""
     return _NUMBER.sub("\\0", " ".join(line.text.split())), round(line.first), is_top
 
 
@@ -93,7 +93,7 @@ def _has_page_number(text: str, page: int, steps: Mapping[int, set[int]]) -> boo
 
 
 def _steps(text: str, page: int) -> Iterator[int]:
-    """Yield the differences of the first and last number of a text from its page number."""
+    """Yield the differences between the first and last number in a text and the page number."""
     for found in (_FIRST_NUMBER.match(text), _LAST_NUMBER.search(text)):
         if found:
             yield int(found[1]) - page

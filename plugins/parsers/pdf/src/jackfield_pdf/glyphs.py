@@ -1,4 +1,4 @@
-"""The characters of a page, as PDFium reports them."""
+"""Access the characters of a page as PDFium reports them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MATRIX = Struct("6f")
 
 
 def turned(box: Box, turn: int) -> Box:
-    """Return a box on a page that is turned by so many right angles."""
+    """Rotate a box by `turn` right angles into the reading direction."""
     left, right, foot, top = box
     for _ in range(turn):
         left, right, foot, top = foot, top, -right, -left
@@ -30,12 +30,12 @@ def turned(box: Box, turn: int) -> Box:
 
 
 class Glyphs:
-    """Reads the characters of a page, by their place in PDFium's count, while its text page is open.
+    """Reads the characters of a page by PDFium index, which must be less than `count`, while the text page is open.
 
-    Boxes and heights are those in the reading direction of text that is turned by `turn` right angles.
+    Boxes and heights refer to the reading direction of text rotated by `turn` right angles.
 
-    Every answer of PDFium goes into the same memory: new memory for each takes longer than the answer. So only one
-    thread may use it at a time, as for all of PDFium. Places must be less than `count`.
+    For speed, PDFium writes all results into the same buffer. An instance may therefore be used by only one thread at a
+    time, which applies to PDFium in general.
     """
 
     def __init__(self, text_page: PdfTextPage) -> None:
@@ -56,18 +56,18 @@ class Glyphs:
         self._get_font = function("FPDFText_GetFontInfo")
 
     def shown(self) -> list[int]:
-        """Return the places of the characters that are in the text: a glyph without a letter is not."""
+        """Return the indexes of the characters in the text. Glyphs without a character are left out."""
         index_of = function("FPDFText_GetTextIndexFromCharIndex")
         return [place for place in range(self.count) if index_of(self._page, place) >= 0]
 
     def box(self, place: int, turn: int) -> Box:
-        """Return the box around a character."""
+        """Return the bounding box of a character."""
         self._get_box(self._page, place, self._left, self._right, self._foot, self._top)
         box: Box = _EDGES.unpack(self._edges)
         return turned(box, turn) if turn else box
 
     def boxes(self, places: Sequence[int], turn: int) -> list[Box]:
-        """Return the boxes around characters that follow each other; most words are in one box."""
+        """Return bounding boxes that cover a run of characters. Most words have a single box."""
         page, get_rect = self._page, self._get_rect
         left, right, foot, top = self._left, self._right, self._foot, self._top
         boxes: list[Box] = [
@@ -78,13 +78,16 @@ class Glyphs:
         return [turned(box, turn) for box in boxes] if turn else boxes
 
     def base(self, place: int, turn: int) -> float:
-        """Return the height of a character's baseline; its box begins lower if it has a descender."""
+        """Return the vertical position of a character's baseline. Its box starts lower if it has a descender."""
         self._get_origin(self._page, place, self._left, self._foot)
         x, _, y, _ = _EDGES.unpack(self._edges)
         return turned((x, x, y, y), turn)[2]
 
     def size(self, place: int) -> tuple[float, int]:
-        """Return the visible size of the type and its rotation: some programs set everything at size 1 and scale it."""
+        """Return the visible type size and the rotation in right angles.
+
+        The size includes the text matrix, because some programs set all text at size 1 and scale it.
+        """
         size = abs(float(self._get_size(self._page, place)))
         if not self._get_matrix(self._page, place, self._matrix):
             return size, 0
@@ -95,6 +98,6 @@ class Glyphs:
         return size, round(2 * math.atan2(b, a) / math.pi) % 4 if b else 0
 
     def font(self, place: int) -> bytes:
-        """Return the name of the font; empty if it is unknown or very long."""
+        """Return the font name, or b'' if it is unknown or overlong."""
         length = self._get_font(self._page, place, self._name, _LONGEST_NAME, None)
         return self._name.value if 0 < length <= _LONGEST_NAME else b""

@@ -1,4 +1,4 @@
-"""Ruled tables: from the lines drawn on a page to cells."""
+"""Turn the lines drawn on a page into ruled tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_CELLS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A straight line along an axis: where it lies on the other axis, and from where to where it goes."""
+    """A straight horizontal or vertical line: its position on the perpendicular axis, and its extent along its own."""
 
     at: float
     start: float
@@ -31,9 +31,9 @@ class Grid:
     """The cells of a table.
 
     Attributes:
-        xs: The positions where its columns begin, from the left, and where the last one ends.
-        ys: The positions where its rows end, from the foot, and where the first one begins.
-        cells: The number of the cell at each place, row by row from the foot; merged places share a number.
+        xs: The column boundaries, from the left.
+        ys: The row boundaries, from the bottom.
+        cells: The cell number of each grid square, row by row from the bottom. Squares of a merged cell share a number.
     """
 
     xs: tuple[float, ...]
@@ -41,24 +41,24 @@ class Grid:
     cells: tuple[tuple[int, ...], ...]
 
     def meets(self, left: float, right: float, foot: float, top: float) -> bool:
-        """Return True if a box touches the table."""
+        """Return True if a box overlaps the table."""
         return left < self.xs[-1] and right > self.xs[0] and foot < self.ys[-1] and top > self.ys[0]
 
     def cell_at(self, x: float, y: float) -> int | None:
-        """Return the cell at a point; None outside."""
+        """Return the cell at a point, or None if the point is outside the table."""
         column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
         inside = 0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1
         return self.cells[row][column] if inside else None
 
     def cell_around(self, left: float, right: float, foot: float, top: float) -> int | None:
-        """Return the cell that has all of a box; None if it is not in one cell, or in one of merged places."""
+        """Return the cell of the grid square that contains a whole box, or None if no single square does."""
         column, row = bisect(self.xs, left), bisect(self.ys, foot)
         inside = 0 < column < len(self.xs) and 0 < row < len(self.ys)
         return self.cells[row - 1][column - 1] if inside and right < self.xs[column] and top < self.ys[row] else None
 
 
 def grids_of(across: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
-    """Return the tables that horizontal and vertical rules form, with at least two rows and two columns."""
+    """Return the tables formed by horizontal and vertical rules, with at least two rows and two columns each."""
     if not across or not down:
         return []
     across, down = _joined(across), _joined(down)
@@ -68,7 +68,7 @@ def grids_of(across: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
 
 
 def _joined(rules: Iterable[Rule]) -> list[Rule]:
-    """Rules that lie on or behind each other, as one."""
+    """Merge rules that overlap or continue each other."""
     groups = grouped(sorted(rules, key=attrgetter("at")), lambda group, rule: rule.at - group[0].at <= _NEAR)
     return [rule for group in groups for rule in _in_a_line(group) if rule.end - rule.start >= _LONG]
 
@@ -79,7 +79,7 @@ def _in_a_line(rules: Sequence[Rule]) -> Iterator[Rule]:
 
 
 def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> list[tuple[list[Rule], list[Rule]]]:
-    """Group rules that are connected, table by table, from the top."""
+    """Group rules that are connected by crossings, one group per table, from the top."""
     crossing = [_crossed(rule, across) for rule in down]
     group_of = _groups(len(across), crossing)
     tables: dict[int, tuple[list[Rule], list[Rule]]] = defaultdict(lambda: ([], []))
@@ -96,7 +96,7 @@ def _crossed(down: Rule, across: Sequence[Rule]) -> list[int]:
 
 
 def _groups(count: int, linked: Iterable[Sequence[int]]) -> list[int]:
-    """Return for each of `count` places the first place that it is linked with, directly or through others."""
+    """Return, for each of `count` items, the lowest item it is linked to directly or indirectly."""
     group_of = list(range(count))
     for places in linked:
         old = set(map(group_of.__getitem__, places))
@@ -110,7 +110,7 @@ def _cross(across: Rule, down: Rule) -> bool:
 
 
 def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
-    """Return the table that rules form; None if it has less than two rows or columns, or less than four cells."""
+    """Return the table formed by rules, or None if it has fewer than two rows or columns, or fewer than four cells."""
     if not down:
         return None
     xs, ys = _places(down, across), _places(across, down)
@@ -121,13 +121,13 @@ def _grid(across: Sequence[Rule], down: Sequence[Rule]) -> Grid | None:
 
 
 def _walls(places: Sequence[float], rules: Sequence[Rule], across: Sequence[float]) -> list[list[bool]]:
-    """Return where rules separate cells, for each place; the first place is always outside of the table."""
+    """Return, for each boundary position, where rules separate cells. The first boundary is the edge of the table."""
     outer = [True] * (len(across) - 1)
     return [outer, *(_covered(place, rules, across) for place in places[1:])]
 
 
 def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Sequence[bool]]) -> list[list[int]]:
-    """Return the cell of each place: that of the place beside or below it, unless a rule separates them."""
+    """Number the cells. A square belongs to the cell beside or below it unless a rule separates them."""
     columns, rows = len(between_columns) - 1, len(between_rows) - 1
     cells = [list(range(row * columns, (row + 1) * columns)) for row in range(rows)]
     for row, column in product(range(rows), range(columns)):
@@ -139,7 +139,7 @@ def _merged(between_columns: Sequence[Sequence[bool]], between_rows: Sequence[Se
 
 
 def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...]:
-    """Return the edges of cells: the lines, and the ends of crossing lines if the table is open on that side."""
+    """Return the boundaries of cells: the rules, plus the ends of crossing rules on sides where the table is open."""
     inner = {rule.at for rule in lines}
     ends = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
     first, last = min(inner) - 2 * _NEAR, max(inner) + 2 * _NEAR
@@ -147,6 +147,6 @@ def _places(lines: Sequence[Rule], crossing: Sequence[Rule]) -> tuple[float, ...
 
 
 def _covered(at: float, rules: Sequence[Rule], places: Sequence[float]) -> list[bool]:
-    """Return for each two places of the other axis if a rule lies between them at a position."""
+    """Return, for each interval between `places`, whether a rule at position `at` covers it."""
     here = [rule for rule in rules if abs(rule.at - at) <= _NEAR]
     return [any(rule.start <= (one + other) / 2 <= rule.end for rule in here) for one, other in pairwise(places)]

@@ -1,4 +1,4 @@
-"""Find headings and their levels: by the outline, by the size of the type, by bold type."""
+"""Find headings and their levels by the outline, type size and bold type."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _Entries = Mapping[int, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Headings:
-    """The looks of a document's headings.
+    """The characteristics of headings in a document.
 
     Attributes:
-        levels: The level of each size of type that is clearly larger than most of the text.
-        bold_level: The level of a bold line of the usual size; 0 if such lines are not headings.
-        entries: The levels of the titles in the outline, by page, and there by `_key`.
-        has_code: True if type of one width sets something apart from the text.
-        others: The page and text of lines that cannot be headings: headers, footers, entries of a table of contents.
+        levels: The heading level of each type size that is clearly larger than the body text.
+        bold_level: The level of a bold line in body size, or 0 if such lines are not headings.
+        entries: The levels of outline titles, by page and then by `_key`.
+        has_code: True if monospaced type is the exception, so it marks code.
+        others: The page and text of lines that cannot be headings, such as headers, footers and entries of a table of
+            contents.
     """
 
     levels: Mapping[float, int]
@@ -46,11 +47,11 @@ class Headings:
     others: Collection[tuple[int, str]]
 
     def stated(self, text: str, page: int) -> int:
-        """Return the level that the outline gives a text; 0 without an entry."""
+        """Return the level given by the outline, or 0 if the text has no entry."""
         return _stated(self.entries, text, page)
 
     def level(self, lines: Sequence[Line], text: str, page: int) -> int:
-        """Return the level of the lines of a block; 0 if they are not a heading."""
+        """Return the heading level of a block, or 0 if the block is not a heading."""
         stated = self.stated(text, page)
         if stated or len(text) > _LONGEST or not _TITLE.match(text):
             return stated
@@ -61,7 +62,7 @@ class Headings:
 
 
 def headings_of(pages: Sequence[Page], outline: Sequence[Entry]) -> Headings:
-    """Return the looks of a document's headings."""
+    """Determine the characteristics of headings in a document."""
     lines = [line for page in pages for line in page.lines if not line.table]
     chars = _chars_by_size(lines)
     total = chars.total()
@@ -81,7 +82,7 @@ def _is_bold_title(lines: Sequence[Line], text: str) -> bool:
 
 
 def _chars_by_size(lines: Iterable[Line]) -> Counter[float]:
-    """Count the characters of lines by their size."""
+    """Count the characters per type size."""
     chars: Counter[float] = Counter()
     for line in lines:
         chars[_rounded(line.size)] += len(line.text)
@@ -89,9 +90,9 @@ def _chars_by_size(lines: Iterable[Line]) -> Counter[float]:
 
 
 def _larger_sizes(chars: Counter[float]) -> list[float]:
-    """Return the sizes that are clearly larger than the text, the largest first.
+    """Return the sizes that are clearly larger than the body text, largest first.
 
-    Something smaller may have more characters than the text, such as listings of code.
+    The most frequent size is not always that of the body text, because code listings in smaller type may be longer.
     """
     [(body, _)] = chars.most_common(1) or [(0.0, 0)]
     if chars.total() >= _LONG:
@@ -100,7 +101,7 @@ def _larger_sizes(chars: Counter[float]) -> list[float]:
 
 
 def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float, int]:
-    """Return the level of each size: that of the outline's titles of this size, or one below the next larger size."""
+    """Return the level of each size: that of outline titles in this size, or one below the next larger size."""
     levels: dict[float, int] = {}
     level = 0
     for size in larger:
@@ -109,7 +110,7 @@ def _levels(larger: Sequence[float], stated: Mapping[float, int]) -> dict[float,
 
 
 def _stated_sizes(pages: Sequence[Page], entries: _Entries) -> dict[float, int]:
-    """Return the level of most of the outline's titles of one size."""
+    """Return the most frequent outline level for each type size."""
     found: defaultdict[float, Counter[int]] = defaultdict(Counter)
     for page in pages:
         for line in page.lines:
@@ -132,7 +133,7 @@ def _stated(entries: _Entries, text: str, page: int) -> int:
 
 
 def _key(title: str) -> str:
-    """Return a title without its number, which an outline may leave out, and without white space between words."""
+    """Normalise a title for comparison: without its number, which an outline may omit, and without spaces."""
     title = title.strip()
     number = _NUMBER.match(title)
     return "".join(title[number.end() if number else 0 :].split()).casefold()

@@ -1,4 +1,4 @@
-"""The pages of a PDF, read with PDFium."""
+"""Read the pages of a PDF with PDFium."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_ENTRIES = 20_000  # of an outline
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits beyond which a file is refused."""
+    """Limits beyond which a file is rejected."""
 
     pages: int
     chars: int
@@ -33,7 +33,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, numbered from 1, with its lines in the file's order. `is_picture`: it has a picture and no text."""
+    """A page, with its lines in file order.
+
+    Attributes:
+        number: The page number, counted from 1.
+        lines: The lines of text.
+        is_picture: True if the page has a picture and no text.
+    """
 
     number: int
     lines: tuple[Line, ...]
@@ -41,13 +47,13 @@ class Page:
 
     @property
     def chars(self) -> int:
-        """The number of characters of its lines."""
+        """The number of characters on the page."""
         return sum(len(line.text) for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the outline that readers show beside the pages; its level counts from 1."""
+    """An entry in the document outline. Levels count from 1."""
 
     title: str
     level: int
@@ -56,9 +62,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file. `count` is the number of its pages; `unreadable` are the pages that are not in `pages`.
+    """The content of a file.
 
-    `copies` are pages that are pictures, by number, each as a file of its own.
+    Attributes:
+        title: The title in the metadata, or ''.
+        count: The number of pages, readable or not.
+        pages: The readable pages.
+        unreadable: The numbers of the damaged pages.
+        outline: The entries of the outline.
+        copies: Single-page PDFs of the scanned pages, by page number.
     """
 
     title: str
@@ -70,12 +82,12 @@ class Reading:
 
     @property
     def without_text(self) -> list[int]:
-        """The numbers of the pages that have no text."""
+        """The numbers of the pages without text."""
         return [page.number for page in self.pages if not page.lines]
 
     @property
     def scanned(self) -> list[int]:
-        """The numbers of the pages that are pictures."""
+        """The numbers of the pages that have a picture and no text."""
         return [page.number for page in self.pages if page.is_picture]
 
 
@@ -83,7 +95,7 @@ def read_pages(data: bytes, *, source: str, password: str | None, limits: Limits
     """Read the lines of all pages.
 
     Raises:
-        DocParserError: The file cannot be opened, or exceeds the limits; the message names `source`.
+        DocParserError: The file cannot be opened or exceeds the limits. The message names `source`.
     """
     with open_document(data, source, password) as document:
         with PDFIUM:
@@ -111,7 +123,7 @@ def _short_enough(pages: Iterable[Page | None], source: str, most_chars: int) ->
 
 
 def _outline(document: Any) -> Iterator[Entry]:
-    """Yield the entries of the outline that lead to pages. A circular outline ends where it would repeat."""
+    """Yield the outline entries that point to a page. A circular outline ends where it would repeat."""
     for entry in islice(document.get_toc(), _MOST_ENTRIES):
         title, page = _stated(entry.get_title), _page_of(entry)
         if title and page > 0:
@@ -119,14 +131,14 @@ def _outline(document: Any) -> Iterator[Entry]:
 
 
 def _page_of(entry: Any) -> int:
-    """Return the number of the page that an entry of the outline leads to; 0 if it leads nowhere."""
+    """Return the number of the page that an outline entry points to, or 0 if there is none."""
     target = entry.get_dest()
     place = None if target is None else target.get_index()
     return 0 if place is None else int(place) + 1
 
 
 def _stated(get: Callable[[], str]) -> str:
-    """Return a text of the file's metadata in one line; '' if it is not a text: surrogate pairs may be cut in two."""
+    """Return a text from the file's metadata on a single line, or '' if its encoding is broken."""
     try:
         return " ".join(get().split())
     except UnicodeDecodeError:
@@ -135,10 +147,10 @@ def _stated(get: Callable[[], str]) -> str:
 
 @contextmanager
 def open_document(data: bytes, source: str, password: str | None) -> Iterator[Any]:
-    """Open a file for the time of the block.
+    """Open a file for the duration of a `with` block.
 
     Raises:
-        DocParserError: The file cannot be opened; the message names `source`.
+        DocParserError: The file cannot be opened. The message names `source`.
     """
     import pypdfium2
 
@@ -170,7 +182,7 @@ def _why_not(error: Exception, source: str, password: str | None) -> str:
 
 
 def _page(document: Any, number: int) -> Page | None:
-    """Return a page; None if it is damaged."""
+    """Read a page, or return None if it is damaged."""
     import pypdfium2
 
     with PDFIUM:

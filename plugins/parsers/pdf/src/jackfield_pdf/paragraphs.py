@@ -1,4 +1,4 @@
-"""Join lines into paragraphs, lists and headings, by their positions and ends."""
+"""Combine lines into paragraphs, lists and headings, judging by position and line endings."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _MOST_INDENT = 100  # characters
 
 
 def blocks_of(pages: Sequence[Page], headings: Headings, copied: Container[int] = ()) -> Iterator[Block]:
-    """Yield the blocks of a document, page by page; no block spans two pages.
+    """Yield the blocks of a document page by page. No block spans two pages.
 
-    Pages that are images without text are replaced by a note, so that readers know that text is missing there. Those
-    that are `copied` into parts have notes of their own, because OCR may replace these.
+    A note takes the place of pages with pictures but no text, so readers know that something is missing. Pages in
+    `copied` get notes of their own, because OCR may replace these notes.
     """
     notes = {first: _NOTE.format(pages=in_ranges(range(first, last + 1))) for first, last in _pictures(pages, copied)}
     compounds = _compounds(pages)
@@ -66,7 +66,7 @@ def blocks_of(pages: Sequence[Page], headings: Headings, copied: Container[int] 
 
 
 def in_ranges(numbers: Sequence[int]) -> str:
-    """Write the numbers of pages as a person does: `page 3`, `pages 1-4 and 7`."""
+    """Format page numbers for people, as in `page 3` or `pages 1-4 and 7`."""
     ranges = grouped(numbers, lambda before, number: number == before[-1] + 1)
     shown = ["-".join(dict.fromkeys((str(pages[0]), str(pages[-1])))) for pages in ranges]
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
@@ -74,13 +74,13 @@ def in_ranges(numbers: Sequence[int]) -> str:
 
 
 def _compounds(pages: Sequence[Page]) -> set[str]:
-    """Return the words with a hyphen that are in a single line."""
+    """Return the hyphenated words that occur within a line."""
     with_hyphens = (line.text for page in pages for line in page.lines if "-" in line.text)
     return set(chain.from_iterable(map(_COMPOUND.findall, with_hyphens)))
 
 
 def _pictures(pages: Sequence[Page], copied: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last page of each row of pages that are pictures."""
+    """Yield the first and last page of each run of picture pages."""
     for (is_picture, _), group in groupby(pages, key=lambda page: (page.is_picture, page.number in copied)):
         if is_picture:
             numbers = [page.number for page in group]
@@ -89,14 +89,15 @@ def _pictures(pages: Sequence[Page], copied: Container[int]) -> Iterator[tuple[i
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The lines of a page, and their common measures.
+    """The lines of a page, and measurements they have in common.
 
     Attributes:
-        rows: True for each that is complete in itself: a row of a table, an entry of a table of contents.
-        stated: True for each that the outline calls a heading.
-        pitch: The usual distance from one line to the next; 0 if it cannot be told.
-        right: The position where the widest one ends.
-        has_code: True if type of one width is code.
+        lines: The lines.
+        rows: True for each line that stands alone, such as a table row or an entry of a table of contents.
+        stated: True for each line that is a heading according to the outline.
+        pitch: The usual distance between consecutive lines, or 0 if unknown.
+        right: The right end of the widest line.
+        has_code: True if monospaced type marks code.
     """
 
     lines: Sequence[Line]
@@ -107,7 +108,7 @@ class _Layout:
     has_code: bool
 
     def step(self, place: int) -> float:
-        """Return the distance of a line from the previous one."""
+        """Return the distance between a line and the previous one."""
         return self.lines[place - 1].last - self.lines[place].first
 
 
@@ -115,7 +116,7 @@ class _Layout:
 
 
 def _groups(page: Page, headings: Headings) -> Iterator[tuple[list[Line], bool]]:
-    """Yield the lines of each block, and True if they are rows of a table."""
+    """Yield the lines of each block, with True if they are table rows."""
     lines = in_columns(page.lines)
     if not lines:
         return
@@ -135,7 +136,7 @@ def _layout(lines: Sequence[Line], page: int, headings: Headings) -> _Layout:
 
 
 def _is_row(lines: Sequence[Line], place: int) -> bool:
-    """Return True if a line stays a line of its own; one that is stretched to its neighbours' edges does not."""
+    """Return True if a line stands alone, such as a table row. Lines of justified text do not count."""
     line = lines[place]
     if not line.parts:
         return _LEADERS.search(line.text) is not None
@@ -144,7 +145,7 @@ def _is_row(lines: Sequence[Line], place: int) -> bool:
 
 
 def _is_text_above_or_below(line: Line, other: Line) -> bool:
-    """Return True if another line is text between the edges of this one."""
+    """Return True if the other line is running text with the same left and right edges."""
     is_text = other.size == line.size and not other.parts
     return is_text and max(abs(other.left - line.left), abs(other.right - line.right)) < _EDGE
 
@@ -160,7 +161,7 @@ def _pitch(lines: Sequence[Line]) -> float:
 
 
 def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
-    """Return True if a line begins a block; the first rule that applies decides."""
+    """Return True if a line begins a block. The first applicable rule decides."""
     for rule in _RULES:
         answer = rule(layout, place)
         if answer is not None:
@@ -169,14 +170,14 @@ def _begins_block(layout: _Layout, place: int, *, is_second: bool) -> bool:
 
 
 def _begins_alone(layout: _Layout, place: int) -> bool | None:
-    """Decide about bullets, tables and entries of the outline, which never depend on other lines."""
+    """Return True for bullets, tables and outline entries, which always begin a block."""
     before, line = layout.lines[place - 1], layout.lines[place]
     is_alone = before.table or line.table or layout.stated[place - 1] or layout.stated[place]
     return True if is_alone or _BULLET.match(line.text.lstrip()) else None
 
 
 def _begins_by_text(layout: _Layout, place: int) -> bool | None:
-    """Decide without the positions of the lines."""
+    """Decide by the text alone if the positions of the lines are unknown."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if before.size and line.size:
         return None
@@ -191,7 +192,7 @@ def _begins_among_rows(layout: _Layout, place: int) -> bool | None:
 
 
 def _begins_section(layout: _Layout, place: int) -> bool | None:
-    """Entries of a table of contents."""
+    """Return True between consecutive numbered sections, as in a table of contents."""
     before, line = layout.lines[place - 1], layout.lines[place]
     return True if _SECTION.match(line.text) and _SECTION.match(before.text) else None
 
@@ -203,7 +204,7 @@ def _begins_code(layout: _Layout, place: int) -> bool | None:
 
 
 def _begins_in_other_type(layout: _Layout, place: int) -> bool | None:
-    """In bolder or larger type than the line above it, or the other way round."""
+    """Return True if the type size or weight changes."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if before.is_bold != line.is_bold and (_ends_sentence(before) or _is_short(layout, place - 1)):
         return True
@@ -211,7 +212,7 @@ def _begins_in_other_type(layout: _Layout, place: int) -> bool | None:
 
 
 def _begins_in_next_column(layout: _Layout, place: int) -> bool | None:
-    """Further up than the line before it."""
+    """Decide for a line that is higher up than the previous one."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if layout.step(place) >= -0.5 * line.size:
         return None
@@ -230,7 +231,7 @@ _RULES: tuple[Callable[[_Layout, int], bool | None], ...] = (
 
 
 def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
-    """Return True if a line is positioned like the first of a paragraph."""
+    """Return True if a line is positioned like the first line of a paragraph."""
     before, line = layout.lines[place - 1], layout.lines[place]
     if layout.step(place) > 1.4 * max(layout.pitch, line.size) or _is_short(layout, place - 1):
         return True
@@ -238,7 +239,7 @@ def _begins_by_place(layout: _Layout, place: int, *, is_second: bool) -> bool:
 
 
 def _looks_like_a_first(before: Line, line: Line, *, is_second: bool) -> bool:
-    """Return True if a line has a number or another indent than the previous line, like the first of a paragraph."""
+    """Return True if a line has a number or a different indent, like the first line of a paragraph."""
     indent = line.left - before.left
     # The second line of a paragraph begins left of an indented first one.
     moved = indent > 0.8 * line.size or (indent < -0.8 * line.size and not is_second)
@@ -250,7 +251,7 @@ def _ends_sentence(line: Line) -> bool:
 
 
 def _is_short(layout: _Layout, place: int) -> bool:
-    """Return True if a line ends well before its column does."""
+    """Return True if a line ends well before the end of its column."""
     line = layout.lines[place]
     if not _ends_before(line, layout.right):
         return False  # not even beside the widest line of the page
@@ -258,7 +259,7 @@ def _is_short(layout: _Layout, place: int) -> bool:
 
 
 def _rights(layout: _Layout, place: int) -> list[float]:
-    """Return the ends of the lines with this indent: those of its column if one is visible, otherwise those nearby."""
+    """Return the right ends of lines with the same indent, in the same column if it is recognisable, or else nearby."""
     line = layout.lines[place]
     column = _rights_beside(line, _around(layout, place))
     if _is_justified(column, line.left):
@@ -269,18 +270,18 @@ def _rights(layout: _Layout, place: int) -> list[float]:
 
 
 def _rights_beside(line: Line, others: Iterable[Line]) -> list[float]:
-    """Return the ends of other lines with the same indent."""
+    """Return the right ends of the lines with the same indent."""
     return [other.right for other in others if abs(other.left - line.left) < 4 * line.size]
 
 
 def _is_justified(rights: Sequence[float], left: float) -> bool:
-    """Return True if several lines come near to the end of their column."""
+    """Return True if several lines end near the right edge of their column."""
     widest = max(rights, default=left)
     return sum(widest - right < 0.15 * (widest - left) for right in rights) > 2
 
 
 def _around(layout: _Layout, place: int) -> Iterator[Line]:
-    """Return the lines before and after one that follow each other without a gap, except for rows."""
+    """Return the lines before and after a line, up to the first gap, except for rows."""
     goes_on = partial(_goes_on, layout)
     above = takewhile(goes_on, range(place, max(0, place - _NEIGHBOURS), -1))
     below = takewhile(goes_on, range(place + 1, min(len(layout.lines), place + _NEIGHBOURS + 1)))
@@ -312,7 +313,7 @@ def _block(lines: Sequence[Line], are_rows: bool, page: int, headings: Headings,
 
 
 def _are_mono(lines: Sequence[Line]) -> bool:
-    """Return True if several lines are in monospaced type."""
+    """Return True if there are several lines, all of them monospaced."""
     return len(lines) > 1 and all(line.is_mono for line in lines)
 
 
@@ -325,7 +326,7 @@ def _running_text(lines: Sequence[Line], page: int, headings: Headings, compound
 
 
 def _rows(lines: Sequence[Line], page: int, compounds: Collection[str]) -> Block:
-    """Rows as a table, or line by line if they have no columns."""
+    """Return rows as a table, or as separate lines if they do not share columns."""
     cells = _cells(lines)
     if cells:
         return Block(pipe_table([[_clean(text, compounds) for text in row] for row in cells]), "table", page)
@@ -339,7 +340,7 @@ def _ruled(table: Sequence[Sequence[str]], compounds: Collection[str]) -> Iterat
 
 
 def _cells(lines: Sequence[Line]) -> list[list[str]]:
-    """Return the cells of a table without rules; [] if its rows do not share columns."""
+    """Return the cells of a table without rules, or [] if the rows do not share columns."""
     parts = [line.parts for line in lines]
     if len(parts) < 2 or not all(parts):
         return []
@@ -360,7 +361,7 @@ def _by_column(parts: Sequence[Part], lefts: Sequence[float]) -> dict[int, str]:
 
 
 def _code(lines: Sequence[Line]) -> str:
-    """Return lines in monospaced type with the indent that they have on the page."""
+    """Return monospaced lines with the indentation they have on the page."""
     left, width = min(line.left for line in lines), 0.6 * lines[0].size
     places = (min(round((line.left - left) / width), _MOST_INDENT) for line in lines)
     return "\n".join(
@@ -376,7 +377,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _glue(before: str, after: str) -> str:
-    """Return the separator of two lines; a broken word gets a mark beside its hyphen, which `_clean` removes."""
+    """Return the separator for two lines. For a hyphenated word, it is a mark that `_clean` removes later."""
     last, first = before[-1:], after[:1]
     if last == "\u00ad":
         return ""
@@ -404,7 +405,7 @@ def _single_spaces(text: str) -> str:
 
 
 def _merge_lists(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the items of a list as one block."""
+    """Merge consecutive list items into one block."""
     with_text = (block for block in blocks if block.text)
     for is_list, group in groupby(with_text, key=lambda block: block.kind == "list"):
         together = list(group)

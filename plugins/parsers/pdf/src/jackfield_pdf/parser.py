@@ -1,4 +1,4 @@
-"""Turn a PDF file into a document."""
+"""Parse a PDF file into a document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_TITLES = ("", "untitled", "untitled document", "(unspecified)", "(anonymous)
 
 
 class PdfConfig(Config):
-    """The settings for opening and reading a PDF."""
+    """Settings for opening and reading a PDF."""
 
     password: SecretStr | None = None
     running_lines: bool = Field(default=False, description="Headers, footers and page numbers are read on every page")
@@ -33,12 +33,14 @@ class PdfConfig(Config):
 
 
 class PdfParser(Parser):
-    """Reads the text layer of PDF files, page by page; pages that are pictures are parts, for a parser with OCR.
+    """Parses the text layer of PDF files page by page. Scanned pages become parts, for a parser with OCR.
 
-    Pages that have no text are named in `metadata["pages_without_text"]`, those of them that show a picture in
-    `metadata["scanned_pages"]`, damaged ones in `metadata["unreadable_pages"]` and, for
-    people, in `metadata["unread"]`; `metadata["running_lines"]` has the headers and footers that are left out, with `#`
-    for numbers.
+    Keys in `metadata`:
+
+    - `pages_without_text`: pages that have no text
+    - `scanned_pages`: those of them that show a picture
+    - `unreadable_pages`: damaged pages, which `unread` lists in readable form
+    - `running_lines`: headers and footers that were removed, with `#` in place of numbers
     """
 
     name: ClassVar[str] = "pdf"
@@ -46,11 +48,11 @@ class PdfParser(Parser):
     config: PdfConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a PDF into headings, paragraphs, lists, tables and code.
+        """Parse a PDF into headings, paragraphs, lists, tables and code.
 
         Raises:
-            DocParserError: The file is empty, not a PDF, cut off, damaged, encrypted, too long, or without text and
-                pictures.
+            DocParserError: The file is empty, not a PDF, truncated, damaged, encrypted, too long, or has neither text
+                nor pictures.
         """
         _check_ends(data, source)
         password = self.config.password.get_secret_value() if self.config.password else None
@@ -79,10 +81,10 @@ class PdfParser(Parser):
         )
 
     def draw_page(self, data: bytes, *, page: int, passage: str, source: str) -> PageImage:
-        """Draw the page that shows a passage: at most 1,200 pixels wide, and two million altogether.
+        """Render the page that shows a passage, at most 1,200 pixels wide and two million pixels in total.
 
         Raises:
-            DocParserError: The file cannot be opened or has no such page, or the page is damaged.
+            DocParserError: The file cannot be opened, or the page is missing or damaged.
         """
         password = self.config.password.get_secret_value() if self.config.password else None
         with open_document(data, source, password) as document:
@@ -107,7 +109,7 @@ def _check_text(reading: Reading, source: str) -> None:
 
 
 def _title(stated: str, blocks: Sequence[Block]) -> str:
-    """Return the title in the metadata, unless the writing program made it up; otherwise the first large heading."""
+    """Return the title in the metadata, unless it is a generic placeholder, or else the first top-level heading."""
     if stated.casefold() not in _NO_TITLES:
         return stated
     return next((block.text for block in blocks if block.kind == "heading" and block.level == 1), "")

@@ -1,4 +1,4 @@
-"""Draw the pictures of a PDF, for models that describe them."""
+"""Render the pictures of a PDF, so that a model can describe them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _POINTS_TO_PIXELS = 2.0
 
 
 class PdfPicturesConfig(PdfConfig):
-    """The settings for pictures."""
+    """Settings for extracting pictures."""
 
     max_pictures: int = Field(default=10, ge=1, description="The most pictures of a file")
 
 
 class PdfPictures(Parser):
-    """Draws the areas of pages that show a picture, with all text on it."""
+    """Renders the areas of pages that show a picture, including any text on top."""
 
     name: ClassVar[str] = "pdf pictures"
     config_class = PdfPicturesConfig
     config: PdfPicturesConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Return a document without text, whose parts are the pictures.
+        """Return a document without text that has the pictures as parts.
 
         Raises:
             DocParserError: The file cannot be opened.
@@ -66,7 +66,7 @@ def _is_large(box: tuple[float, float, float, float]) -> bool:
 
 
 def _png(page: Any, box: tuple[float, float, float, float]) -> bytes:
-    """Draw a part of a page as PNG."""
+    """Render an area of a page as PNG."""
     width, height = page.get_size()
     left, foot = max(box[0], 0.0), max(box[1], 0.0)
     right, top = min(box[2], width), min(box[3], height)

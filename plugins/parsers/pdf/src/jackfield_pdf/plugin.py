@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for the PDF parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parser for PDF files."""
+    """Provide the parser for PDF files."""
     return [
         ParserSpec(
             name="pdf",

@@ -1,4 +1,4 @@
-"""The straight lines that are drawn on a page, read with PDFium."""
+"""Read the straight lines drawn on a page with PDFium."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AS_IT_IS: Matrix = (1, 0, 0, 1, 0, 0)
 
 
 def straight_lines(page: Any) -> list[Edge]:
-    """Return the lines that a page draws along an axis, with edges of rectangles; [] if there are very many."""
+    """Return the horizontal and vertical lines on a page, including edges of rectangles, or [] for too many."""
     import pypdfium2.raw as pdfium
 
     paths = _Paths()
@@ -34,14 +34,14 @@ def straight_lines(page: Any) -> list[Edge]:
 
 
 def shows_a_picture(page: Any) -> bool:
-    """Return True if a page has a picture."""
+    """Return True if the page contains a picture."""
     import pypdfium2.raw as pdfium
 
     return any(True for _ in _objects(page, pdfium.FPDF_PAGEOBJ_IMAGE))
 
 
 def _objects(page: Any, wanted: int) -> Iterator[tuple[int, Matrix]]:
-    """Yield the objects of a kind on a page and in its forms, each with the matrix of its form."""
+    """Yield the objects of a type on a page and in its form objects, each with the matrix of its form."""
     import pypdfium2.raw as pdfium
 
     kind_of = function("FPDFPageObj_GetType")
@@ -63,7 +63,7 @@ def _objects(page: Any, wanted: int) -> Iterator[tuple[int, Matrix]]:
 
 
 class _Paths:
-    """Reads paths; every answer of PDFium goes into the same memory."""
+    """Reads paths. PDFium writes all results into the same buffer."""
 
     def __init__(self) -> None:
         self._count = function("FPDFPath_CountSegments")
@@ -77,7 +77,7 @@ class _Paths:
         self._second = self._first + _POINT.size // 2
 
     def edges(self, path: int, matrix: Matrix) -> Iterator[Edge]:
-        """Yield the edges of a path in a form that is moved by a matrix."""
+        """Yield the edges of a path, transformed by the matrix of its form."""
         import pypdfium2.raw as pdfium
 
         matrix = _times(self.matrix(path), matrix)
@@ -97,7 +97,7 @@ class _Paths:
             last = point
 
     def matrix(self, made: int) -> Matrix:
-        """Return the matrix of an object."""
+        """Return the transformation matrix of an object."""
         is_known = self._get_matrix(made, self._first)
         return _MATRIX.unpack(self._numbers) if is_known else _AS_IT_IS
 

@@ -1,4 +1,4 @@
-"""Remove headers, footers and page numbers: lines at the same position of many pages."""
+"""Remove headers, footers and page numbers: lines that recur at the same position on many pages."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _Other = TypeVar("_Other")
 
 
 def without_running_lines(pages: Sequence[Page], headings: Headings) -> tuple[list[Page], list[str]]:
-    """Return the pages without repeated lines around the text, and the texts of these lines.
+    """Return the pages without their running lines (headers and footers), and the texts of these lines.
 
-    Such a line stays on the first page that has it, unless it is a bare page number, so that nothing is lost. It is set
-    apart from the text, at the same height on three pages or more, in type no larger than the text's, and differs from
-    page to page only in the page number.
+    A running line is set apart from the text, at the same height on at least three pages, and not in larger type. Apart
+    from page numbers, its text is the same on each page. It is kept on the first page where it occurs, unless it is a
+    bare page number, so that nothing is lost.
     """
     found = _collected(_candidates(pages, headings))
     running = {key: places for key, places in found.items() if _is_running(pages, places)}
@@ -54,7 +54,7 @@ def _left_out(running: Mapping[_Key, Sequence[_Place]]) -> Iterator[_Place]:
 
 
 def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Key, _Place]]:
-    """Yield the lines at the top and bottom of each page that may be headers or footers, with their common form."""
+    """Yield possible headers and footers, each as its form shared across pages and its place."""
     for at, page in enumerate(pages):
         for place, is_top in edge_lines(page):
             line = page.lines[place]
@@ -63,12 +63,12 @@ def _candidates(pages: Sequence[Page], headings: Headings) -> Iterator[tuple[_Ke
 
 
 def _is_heading(line: Line, page: Page, headings: Headings) -> bool:
-    """Return True if a line is a heading by its size or the outline; bold type proves nothing about headers."""
+    """Return True if a line is a heading by size or outline. Bold type does not count, because headers may be bold."""
     return headings.level([replace(line, is_bold=False)], line.text, page.number) > 0
 
 
 def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
-    """Return True if lines that differ only in numbers are on many pages, and their numbers count the pages."""
+    """Return True if lines that differ only in numbers recur on enough pages, and the numbers follow the pages."""
     if len(places) < _PAGES:
         return False
     numbers = [_NUMBER.findall(pages[at].lines[place].text) for at, place in places]
@@ -79,7 +79,7 @@ def _is_running(pages: Sequence[Page], places: Sequence[_Place]) -> bool:
 
 
 def _counts(shown: Sequence[tuple[int, str]]) -> bool:
-    """Return True if numbers are the same on all pages, or are those of the pages."""
+    """Return True if the numbers are the same on all pages, or follow the page numbers at a constant offset."""
     pages, numbers = zip(*shown, strict=True)
     if len(set(numbers)) == 1:
         return True

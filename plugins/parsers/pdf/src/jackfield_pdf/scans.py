@@ -1,4 +1,4 @@
-"""Copy pages that are pictures into files of their own, which a parser with OCR reads."""
+"""Copy scanned pages into separate files for a parser with OCR."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _HEAD_BYTES, _TAIL_BYTES = 1024, 256
 
 
 def copy_pages(document: Any, numbers: Sequence[int], size_bytes: int) -> dict[int, bytes]:
-    """Return pages by their numbers, each as a PDF of one page. The caller holds the lock of PDFium.
+    """Return pages as single-page PDFs by page number. The caller must hold the PDFium lock.
 
-    All pages may share one large picture, so the copies end where they are twice as large as the file.
+    Copying stops when the copies exceed about twice the file size, because all pages may share one large picture.
 
     Args:
         document: The file.
-        numbers: The pages, from 1.
+        numbers: The page numbers, counted from 1.
         size_bytes: The size of the file.
     """
     import pypdfium2

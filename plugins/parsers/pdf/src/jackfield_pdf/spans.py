@@ -10,7 +10,7 @@ Span = tuple[float, float]
 
 
 def grouped(items: Iterable[_Item], belongs: Callable[[Sequence[_Item], _Item], bool]) -> list[list[_Item]]:
-    """Yield items in their order, each in the group before it if it belongs there, otherwise first in the next."""
+    """Group consecutive items. An item joins the current group if `belongs` returns True, or else starts a new one."""
     groups: list[list[_Item]] = []
     for item in items:
         if groups and belongs(groups[-1], item):
@@ -21,7 +21,7 @@ def grouped(items: Iterable[_Item], belongs: Callable[[Sequence[_Item], _Item], 
 
 
 def merged(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
-    """Return spans from the lowest to the highest, joining those that overlap or are at most `gap` apart."""
+    """Return spans in ascending order, merging those that overlap or are at most `gap` apart."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1] + gap:

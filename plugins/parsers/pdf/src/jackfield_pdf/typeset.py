@@ -1,4 +1,4 @@
-"""Read the lines of a page: their text, which comes from PDFium, and their positions."""
+"""Read the lines of a page: their text, as PDFium provides it, and their positions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_ROUNDS = 5  # steps of searching for tables among nested frames; a page th
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a line between two wide gaps."""
+    """A part of a line, bounded by wide gaps."""
 
     text: str
     left: float
@@ -49,16 +49,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text, or several that hyphens join, or a table. Lengths are in points, upwards from the foot.
+    """A line of text, several lines joined by hyphens, or a table. Positions are in points from the bottom left.
 
     Attributes:
-        text: The line's text; `HYPHEN` where a hyphen ended a line. For a table, its cells, one per line.
-        left, right: The positions where the first line begins and the last ends.
-        first, last: The base of the first and of the last line.
-        size: The type size; 0 if the line's position is unknown.
-        is_bold, is_mono: True if its beginning, middle and end are in bold type, or in type of one width.
-        parts: The line's parts, if wide gaps divide it, as in a table.
-        table: The rows of a ruled table; where lines end in a cell, there is a line end.
+        text: The text, with `HYPHEN` where a hyphen ended a line. For a table, the cells, one per line.
+        left: The left end of the first line.
+        right: The right end of the last line.
+        first, last: The baselines of the first and last line.
+        size: The type size, or 0 if the position is unknown.
+        is_bold, is_mono: True if the beginning, middle and end are bold or monospaced, respectively.
+        parts: The parts of a line that wide gaps divide, as in a table row.
+        table: The rows of a ruled table. Line breaks within cells are preserved.
     """
 
     text: str
@@ -75,7 +76,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A line as PDFium reports it: the places of characters, the boxes of words, the base at both ends."""
+    """A line as reported by PDFium.
+
+    Attributes:
+        text: The text.
+        places: The PDFium index of each character, or () if unknown.
+        boxes: The bounding boxes of the words.
+        base: The baselines at the start and end.
+        size: The type size.
+        turn: The rotation in right angles.
+    """
 
     text: str
     places: Sequence[int]
@@ -86,7 +96,7 @@ class _Measured:
 
 
 def lines_of(page: PdfPage, glyphs: Glyphs) -> list[Line]:
-    """Return the lines of a page, in the file's order; a ruled table is one line."""
+    """Return the lines of a page in file order. A ruled table counts as one line."""
     measured = _upright([_measured(glyphs, text, places) for text, places in _texts(glyphs)])
     # Lines that are only below each other form no table, so on most pages no drawing is examined.
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
@@ -99,7 +109,7 @@ def lines_of(page: PdfPage, glyphs: Glyphs) -> list[Line]:
 
 
 def _texts(glyphs: Glyphs) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield the lines with the positions of their characters; () if the positions are not known."""
+    """Yield each non-blank line with the PDFium indexes of its characters, or () if these are unknown."""
     places = _places(glyphs)
     start = 0
     for line in glyphs.text.split("\r\n"):
@@ -110,7 +120,7 @@ def _texts(glyphs: Glyphs) -> Iterator[tuple[str, Sequence[int]]]:
 
 
 def _places(glyphs: Glyphs) -> Sequence[int]:
-    """Return the index of each character of the text in PDFium's count."""
+    """Return the PDFium index of each character in the text, or () if PDFium's count does not add up."""
     if len(glyphs.text) == glyphs.count and not _BEYOND_UCS2.search(glyphs.text):
         return range(glyphs.count)
     # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
@@ -137,12 +147,15 @@ def _measured(glyphs: Glyphs, text: str, places: Sequence[int]) -> _Measured:
 
 
 def _are_near(*places: float) -> bool:
-    """Return True if positions can be on a page; NaN cannot."""
+    """Return True if the positions are finite and plausible for a page."""
     return math.hypot(*places) < _FARTHEST
 
 
 def _middle(text: str) -> int:
-    """Return a letter from the middle: a bullet may have another size, and a space that PDFium adds has none."""
+    """Return the index of a visible character near the middle.
+
+    A bullet at the start may have another size, and a space inserted by PDFium has none.
+    """
     start = len(text) // 2
     if not text[start].isspace():
         return start
@@ -151,7 +164,7 @@ def _middle(text: str) -> int:
 
 
 def _upright(lines: list[_Measured]) -> list[_Measured]:
-    """Return the lines in the page's reading direction; lines in other directions lose their positions."""
+    """Drop the positions of lines that deviate from the main reading direction."""
     turns = Counter(line.turn for line in lines if line.boxes)
     if not any(turns):
         return lines
@@ -178,7 +191,10 @@ def _line(glyphs: Glyphs, line: _Measured) -> Line:
 
 
 def _style(glyphs: Glyphs, line: _Measured) -> tuple[bool, bool]:
-    """Return if a line is bold, and if it is monospaced, by its font names, because other facts are unreliable."""
+    """Return if a line is bold and if it is monospaced.
+
+    Only the font names are examined, because other indications are unreliable.
+    """
     if len(line.text) > _MOST_NAMED:
         return False, False
     first = _style_of(glyphs.font(line.places[0]))
@@ -205,7 +221,7 @@ def _is_row(line: _Measured) -> bool:
 
 
 def _parts(glyphs: Glyphs, line: _Measured) -> Iterator[Part]:
-    """Yield the parts of a line between its wide gaps."""
+    """Split a line at its wide gaps."""
     words = list(_WORD.finditer(line.text))
     lefts = [_char_box(glyphs, line, word.start())[0] for word in words]
     rights = [_char_box(glyphs, line, word.end() - 1)[1] for word in words]
@@ -221,7 +237,7 @@ def _char_box(glyphs: Glyphs, line: _Measured, place: int) -> Box:
 
 
 def _may_have_a_table(lines: Sequence[_Measured]) -> bool:
-    """Return True if some texts are side by side."""
+    """Return True if any texts are side by side."""
     placed = [line for line in lines if line.boxes]
     return any(starmap(_is_beside, pairwise(placed))) or any(map(_has_gap, placed))
 
@@ -236,7 +252,7 @@ def _has_gap(line: _Measured) -> bool:
 
 
 def _grids(page: PdfPage, turn: int) -> list[Grid]:
-    """Return the ruled tables of a page, the smallest first: one may be inside a cell of another."""
+    """Return the ruled tables on a page, smallest first, because a table may be nested in a cell of another."""
     across, down = [], []
     for (x, y), (other_x, other_y) in straight_lines(page):
         box = min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y)
@@ -256,7 +272,10 @@ _OUTSIDE: _Place = None, 0
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a line that is in one cell of one table, or in none; `cut` counts its words that a rule crosses."""
+    """A part of a line that lies within a single table cell, or outside of all tables.
+
+    `cut` is the number of words that a rule crosses.
+    """
 
     text: str
     grid: int | None
@@ -279,7 +298,7 @@ def _with_tables(glyphs: Glyphs, lines: Sequence[_Measured], grids: Sequence[Gri
 def _in_pieces(
     glyphs: Glyphs, line: _Measured, pieces: Iterable[_Piece], tables: dict[int | None, list[Line]]
 ) -> Iterator[Line]:
-    """Yield the lines outside of tables, and each table at its first piece, where it is removed from `tables`."""
+    """Yield lines outside of tables, and each table at its first piece, after which it is cleared in `tables`."""
     for piece in pieces:
         if piece.grid in tables:
             yield from tables[piece.grid]
@@ -291,9 +310,9 @@ def _in_pieces(
 def _tables(
     glyphs: Glyphs, lines: Sequence[_Measured], grids: Sequence[Grid]
 ) -> tuple[Sequence[Grid], list[list[_Piece]], dict[int | None, list[Line]]]:
-    """Return the grids that are tables, the pieces of each line, and the tables by the numbers of their grids.
+    """Return the grids that are tables, the pieces of each line, and the tables by grid number.
 
-    The texts of a drawing belong to the table around it, if there is one.
+    Text in a drawing belongs to the surrounding table, if there is one.
     """
     for _ in range(_MOST_ROUNDS):
         pieces = [list(_pieces(glyphs, line, grids)) for line in lines]
@@ -309,7 +328,7 @@ def _tables(
 
 
 def _pieces(glyphs: Glyphs, line: _Measured, grids: Sequence[Grid]) -> Iterator[_Piece]:
-    """Yield the parts of a line by their cells, without the white space between two."""
+    """Split a line by table cells, dropping the spaces in between."""
     near = [(number, grid) for number, grid in enumerate(grids) if any(grid.meets(*box) for box in line.boxes)]
     if not near:
         yield _Piece(line.text, None, 0, 0, len(line.text))
@@ -327,7 +346,7 @@ def _pieces(glyphs: Glyphs, line: _Measured, grids: Sequence[Grid]) -> Iterator[
 def _fragments(
     glyphs: Glyphs, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
 ) -> Iterator[_Piece]:
-    """Yield a word, or its parts if rules divide it."""
+    """Yield a word as a whole, or in parts if rules divide it."""
     boxes = glyphs.boxes(line.places[word.start() : word.end()], line.turn)
     place = _cell_around(boxes[0], grids) if len(boxes) == 1 else None
     if place:
@@ -339,7 +358,7 @@ def _fragments(
 def _divided(
     glyphs: Glyphs, line: _Measured, word: re.Match[str], grids: Sequence[tuple[int, Grid]]
 ) -> Iterator[_Piece]:
-    """Yield the parts of a word between whose characters a rule is drawn; a word that it crosses is whole."""
+    """Split a word where a rule runs between two characters. A rule across a character does not split the word."""
     boxes = [_char_box(glyphs, line, place) for place in range(word.start(), word.end())]
     cells = [_cell_at(box, grids) for box in boxes]
     changes = [at for at in range(1, len(cells)) if cells[at] != cells[at - 1]]
@@ -354,7 +373,7 @@ def _divided(
 def _fragment(
     glyphs: Glyphs, line: _Measured, span: tuple[int, int], boxes: Sequence[Box], place: _Place, *, cut: int = 0
 ) -> _Piece:
-    """Return a word or a part of it, whose characters are in `boxes`."""
+    """Return a piece with a word, or a part of a word, whose characters have these boxes."""
     start, end = span
     text = line.text[start:end]
     before = "" if line.text[start - 1 : start].strip() else " "
@@ -364,12 +383,12 @@ def _fragment(
 
 
 def _is_apart(before: Box, box: Box, size: float) -> bool:
-    """Return True if there is room for a rule between two characters, or one is in another line."""
+    """Return True if there is room for a rule between two characters, or if they are on different lines."""
     return box[0] - before[1] > _RULE_GAP * size or before[0] - box[1] > _RULE_GAP * size
 
 
 def _cell_around(box: Box, grids: Sequence[tuple[int, Grid]]) -> _Place | None:
-    """Return the cell that has all of a box; None if a rule may cross it."""
+    """Return the cell that contains a whole box, or None if a rule may cross the box."""
     for number, grid in grids:
         if grid.meets(*box):
             cell = grid.cell_around(*box)
@@ -387,7 +406,7 @@ def _cell_at(box: Box, grids: Sequence[tuple[int, Grid]]) -> _Place:
 
 
 def _table(grid: Grid, pieces: Sequence[_Piece]) -> Line | None:
-    """Return a table as a line; None if its rules do not surround a table, but a diagram, frames or an empty form."""
+    """Return a table as a line, or None if the rules form a diagram, mere frames or an empty form instead."""
     words: defaultdict[int, list[Word]] = defaultdict(list)
     for piece in pieces:
         words[piece.cell] += piece.words
@@ -415,7 +434,7 @@ def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _beside(glyphs: Glyphs, line: _Measured, piece: _Piece) -> Line:
-    """Return a part of a line outside of the tables that it touches."""
+    """Return a part of a line that is outside of all tables."""
     left = _char_box(glyphs, line, piece.first)[0]
     right = _char_box(glyphs, line, piece.end - 1)[1]
     return Line(piece.text, left=left, right=right, first=line.base[0], last=line.base[1], size=line.size)

@@ -1,1 +1,1 @@
-"""Reads Rich Text Format for Jackfield."""
+"""Parser for the Rich Text Format (RTF)."""

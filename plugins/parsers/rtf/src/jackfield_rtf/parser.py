@@ -1,4 +1,4 @@
-"""Turn an RTF file into a document."""
+"""Parse an RTF file into a document."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MAGIC = b"{\\rtf"
 
 
 class RtfParser(Parser):
-    """Reads RTF from Word, WordPad and LibreOffice; hidden and deleted text is left out."""
+    """Parses RTF as written by Word, WordPad and LibreOffice. Hidden and deleted text is dropped."""
 
     name: ClassVar[str] = "rtf"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a file into blocks.
+        """Parse a file into blocks.
 
         Raises:
             DocParserError: The file is empty, is not RTF, or has no text.

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the RTF parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ParserSpec, hook
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Return the parser for Rich Text Format."""
+    """Provide the parser for the Rich Text Format."""
     return [
         ParserSpec(
             name="rtf",

@@ -1,4 +1,4 @@
-"""Read the tokens of RTF: groups with their properties, and the paragraphs, tables and notes in them.
+"""Interpret RTF tokens: groups with their properties, and the paragraphs, tables and notes in them.
 
 Source: Rich Text Format Specification 1.9.1.
 """
@@ -49,7 +49,7 @@ _LABELS = {932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5", 65001: "utf
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The properties of a group, which the groups in it inherit."""
+    """The properties of a group, which nested groups inherit."""
 
     destination: str = ""
     is_ignored: bool = False
@@ -62,7 +62,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Text:
-    """The text of a paragraph, a note or a description, in several encodings."""
+    """The text of a paragraph, a note or a metadata field, collected in several encodings."""
 
     parts: list[str] = field(default_factory=list)
     units: list[int] = field(default_factory=list)  # of UTF-16
@@ -94,7 +94,7 @@ class _Text:
             self.units.clear()
 
     def take(self) -> str:
-        """Return the text, and begin a new one."""
+        """Return the text, and start a new one."""
         self.flush()
         text = "".join(self.parts).replace("\0", "")
         self.parts.clear()
@@ -102,13 +102,13 @@ class _Text:
 
 
 class Reader:
-    """Reads tokens one after the other.
+    """Reads tokens one by one into blocks.
 
     Args:
-        spare_chars: The number of characters that merged cells may repeat.
+        spare_chars: The number of characters that may be repeated for merged cells.
 
     Attributes:
-        stated: Properties that the file states: `title`, `author`, `subject`, `keywords`.
+        stated: Metadata declared in the file: `title`, `author`, `subject`, `keywords`.
     """
 
     def __init__(self, *, spare_chars: int) -> None:
@@ -156,7 +156,7 @@ class Reader:
                 self._add_bytes(token.data)
 
     def finish(self) -> list[Block]:
-        """Return the blocks, the notes last."""
+        """Return all blocks, with the notes at the end."""
         while self._outer_texts:
             self._end_text()
         self._end_paragraph()
@@ -231,7 +231,7 @@ class Reader:
             self._group = replace(self._group, is_hidden=number != 0)
 
     def _begin_destination(self, word: str) -> bool:
-        """Begin to read content outside the paragraph; return False for other words."""
+        """Switch to content outside of the paragraph. Return False if the word is not a destination."""
         if word in ("fonttbl", "stylesheet", "info"):
             self._group = replace(self._group, destination=word)
             if word == "stylesheet":
@@ -295,7 +295,10 @@ class Reader:
             self._text.add_bytes(data, self._group.codec or self._default_codec)
 
     def _name_styles(self, data: bytes) -> None:
-        """Keep the level of a style with the name of a heading. A name may come in pieces; the first has the level."""
+        """Record the heading level of a style by its name.
+
+        A name may arrive in several chunks; the level is in the first one.
+        """
         name = data.decode("latin-1").strip().rstrip(";").lower()
         heading = _HEADING.match(name)
         if heading or name == "title":

@@ -19,12 +19,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: a control word or symbol, the beginning or end of a group, or bytes of text.
+    """An RTF token.
 
     Attributes:
-        kind: `word`, `symbol`, `open`, `close` or `text`.
-        value: The word, the symbol, or ''.
-        number: The number of a word; None without one.
+        kind: `word` or `symbol` for a control word or symbol, `open` or `close` for a group, or `text`.
+        value: The word or symbol, otherwise ''.
+        number: The parameter of a control word, or None.
         data: The bytes of a text.
     """
 
@@ -35,7 +35,7 @@ class Token:
 
 
 def tokens_of(data: bytes) -> Iterator[Token]:
-    """Yield the tokens of a file; skip binary data and line ends, which have no meaning."""
+    """Yield the tokens of a file, skipping binary data and meaningless line breaks."""
     place = 0
     while match := _TOKEN.match(data, place):
         place = match.end()

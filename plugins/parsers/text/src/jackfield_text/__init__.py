@@ -1,1 +1,1 @@
-"""Text, Markdown and JSON files, for Jackfield."""
+"""Parsers for text, Markdown, JSON, notebooks and manual pages."""

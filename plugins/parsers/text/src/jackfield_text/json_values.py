@@ -1,4 +1,4 @@
-"""JSON and JSON Lines."""
+"""Parser for JSON and JSON Lines."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*$")
 
 
 class JsonConfig(Config):
-    """The limits for reading a file."""
+    """Settings for the size of JSON files."""
 
     max_bytes: int = Field(default=32 * 2**20, ge=1, description="Larger files are refused; parsing takes 5 times that")
     max_values: int = Field(default=200_000, ge=1, description="Values after these are left out, and a block says so")
 
 
 class JsonParser(Parser):
-    """Reads JSON as text: `users[0].name: Ada`, one line for each value, one block for each record.
+    """Parses JSON into text such as `users[0].name: Ada`, with a line per value and a block per record.
 
-    Numbers are kept as written, however long; a key that occurs twice appears twice.
+    Numbers are kept as written, however long. Duplicate keys are kept as well.
     """
 
     name: ClassVar[str] = "json"
@@ -41,11 +41,10 @@ class JsonParser(Parser):
     config: JsonConfig
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a JSON or JSON Lines file into blocks.
+        """Parse a JSON or JSON Lines file into blocks.
 
         Raises:
-            DocParserError: The file is not valid JSON, is too large, or is nested too deeply; the message names the
-                line.
+            DocParserError: The file is not valid JSON, too large, or nested too deeply. The message names the line.
         """
         if len(data) > self.config.max_bytes:
             limit = self.config.max_bytes / 2**20
@@ -68,13 +67,13 @@ class JsonParser(Parser):
 
 
 class _Object(list[tuple[str, Any]]):
-    """The pairs of an object: a dict would drop keys that occur twice."""
+    """The key-value pairs of an object, because a dict would drop duplicate keys."""
 
     __slots__ = ()
 
 
 class _Within:
-    """The first lines, limited in number and length; `taken` is their number."""
+    """The first lines of an iterable, limited in number and total length. `taken` is the number of lines so far."""
 
     def __init__(self, lines: Iterator[tuple[int, str]], most: int, chars: int) -> None:
         self._lines = lines
@@ -104,7 +103,7 @@ def _value_of(text: str, source: str) -> object:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """Return the values of JSON Lines; None for any other text."""
+    """Return the values of JSON Lines, or None for any other text."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         return [_load(line) for line in lines] if len(lines) > 1 else None
@@ -118,7 +117,7 @@ _load = json.JSONDecoder(
 
 
 def _records(value: Any) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a value, each with the number of its record."""
+    """Yield the lines of a value, each with its record number."""
     entries = _children("", value) if isinstance(value, list) else iter([("", value)])
     for number, record in enumerate(chain.from_iterable(starmap(_in_records, entries))):
         for line in _lines(*record):
@@ -126,13 +125,19 @@ def _records(value: Any) -> Iterator[tuple[int, str]]:
 
 
 def _in_records(path: str, entry: Any) -> Iterable[tuple[str, Any]]:
-    """Yield the records of an entry: itself, or the entries of a list below a key, as in {"users": [{…}, {…}]}."""
+    """Yield the records in an entry.
+
+    The entry is itself a record, unless it is a list of records below a key, as in {"users": [{…}, {…}]}.
+    """
     is_listed = isinstance(entry, list) and not isinstance(entry, _Object) and any(isinstance(e, list) for e in entry)
     return _children(path, entry) if is_listed else [(path, entry)]
 
 
 def _lines(path: str, value: object) -> Iterator[str]:
-    """Yield one line for each value, in order; with a stack, because files may be nested deeper than Python's calls."""
+    """Yield a line for each value in order.
+
+    Uses an explicit stack, because files may be nested deeper than Python's recursion limit.
+    """
     stack: list[Iterator[tuple[str, Any]]] = [iter([(path, value)])]
     while stack:
         path, value = next(stack[-1], ("", _END))
@@ -146,7 +151,7 @@ def _lines(path: str, value: object) -> Iterator[str]:
 
 
 def _children(path: str, value: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of an object or a list with their paths."""
+    """Yield the entries of an object or list with their paths."""
     if isinstance(value, _Object):
         return ((_key(path, key), entry) for key, entry in value)
     return ((_short(f"{path}[{place}]"), entry) for place, entry in enumerate(value))
@@ -168,7 +173,7 @@ def _key(path: str, key: str) -> str:
 
 
 def _short(path: str) -> str:
-    """Return the end of a long path: it is repeated before each value below it."""
+    """Return the end of a long path, because the path is repeated for each value below it."""
     return path if len(path) <= _MOST_PATH else f"…{path[-_MOST_PATH + 1 :]}"
 
 

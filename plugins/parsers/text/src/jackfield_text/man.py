@@ -1,4 +1,4 @@
-"""Manual pages of Unix, in the macros of man and of mdoc."""
+"""Parser for Unix manual pages with man or mdoc macros."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _CLOSING = frozenset(".,:;)]?!")
 
 
 class ManParser(Parser):
-    """Reads manual pages: sections as headings, paragraphs, options as lists, examples as code, tables.
+    """Parses manual pages: sections as headings, paragraphs, options as lists, examples as code, and tables.
 
-    A file without any section, such as a rotated log, is read as plain text.
+    A file without sections, such as a rotated log, is read as plain text.
     """
 
     name: ClassVar[str] = "man"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a manual page into blocks.
+        """Parse a manual page into blocks.
 
         Raises:
             DocParserError: The file is empty, binary, or in an unknown encoding.
@@ -64,7 +64,7 @@ class ManParser(Parser):
 
 
 class _Page:
-    """A manual page that is being read, line by line."""
+    """Reads a manual page line by line."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -100,7 +100,7 @@ class _Page:
             self._text(_unescape(line))
 
     def finish(self) -> list[Block]:
-        """Return the blocks."""
+        """Return all blocks."""
         self._end_code()
         self._end_table()
         self._end_list()
@@ -217,7 +217,7 @@ class _Page:
         self._text(" ".join(_arguments(rest)))
 
     def _mdoc(self, line: list[str]) -> str:
-        """Return the text of a line in mdoc, in which macros are words among others."""
+        """Return the text of an mdoc line, where macros appear among ordinary words."""
         text = ""
         closing: list[str] = []
         is_glued = True

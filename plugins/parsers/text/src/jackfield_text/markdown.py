@@ -1,4 +1,4 @@
-"""Markdown."""
+"""Parser for Markdown."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ _KINDS: dict[str, BlockKind] = {
 
 
 class MarkdownParser(Parser):
-    """Reads Markdown: CommonMark with pipe tables. Texts keep their markup; models read it well.
+    """Parses Markdown: CommonMark with pipe tables. Blocks keep their inline markup, which models read well.
 
-    Files of more than 8 MiB, which are dumps rather than documents, are read as plain text, a hundred times faster.
+    Files larger than 8 MiB are data dumps rather than documents. They are read as plain text, which is a hundred times
+    faster.
     """
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a Markdown file into blocks; front matter is a block of code.
+        """Parse a Markdown file into blocks. Front matter becomes a code block.
 
         Raises:
             DocParserError: The file is empty, binary, or in an unknown encoding.
@@ -52,7 +53,7 @@ class MarkdownParser(Parser):
 
 
 def markdown_blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text in Markdown; front matter is a block of code."""
+    """Yield the blocks of a Markdown text. Front matter becomes a code block."""
     front = _FRONT_MATTER.match(text)
     if front:
         yield Block(front[1].strip("\n"), kind="code")

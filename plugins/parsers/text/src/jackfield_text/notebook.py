@@ -1,4 +1,4 @@
-"""Jupyter notebooks."""
+"""Parser for Jupyter notebooks."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _LEVELS = {str(level): level for level in range(1, 7)}
 
 
 class NotebookParser(Parser):
-    """Reads Jupyter notebooks of versions 3 and 4 cell by cell; `page` is the number of the cell.
+    """Parses Jupyter notebooks (versions 3 and 4) cell by cell. `page` is the cell number.
 
-    Outputs are read as text. A picture, or another output without text, becomes a line that names its type. Cells that
-    cannot be read are named in `metadata["unread"]`.
+    Outputs are read as text. An output without text, such as a picture, becomes a line that names its type. Unreadable
+    cells are listed in `metadata["unread"]`.
     """
 
     name: ClassVar[str] = "notebook"
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a notebook into blocks.
+        """Parse a notebook into blocks.
 
         Raises:
             DocParserError: The file is empty, not valid JSON, nested too deeply, not a notebook, or without text.
@@ -69,7 +69,7 @@ def _load(text: str, source: str) -> dict[str, Any]:
 
 
 def _cells_of(notebook: Mapping[str, Any]) -> list[Any] | None:
-    """Return the cells of a notebook; None if it has no list of them."""
+    """Return the cells of a notebook, or None if they are not in a list."""
     cells = notebook.get("cells")
     worksheets = notebook.get("worksheets")
     if cells is None and isinstance(worksheets, list):  # version 3
@@ -84,7 +84,7 @@ def _read_cell(cell: Any) -> Iterator[Block]:
     """Yield the blocks of a cell.
 
     Raises:
-        TypeError, ValueError: The cell does not follow the format.
+        TypeError, ValueError: The cell does not conform to the format.
     """
     if not isinstance(cell, dict):
         raise TypeError(type(cell).__name__)
@@ -115,7 +115,7 @@ def _read_outputs(outputs: Any) -> Iterator[Block]:
 
 
 def _read_output(output: Any) -> Iterator[Block]:
-    """Yield an output as text, or a line that names its types."""
+    """Yield the text of an output, or a line with its types if it has no text."""
     if not isinstance(output, dict):
         raise TypeError(type(output).__name__)
     data = output.get("data", output)  # version 3 has no "data"
@@ -132,7 +132,7 @@ def _read_output(output: Any) -> Iterator[Block]:
 
 
 def _text_of(value: Any) -> str:
-    """Return a text, which notebooks keep whole or in lines."""
+    """Return a text, which notebooks store as a string or a list of lines."""
     if isinstance(value, list):
         if not all(isinstance(line, str) for line in value):
             raise TypeError("a line that is not text")

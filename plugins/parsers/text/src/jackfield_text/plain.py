@@ -1,4 +1,4 @@
-"""Plain text."""
+"""Parser for plain text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TITLE_CHARS = 120
 
 
 class TextParser(Parser):
-    """Reads plain text: a blank line ends a paragraph, lines stay as they are, a form feed begins a page."""
+    """Parses plain text. Blank lines separate paragraphs, line breaks are kept, and a form feed starts a new page."""
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn a text file into paragraphs.
+        """Parse a text file into paragraphs.
 
         Raises:
             DocParserError: The file is empty, binary, or in an unknown encoding.

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for the text parsers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SMALL = 262_144  # bytes; the work of the first three is linear for any file
 
 @hook.parsers
 def parsers() -> list[ParserSpec]:
-    """Parsers for plain text, Markdown, JSON, notebooks and manual pages."""
+    """Provide the parsers for plain text, Markdown, JSON, notebooks and manual pages."""
     return [
         ParserSpec(
             name="text",
