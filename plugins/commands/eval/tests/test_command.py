@@ -114,6 +114,24 @@ def test_agents_of_the_file_are_beside_it_and_those_of_the_command_line_are_here
         assert json.loads(capsys.readouterr().out)["agents"][0]["share"] == share
 
 
+def test_agents_of_the_file_are_not_needed_where_others_replace_them(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, agents=["gone.yaml"], approve=["storage"])
+    assert 'approve = ["storage"]' in run(capsys, "--live", "--agent", "agent.yaml", code=1)
+    record_consent(load_suite(Path("cases.yaml"), agents=["agent.yaml"], trust=True).request())
+    assert "100 % passed" in run(capsys, "--live", "--agent", "agent.yaml")
+
+
+def test_consent_to_a_file_covers_it_without_its_agents_and_not_the_other_way_round(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES, approve=["storage"])
+    Path("other.yaml").write_text("llm: offline:extractive\n")
+    for agents, code in ((("other.yaml",), 1), ((), 0)):
+        record_consent(load_suite(Path("cases.yaml"), agents=agents, trust=True).request())
+        run(capsys, "--live", code=code)
+        run(capsys, "--live", "--agent", "other.yaml")
+
+
 def test_the_interval_of_an_agent_counts_cases_and_not_their_repetitions(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES, {**BELLS, "expect": "ten bells"})
     (agent,) = as_json(capsys, "--live", "--repeat", "3")["agents"]

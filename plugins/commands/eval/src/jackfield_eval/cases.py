@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from jackfield import AgentConfig
 from jackfield.config import Config
-from jackfield.consent import Request, require_consent
+from jackfield.consent import Request, is_agreed, require_consent
 from jackfield.errors import ConfigError
 from jackfield.messages import Message, as_messages
 from jackfield_agent_files.effects import request_for
@@ -87,6 +88,7 @@ class Suite:
         agents: The agents by name.
         folders: The folders of the file and of the agents, whose paths differ between machines.
         text: The content of the file.
+        judged: The part of it that the user agreed to, as values: without its agents if others replace them.
         agent_texts: The contents of the agent files that the user agreed to, by path.
     """
 
@@ -96,11 +98,12 @@ class Suite:
     agents: Mapping[str, AgentConfig]
     folders: tuple[Path, ...]
     text: str
+    judged: Mapping[str, Any]
     agent_texts: dict[str, str]
 
     def request(self) -> Request:
         """Return the effects of the file as it was read, with the current cassettes."""
-        return request_for(self.path, self.text, _table(self.path, self.text), read_as="cases", agents=self.agent_texts)
+        return request_for(self.path, self.text, self.judged, read_as="cases", agents=self.agent_texts)
 
     @property
     def cassettes(self) -> Path:
@@ -138,8 +141,9 @@ def load_suite(
         raise ConfigError(f"{path} names no agents: add agents: [agent.yaml], or pass --agent FILE")
     _check_stems(agent_paths)
     folders = tuple(dict.fromkeys(_folder_of(file_path) for file_path in (path, *agent_paths)))
+    judged = _without_agents(path, text, table) if agents else table
     texts: dict[str, str] = {}
-    require_consent(request_for(path, text, table, read_as="cases", agents=texts), trust=trust)
+    require_consent(request_for(path, text, judged, read_as="cases", agents=texts), trust=trust)
     # Consent to the file covers the agents that it names, with the content that was shown, and no others.
     agreed_texts = {} if agents else texts
     configs = {
@@ -147,7 +151,19 @@ def load_suite(
         agent.stem: load_agent_config(agent.resolve(), trust=trust or not agents, text=agreed_texts.get(str(agent)))
         for agent in agent_paths
     }
-    return Suite(path, file, cases, configs, folders, text, texts)
+    return Suite(path, file, cases, configs, folders, text, judged, texts)
+
+
+def _without_agents(path: Path, text: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a file that needs consent if other agents replace its own, which may be missing."""
+    rest = {key: value for key, value in table.items() if key != "agents"}
+    if is_agreed(request_for(path, text, rest, read_as="cases")):
+        return rest
+    with suppress(ConfigError):
+        # Consent to the file with its agents covers the file without them.
+        if is_agreed(request_for(path, text, table, read_as="cases")):
+            return table
+    return rest
 
 
 def _folder_of(path: Path) -> Path:
