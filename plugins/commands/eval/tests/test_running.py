@@ -257,8 +257,9 @@ def test_as_many_run_at_once_as_may(tmp_path: Path) -> None:
     assert max(at_once) == 2
 
 
-def test_no_run_begins_once_the_limit_is_reached(tmp_path: Path) -> None:
-    attempts = run(suite(tmp_path, *"abcd", concurrency=1, max_tokens=200), "live")
+@pytest.mark.parametrize("mode", ["live", "record", "rerecord"])
+def test_no_run_begins_once_the_limit_is_reached(mode: Mode, tmp_path: Path) -> None:
+    attempts = run(suite(tmp_path, *"abcd", concurrency=1, max_tokens=200), mode)
     assert [one.error for one in attempts] == ["", "", NOT_RUN, NOT_RUN]
     assert len(Backend.asked) == 2
 
@@ -362,7 +363,7 @@ def test_a_run_that_ends_early_or_says_nothing_does_not_pass(tmp_path: Path) -> 
 def judged(folder: Path, answer: Answer) -> Suite:
     given = suite(folder, "a", judge="acme:judge")
     table = yaml.safe_load(given.path.read_text())
-    table["cases"][0] |= {"score": [{"judge": "It is about a letter"}]}
+    table["cases"][0] |= {"score": [{"contains": "about"}, {"judge": "It is about a letter"}]}
     given.path.write_text(yaml.safe_dump(table))
     Backend.answer = staticmethod(answer)
     return load_suite(given.path)
@@ -393,6 +394,9 @@ def test_a_judge_that_gives_no_verdict_is_an_error_of_that_run(tmp_path: Path) -
     (attempt,) = run(judged(tmp_path, lambda question: "about" if question == "a" else "hm"), "live")
     assert attempt.error.startswith("InvalidAnswerError: ")
     assert attempt.answer == "about"
+    # What was scored before the error counts for nothing; the tokens of the judge do count.
+    assert (attempt.passed, attempt.value, [score.passed for score in attempt.scores]) == (False, 0.0, [True])
+    assert attempt.usage.total_tokens == 100 * len(Backend.asked)
 
 
 @pytest.mark.parametrize("answer", [lambda _: "about", lambda _: ModelAuthError("no key", backend="acme")])
@@ -411,7 +415,7 @@ def test_the_model_of_a_judge_is_closed_however_it_answers(tmp_path: Path, verdi
 def test_a_judge_of_its_own_takes_precedence_over_that_of_the_file(tmp_path: Path) -> None:
     given = judged(tmp_path, lambda question: "about" if question == "a" else '{"reason": "", "passes": true}')
     table = yaml.safe_load(given.path.read_text())
-    table["cases"][0]["score"][0]["llm"] = "acme:other"
+    table["cases"][0]["score"][1]["llm"] = "acme:other"
     given.path.write_text(yaml.safe_dump(table))
     run(load_suite(given.path), "live")
     assert "other" in Backend.closed
@@ -433,9 +437,9 @@ def test_a_model_that_is_made_after_a_run_asks(tmp_path: Path) -> None:
 
 def test_the_number_of_finished_runs_is_reported(tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
-    given = suite(tmp_path, *"abc", concurrency=1)
+    given = suite(tmp_path, *"abc", concurrency=1, max_tokens=200)
     sync.run(run_all(given, host(), mode="live", on_done=lambda *counts: done.append(counts)))
-    assert done == [(1, 3), (2, 3), (3, 3)]
+    assert done == [(1, 3), (2, 3), (3, 3)]  # the last did not begin
 
 
 def test_models_that_tools_make_are_on_the_cassette_too(tmp_path: Path) -> None:

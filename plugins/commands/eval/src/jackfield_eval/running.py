@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import product
 
 from jackfield import AgentConfig, RunResult, create_agent
-from jackfield.errors import ConfigError
+from jackfield.errors import ConfigError, InvalidAnswerError
 from jackfield.events import TurnFinished
 from jackfield.messages import FunctionCall, Usage
 from jackfield.secrets import Secrets, secrets_of
@@ -112,7 +112,7 @@ async def run_all(
         suite: The cases and agents.
         host: The host that loads plugins.
         mode: Play back, record, or ask the models.
-        on_done: Receives the number of finished runs, and of all runs.
+        on_done: Receives the number of runs that have finished or may not start, and of all runs.
 
     Returns:
         The runs, ordered by agent, case and repetition.
@@ -137,8 +137,9 @@ async def run_all(
         nonlocal done
         async with slots:
             if budget.is_used_up:
-                return Attempt(agent, case.name, number, error=NOT_RUN)
-            attempt = await runner.run(agent, case, number)
+                attempt = Attempt(agent, case.name, number, error=NOT_RUN)
+            else:
+                attempt = await runner.run(agent, case, number)
             budget.spend(attempt.usage)
         done += 1
         if on_done is not None:
@@ -184,7 +185,7 @@ class _Runner:
             else:
                 progress.error = f"{type(error).__name__}: {error}"
         hide, result = progress.secrets.hide, progress.result
-        usage = result.usage if result else progress.usage
+        usage = (result.usage if result else progress.usage) + progress.judge_usage
         return Attempt(
             agent,
             case.name,
@@ -213,7 +214,12 @@ class _Runner:
         if progress.result.stop_reason == "finished":
             scored = ScoredRun(case.question, progress.result, self.host, self.suite.settings.judge)
             for scorer in case.scorers:
-                progress.scores.append(await scorer.score(scored))
+                try:
+                    progress.scores.append(await scorer.score(scored))
+                except InvalidAnswerError as error:
+                    if isinstance(error.usage, Usage):
+                        progress.judge_usage = error.usage
+                    raise
 
     def _portable_names(self, workspace: str) -> dict[str, str]:
         """Return the folders that differ between machines, with their names in a cassette."""
@@ -227,10 +233,15 @@ class _Runner:
 
 @dataclass(slots=True)
 class _Progress:
-    """The state of a run so far, which is also kept if the run fails."""
+    """The state of a run so far, which is also kept if the run fails.
+
+    Attributes:
+        judge_usage: The usage of a judge that gave no verdict, and so has no score.
+    """
 
     secrets: Secrets
     result: RunResult | None = None
     usage: Usage = field(default_factory=Usage)
+    judge_usage: Usage = field(default_factory=Usage)
     scores: list[Score] = field(default_factory=list)
     error: str = ""
