@@ -344,8 +344,27 @@ def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert main(["eval", "cases.yaml", "--live", *options]) == 0
     shown = capsys.readouterr().err
-    assert shown.endswith("\r\x1b[K1 of 2 runs\r\x1b[K") is not bool(options)
-    assert shown.count(" of 2 runs") == (0 if options else 1)
+    assert shown == ("" if options else "\r\x1b[K1 of 2 runs\r\x1b[K2 of 2 runs\r\x1b[K")
+
+
+def test_progress_is_gone_before_an_error_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(TIDES, BELLS, concurrency=1, max_cost=1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shown = run(capsys, "--live", code=1)
+    assert shown.startswith("\r\x1b[K1 of 2 runs\r\x1b[Kjackfield: max_cost is set")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
+def test_results_that_cannot_be_stored_are_printed_before_the_error(
+    capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    write(TIDES)
+    assert main(["eval", "cases.yaml", "--live", "--results", "agent.yaml", *options]) == 1
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out)["agents"][0]["share"] == 1) if options else ("100 % passed" in printed.out)
+    assert "agent.yaml (File exists): name another folder with --results" in printed.err
 
 
 def test_its_descriptor_states_its_effects() -> None:
@@ -447,8 +466,26 @@ def test_a_file_that_is_missing_or_not_text_is_refused(capsys: pytest.CaptureFix
     assert "is not UTF-8 text" in run(capsys, code=1)
 
 
-@pytest.mark.parametrize("options", [["--min", "2"], ["--repeat", "0"], ["--live", "--record"], []])
-def test_wrong_usage_ends_with_2(options: list[str]) -> None:
+_COUNT = "it must be a whole number of at least 1, not"
+_SHARE = "it must be a number from 0 to 1, such as 0.9, not"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        *((["--min", text], f"{_SHARE} {text!r}") for text in ("1.01", "-0.01", "nan", "most", "")),
+        *(
+            ([name, text], f"argument {name}: {_COUNT} {text!r}")
+            for name in ("--repeat", "--concurrency", "--max-tokens")
+            for text in ("0", "x")
+        ),
+        *((["--repeat", text], f"{_COUNT} {text!r}") for text in ("-1", "1.5", "")),
+        (["--live", "--record"], "not allowed with"),
+        ([], "CASES"),
+    ],
+)
+def test_wrong_usage_ends_with_2(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["eval", *(["cases.yaml"] if options else []), *options])
     assert ended.value.code == 2
+    assert says in capsys.readouterr().err

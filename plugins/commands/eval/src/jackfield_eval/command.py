@@ -6,6 +6,7 @@ import argparse
 import fnmatch
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,11 +34,13 @@ def main(arguments: Sequence[str]) -> int:
         ConfigError: The file of cases, or a file that it names, is invalid.
     """
     options = _parser().parse_args(arguments)
+    from datetime import UTC, datetime
+
     from jackfield import sync
     from jackfield.cli import with_consent
     from jackfield.consent import is_agreed, record_consent
     from jackfield_eval.cases import load_suite
-    from jackfield_eval.report import build_report, load_last_results, to_json
+    from jackfield_eval.report import build_report, load_last_results, save_results, to_json
     from jackfield_eval.running import run_all
     from jackfield_eval.taping import TapingHost
 
@@ -48,15 +51,19 @@ def main(arguments: Sequence[str]) -> int:
     # Before the runs, so that unreadable results are reported at once.
     before = load_last_results(suite.results)
     host = TapingHost()
-    attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=_progress(options)))
+    with _progress(options) as show:
+        attempts = sync.run(run_all(suite, host, mode=options.mode, on_done=show))
     if options.mode in ("record", "rerecord") and request.effects and is_agreed(request):
         record_consent(loaded.request())  # the consent also covers the user's new recordings
     report = build_report(suite, attempts, mode=options.mode, seed=options.seed)
-    report = _judge(report, options, before, is_whole=len(suite.cases) == len(loaded.cases))
+    report = _judge(report, options, before)
     if options.json:
         print_json(to_json(report))
     else:
         _print(report)
+    # A failing run must not become the baseline, or a second try would pass.
+    if len(suite.cases) == len(loaded.cases) and not report.unmet:
+        save_results(report, now=datetime.now(UTC))
     return 1 if report.unmet else 0
 
 
@@ -86,21 +93,13 @@ def _select_cases(suite: Suite, patterns: Sequence[str]) -> Suite:
     return replace(suite, cases=tuple(case for case in suite.cases if case.name in selected))
 
 
-def _judge(
-    report: Report, options: argparse.Namespace, before: tuple[str, dict[str, Any]] | None, *, is_whole: bool
-) -> Report:
-    """Add the comparison and the unmet conditions to a report, and save it if it can become the next baseline."""
-    from datetime import UTC, datetime
-
-    from jackfield_eval.report import compare, save_results
+def _judge(report: Report, options: argparse.Namespace, before: tuple[str, dict[str, Any]] | None) -> Report:
+    """Add the comparison and the unmet conditions to a report."""
+    from jackfield_eval.report import compare
 
     if before is not None:
         report = replace(report, comparison=compare(report, before[1], since=before[0]))
-    report = replace(report, unmet=tuple(_unmet(report, options)))
-    # A failing run must not become the baseline, or a second try would pass.
-    if is_whole and not report.unmet:
-        save_results(report, now=datetime.now(UTC))
-    return report
+    return replace(report, unmet=tuple(_unmet(report, options)))
 
 
 def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
@@ -192,16 +191,24 @@ def _format_percents(interval: Interval) -> str:
     return f"{percent(interval[0])} to {percent(interval[1])}"
 
 
-def _progress(options: argparse.Namespace) -> Callable[[int, int], None] | None:
-    """Return a function that shows the progress on a terminal; None elsewhere."""
+@contextmanager
+def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that shows the progress on a terminal, until the block ends; None elsewhere."""
     if options.json or not sys.stderr.isatty():
-        return None
+        yield None
+        return
 
     def show(done: int, total: int) -> None:
-        sys.stderr.write(f"\r\x1b[K{done} of {total} runs" if done < total else "\r\x1b[K")
+        write(f"{done} of {total} runs")
+
+    def write(text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
-    return show
+    try:
+        yield show
+    finally:
+        write("")
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -245,14 +252,13 @@ def _add_modes(parser: Parser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"it must be at least 1, not {value}")
-    return value
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"it must be from 0 to 1, not {value:g}")
-    return value
+    with suppress(ValueError):
+        if 0 <= float(text) <= 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, such as 0.9, not {text!r}")

@@ -204,12 +204,21 @@ def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
 
 
 def save_results(report: Report, *, now: datetime) -> Path:
-    """Write the results to a new file; only the newest fifty files are kept."""
+    """Write the results to a new file; only the newest fifty files are kept.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+    """
     folder = report.suite.results
     path = folder / f"{now.strftime(_STAMP)}.json"
-    write_private(path, json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n")
-    for old in sorted(folder.glob("*Z.json"))[:-_MAX_FILES]:
-        old.unlink(missing_ok=True)
+    try:
+        write_private(path, json.dumps(to_json(report), indent=1, ensure_ascii=False) + "\n")
+        for old in sorted(folder.glob("*Z.json"))[:-_MAX_FILES]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the results cannot be stored in {folder} ({error.strerror or error}): name another folder with --results"
+        ) from error
     return path
 
 
