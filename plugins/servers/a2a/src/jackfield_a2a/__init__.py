@@ -1,1 +1,1 @@
-"""Serves agents of Jackfield to other agents, which speak A2A."""
+"""Serve agents to agents of other frameworks over A2A."""

@@ -1,4 +1,4 @@
-"""The card of an agent."""
+"""Build agent cards and check the protocol version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _KINDS = ("image", "audio", "video")
 
 
 def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
-    """Return the card of an agent.
+    """Return an agent's card.
 
     Args:
         info: The agent.
-        url: The address of its requests.
-        has_tokens: Requests need a token.
+        url: The URL to which clients send requests.
+        has_tokens: True if requests must carry a bearer token.
     """
     description = info.description or f"The agent {info.name}."
     takes = dict(zip(_KINDS, (info.images, info.audio, info.video), strict=True))
@@ -50,10 +50,10 @@ def card_of(info: AgentInfo, url: str, *, has_tokens: bool) -> Wire:
 
 
 def check_version(header: str | None) -> None:
-    """Refuse other versions of the protocol. As A2A specifies, a request without a version has 0.3.
+    """Refuse unsupported protocol versions. A request without a version counts as 0.3, as A2A specifies.
 
     Raises:
-        RequestRefusedError: The request has another version.
+        RequestRefusedError: The request's version is not supported.
     """
     asked = header or "0.3"
     if asked.partition(".")[0] != PROTOCOL_VERSION.partition(".")[0]:

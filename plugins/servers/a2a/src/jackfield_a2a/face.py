@@ -1,4 +1,4 @@
-"""Serve agents to other agents that speak A2A: the face `a2a`."""
+"""Serve agents over A2A: the face `a2a`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Many = Callable[[RpcRequest, Caller], Awaitable[AsyncIterator[Wire]]]
 
 
 class A2AServerConfig(Config):
-    """The settings of the face."""
+    """Settings of the face `a2a`."""
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
@@ -45,7 +45,7 @@ class A2AServerConfig(Config):
 
 
 class A2AServer(HttpServer):
-    """Serves agents to other agents that speak A2A."""
+    """Face that serves agents to other agents over A2A."""
 
     name: ClassVar[str] = "a2a"
     config_class = A2AServerConfig
@@ -53,7 +53,7 @@ class A2AServer(HttpServer):
     paths = ("/a2a", f"/{_CARD}")
 
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application."""
+        """Return the ASGI application."""
         face = _Face(cast(Serving, serving), is_left=self.config.on_disconnect == "cancel")
         routes = [
             Route(f"/{_CARD}", face.only_card, methods=["GET"]),
@@ -64,19 +64,19 @@ class A2AServer(HttpServer):
         return Router(routes, redirect_slashes=False)
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return an error of JSON-RPC."""
+        """Return a JSON-RPC error as a content type and a body."""
         return "application/json", write_json(error_of(refusal))
 
 
 class _Face:
-    """Answers requests.
+    """Request handlers of the face.
 
     Args:
         serving: The agents and their runs.
-        is_left: A client that leaves ends its task, unless the request says otherwise.
+        is_left: True to cancel a task when its client disconnects, unless the request says otherwise.
 
     Attributes:
-        rest: The same in HTTP+JSON.
+        rest: The handlers of the HTTP+JSON binding.
     """
 
     def __init__(self, serving: Serving, *, is_left: bool) -> None:
@@ -96,18 +96,21 @@ class _Face:
         }
 
     async def only_card(self, request: Request) -> Response:
-        """Return the card of the agent, if there is only one."""
+        """Return the card of the only agent; with several agents, refuse and list their cards."""
         if len(self._serving.agents) > 1:
             paths = ", ".join(f"/a2a/{name}/{_CARD}" for name in self._serving.agents)
             raise RequestRefusedError(f"each agent has a card of its own: {paths}", status=404, code="unsupported")
         return self._card(request, next(iter(self._serving.agents)))
 
     async def card(self, request: Request) -> Response:
-        """Return the card of an agent."""
+        """Return an agent's card."""
         return self._card(request, self._agent_of(request))
 
     async def call(self, request: Request) -> Response | EventStream:
-        """Call a method. Errors of JSON-RPC have the status 200: clients read the others as errors of HTTP."""
+        """Call a JSON-RPC method.
+
+        JSON-RPC errors are sent with status 200, because clients treat any other status as an HTTP error.
+        """
         agent = self._agent_of(request)
         caller = Caller(
             agent=agent,
@@ -153,11 +156,11 @@ async def _sent(rpc: RpcRequest, updates: AsyncIterator[Wire]) -> AsyncIterator[
             async for update in following:
                 yield b"data: " + write_json(result_of(rpc, update)) + b"\n\n"
     except Exception as error:
-        # The status is already sent, so clients read errors from the stream.
+        # The status has been sent already, so the error goes into the stream.
         refusal = refusal_of(error)
         yield b"event: error\ndata: " + write_json(error_of(refusal, rpc.id)) + b"\n\n"
         if refusal.code == "internal":
-            raise  # for the log that the error text refers to
+            raise  # the error text refers to the log
 
 
 def _json(value: Wire) -> Response:

@@ -1,4 +1,4 @@
-"""Messages of A2A as messages of a run, answers in them, and the history of a task."""
+"""Convert between A2A messages and the messages, answers and history of a run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from jackfield_a2a.rpc import Wire, invalid_params
 from jackfield_serving import INPUT, RunInfo, is_public_url, public_address
 
 NOTE = "a2a"
-"""The key in `extra` of a message for its id in A2A."""
+"""Key in `extra` for a message's A2A id."""
 _YES = frozenset({"yes", "y", "approve", "approved", "allow", "ok"})
 _NO = frozenset({"no", "n", "deny", "denied", "refuse", "reject"})
 
 
 def read_message(message: A2AMessage) -> Message:
-    """Return a message of the client.
+    """Convert a message from the client.
 
     Raises:
-        RequestRefusedError: The message is not a user's, or has an unsupported part.
+        RequestRefusedError: The message does not have the user role, or has an unsupported field or part.
     """
     if message.role != Role.ROLE_USER:
         raise invalid_params("message.role must be ROLE_USER")
@@ -45,10 +45,10 @@ def read_message(message: A2AMessage) -> Message:
 
 
 def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
-    """Return the answers in a message to the questions of a waiting task, by the ids of its calls.
+    """Return a message's answers to the questions of a waiting task, by call id.
 
     Raises:
-        RequestRefusedError: The message answers no question of the task, or a question that is no longer open.
+        RequestRefusedError: The message answers no question of the task, or one that is no longer pending.
     """
     if any(call.kind == "input" for call in info.waiting):
         return {INPUT: [read_message(message)]}
@@ -78,12 +78,12 @@ def read_answers(message: A2AMessage, info: RunInfo) -> dict[str, Any]:
 
 
 def shown_id(call_id: str, info: RunInfo) -> str:
-    """Return the id under which a client answers a call. It includes the pause, because models reuse ids."""
+    """Return the id with which a client answers a call. The id includes the pause, because models reuse call ids."""
     return f"{call_id}@{info.number}"
 
 
 def question_of(info: RunInfo) -> Wire:
-    """Return the questions of a waiting task, as a message of the agent."""
+    """Return the questions of a waiting task as an agent message."""
     parts: list[Wire] = []
     for call in info.waiting:
         if call.kind == "input":
@@ -105,7 +105,7 @@ def question_of(info: RunInfo) -> Wire:
 
 
 def agent_message(info: RunInfo, parts: list[Wire]) -> Wire:
-    """Return a message of the agent about the state of a task."""
+    """Return an agent message about a task's status."""
     return {
         "messageId": f"status-{info.run_id}-{info.number}",
         "role": "ROLE_AGENT",
@@ -116,7 +116,7 @@ def agent_message(info: RunInfo, parts: list[Wire]) -> Wire:
 
 
 def history_of(info: RunInfo, length: int | None) -> list[Wire]:
-    """Return the latest messages that a client sent to a task."""
+    """Return a task's user messages: the last `length`, or all if None."""
     sent = [message for message in messages_of(info) if message.role == "user"]
     if length is not None:
         sent = sent[len(sent) - min(length, len(sent)) :]
@@ -133,9 +133,9 @@ def history_of(info: RunInfo, length: int | None) -> list[Wire]:
 
 
 def messages_of(info: RunInfo) -> Sequence[Message]:
-    """Return the messages of a task, without the conversation before it.
+    """Return a task's messages, without the conversation before it.
 
-    A run with human participants has more than one question, because it starts again with each of their turns.
+    A run with human participants restarts with each of their turns, so its task can contain several questions.
     """
     first = len(info.messages)
     while first and info.messages[first - 1].role == "user":
@@ -148,12 +148,12 @@ def messages_of(info: RunInfo) -> Sequence[Message]:
 
 
 def context_of(info: Any) -> str:
-    """Return the context of a task: the session of its run."""
+    """Return a task's context id, which is the session of its run."""
     return str(info.session or info.run_id)
 
 
 def show_part(item: ContentItem) -> Wire:
-    """Return one item of a content as a part."""
+    """Convert a content item to a part."""
     if item.text is not None:
         return {"text": item.text}
     address = public_address(item)
@@ -174,7 +174,7 @@ def _read_part(part: Part, param: str) -> ContentItem:
             field, data = _field_for(kind), base64.b64encode(part.raw).decode()
             return ContentItem(**{field: write_data_uri(kind, data, part.filename if field == "file" else "")})
         case "url":
-            if not is_public_url(part.url):  # a path would name a file of the server
+            if not is_public_url(part.url):  # a path would name a file on the server
                 raise invalid_params(f"{param}.url must be an https:, http: or data: URL")
             return ContentItem(**{_field_for(part.media_type): part.url})
     raise invalid_params(f"{param} is empty: it needs text, raw, url or data")
@@ -193,5 +193,5 @@ def _id_of(message: Message) -> str:
 def _read_arguments(arguments: str) -> Any:
     try:
         return json.loads(arguments)
-    except ValueError:  # as the model wrote them
+    except ValueError:  # sent as the model wrote them
         return arguments

@@ -1,4 +1,4 @@
-"""HTTP+JSON for A2A: a method is a path, and an error is an HTTP status."""
+"""Implement A2A's HTTP+JSON binding, where a method is a path and an error is an HTTP status."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _STATUSES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 409: "FAILED_PRECONDITIO
 
 
 class RestCalls:
-    """Answers requests in HTTP+JSON.
+    """Request handlers of the HTTP+JSON binding.
 
     Args:
-        tasks: The tasks of the agents.
-        agent_of: Returns the agent of a request.
-        is_left: A client that leaves ends its task, unless the request says otherwise.
+        tasks: The A2A methods.
+        agent_of: Returns the name of the agent that a request addresses.
+        is_left: True to cancel a task when its client disconnects, unless the request says otherwise.
     """
 
     def __init__(self, tasks: Tasks, agent_of: Callable[[Request], str], *, is_left: bool) -> None:
@@ -55,7 +55,7 @@ class RestCalls:
         }
 
     def routes(self) -> list[Route]:
-        """Return the routes, below the address of each agent."""
+        """Return the routes below each agent's URL."""
         return [
             Route(f"/a2a/{{agent:path}}/{path}", self._handler(method), methods=list(verbs))
             for path, verbs, method in _ROUTES
@@ -98,7 +98,7 @@ class RestCalls:
 
 
 def rest_error_of(refusal: Refusal) -> Wire:
-    """Return an error as a `google.rpc.Status` in JSON, with the HTTP status in `code`."""
+    """Return an error as the JSON of a `google.rpc.Status`, with the HTTP status in `code`."""
     error = error_of(refusal)["error"]
     kind = A2A_REASON_TO_ERROR.get(error["data"][0]["reason"])
     # Refusals with a status of their own keep it.
@@ -122,14 +122,14 @@ async def _write_events(updates: AsyncIterator[Wire]) -> AsyncIterator[bytes]:
             async for update in following:
                 yield b"data: " + write_json(update) + b"\n\n"
     except Exception as error:
-        # The status is already sent, so clients read errors from the stream.
+        # The status has been sent already, so the error goes into the stream.
         refusal = refusal_of(error)
         yield b"event: error\ndata: " + write_json(rest_error_of(refusal)) + b"\n\n"
         if refusal.code == "internal":
-            raise  # for the log that the error text refers to
+            raise  # the error text refers to the log
 
 
 def _typed(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return query parameters with booleans parsed; numbers may stay texts in ProtoJSON."""
+    """Parse booleans in query parameters. Numbers stay strings, as ProtoJSON allows."""
     truths = {"true": True, "false": False}
     return {name: truths.get(value.lower(), value) for name, value in query.items()}

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 for A2A: requests, replies and errors."""
+"""Read and write the JSON-RPC 2.0 messages of A2A."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _ERRORS: Mapping[str, tuple[int, str]] = {
     "no_extended_card": (-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
     "version": (-32009, "VERSION_NOT_SUPPORTED"),
 }
-"""The code and the reason in A2A of an error, by its code here."""
+"""A2A error code and reason, by the refusal's code."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RpcRequest:
-    """A request: its method, its parameters, and the id that its reply repeats."""
+    """A JSON-RPC request, with the id that its response repeats."""
 
     id: str | int | None
     method: str
@@ -47,7 +47,7 @@ class RpcRequest:
 
 
 def read_rpc(table: Wire) -> RpcRequest:
-    """Return a request.
+    """Parse a JSON-RPC request.
 
     Raises:
         RequestRefusedError: The request does not conform to JSON-RPC 2.0.
@@ -63,10 +63,10 @@ def read_rpc(table: Wire) -> RpcRequest:
 
 
 def read_params(request: RpcRequest, message: Params) -> Params:
-    """Parse the parameters of a request into a typed model. Fields unknown to A2A are ignored, as it requires.
+    """Parse a request's parameters into a protobuf message. Unknown fields are ignored, as A2A requires.
 
     Raises:
-        RequestRefusedError: The parameters are not valid, or one is missing.
+        RequestRefusedError: A parameter is invalid or missing.
     """
     if not isinstance(request.params, dict):
         raise invalid_params("params must be an object")
@@ -83,7 +83,7 @@ def read_params(request: RpcRequest, message: Params) -> Params:
         TypeError,
         AttributeError,
         SystemError,
-    ) as error:  # the last one for a lone surrogate
+    ) as error:  # SystemError: a lone surrogate
         raise invalid_params(f"params are not valid: {str(error)[:300]}") from None
     if getattr(message, "tenant", ""):
         raise invalid_params("tenant is not supported: each agent has an address of its own")
@@ -91,17 +91,17 @@ def read_params(request: RpcRequest, message: Params) -> Params:
 
 
 def invalid_params(message: str) -> RequestRefusedError:
-    """Return the error for parameters that are not valid."""
+    """Return the error for invalid parameters."""
     return RequestRefusedError(message, code="invalid_params")
 
 
 def result_of(request: RpcRequest, result: Wire) -> Wire:
-    """Return a reply with a result."""
+    """Return a success response."""
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
 def error_of(refusal: Refusal, identity: str | int | None = None) -> Wire:
-    """Return a reply with an error."""
+    """Return an error response."""
     code, reason = _ERRORS.get(refusal.code, (-32600, "INVALID_REQUEST"))
     if refusal.code not in _ERRORS and (refusal.status >= 500 or refusal.status == 429):
         code, reason = -32603, "INTERNAL_ERROR"

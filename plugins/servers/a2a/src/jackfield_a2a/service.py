@@ -1,4 +1,4 @@
-"""The methods of A2A, applied to runs of agents."""
+"""Implement the A2A methods on top of agent runs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Caller:
     """The context of a request.
 
     Attributes:
-        agent: The agent that it asks.
-        owner: The identity that makes it.
-        is_left: A client that leaves ends the run that it has started.
+        agent: The agent that the request addresses.
+        owner: The identity that sent the request.
+        is_left: True to cancel a run when the client that started it disconnects.
     """
 
     agent: str
@@ -51,7 +51,7 @@ class Caller:
 
 
 class Tasks:
-    """The tasks of agents. A task is a run, its id the id of the run; a context is a session.
+    """The A2A methods. A task is a run with the same id, and a context is a session.
 
     Args:
         serving: The agents and their runs.
@@ -63,7 +63,7 @@ class Tasks:
     # --- methods with one reply ---
 
     async def send(self, request: RpcRequest, caller: Caller) -> Wire:
-        """Start a task or answer one, and return it once it has ended or waits."""
+        """Start or answer a task, and return it once it has ended or needs input."""
         params = read_params(request, SendMessageRequest())
         _check_configuration(params.configuration)
         info = await self._begin(params, caller)
@@ -80,7 +80,7 @@ class Tasks:
         return task_object(await self._find(params.id, caller), history_length=_history_length(params))
 
     async def list_all(self, request: RpcRequest, caller: Caller) -> Wire:
-        """Return the tasks of the caller, the latest first, by pages."""
+        """Return a page of the caller's tasks, newest first."""
         params = read_params(request, ListTasksRequest())
         size = params.page_size if params.HasField("page_size") else _PAGE
         if not 1 <= size <= _MAX_PAGE:
@@ -111,7 +111,7 @@ class Tasks:
         return {"tasks": tasks, "nextPageToken": token, "pageSize": size, "totalSize": len(runs)}
 
     async def cancel(self, request: RpcRequest, caller: Caller) -> Wire:
-        """Cancel a task, and return it."""
+        """Cancel a task, wait until it has ended, and return it."""
         info = await self._find(read_params(request, CancelTaskRequest()).id, caller)
         if info.phase == "ended":
             raise RequestRefusedError("the task has ended already", status=409, code="not_cancelable")
@@ -128,14 +128,14 @@ class Tasks:
     # --- methods with a stream of replies ---
 
     async def send_streaming(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire]:
-        """Start a task, or answer one that waits for input, and return its updates."""
+        """Start or answer a task, and return an iterator over its updates."""
         params = read_params(request, SendMessageRequest())
         _check_configuration(params.configuration)
         info = await self._begin(params, caller)
         return self._follow(info, caller, history_length=_history_length(params.configuration))
 
     async def subscribe(self, request: RpcRequest, caller: Caller) -> AsyncIterator[Wire]:
-        """Return a task and its updates."""
+        """Return an iterator over an existing task and its updates."""
         info = await self._find(read_params(request, SubscribeToTaskRequest()).id, caller)
         if info.phase == "ended":
             raise RequestRefusedError("the task has ended: GetTask shows it", status=409, code="unsupported")
@@ -144,7 +144,7 @@ class Tasks:
     # --- runs ---
 
     async def _begin(self, params: SendMessageRequest, caller: Caller) -> RunInfo:
-        """Start a run, or continue the one that waits for this message; return its current state."""
+        """Start a run, or continue the one that awaits this message; return its current state."""
         message = params.message
         if message.task_id:
             info = await self._find(message.task_id, caller)
@@ -185,7 +185,7 @@ class Tasks:
         return self._serving.attach(info.run_id, after=info.number, owner=caller.owner, cancel_on_leave=caller.is_left)
 
     async def _follow(self, info: RunInfo, caller: Caller, *, history_length: int | None = None) -> AsyncIterator[Wire]:
-        """Yield a task and its updates."""
+        """Yield a task, then its updates."""
         place = {"taskId": info.run_id, "contextId": context_of(info)}
         fold = AnswerFold(messages_of(info), has_turns=bool(info.response))
         is_waiting = info.phase == "waiting"
@@ -205,10 +205,10 @@ class Tasks:
 
 
 def _check_configuration(configuration: SendMessageConfiguration) -> None:
-    """Refuse options that the face does not support.
+    """Refuse unsupported options.
 
     Raises:
-        RequestRefusedError: The configuration has such an option.
+        RequestRefusedError: The configuration contains an unsupported option.
     """
     if configuration.HasField("task_push_notification_config"):
         raise refused_method("CreateTaskPushNotificationConfig")
@@ -226,14 +226,14 @@ def _history_length(params: Any) -> int | None:
 
 
 def _check_id(identity: str, param: str) -> str:
-    """Refuse ids that a store cannot keep."""
+    """Refuse ids that stores cannot handle."""
     if len(identity) > _MAX_ID or not identity.isprintable():
         raise invalid_params(f"{param} must have at most {_MAX_ID} printable characters")
     return identity
 
 
 def refused_method(method: str) -> RequestRefusedError:
-    """Return the error for a method that is not supported, or does not exist."""
+    """Return the error for an unsupported or unknown method."""
     if "PushNotification" in method:
         return RequestRefusedError("push notifications are not supported: subscribe to the task", code=_NO_PUSH)
     if method == "GetExtendedAgentCard":

@@ -1,4 +1,4 @@
-"""Runs as tasks of A2A."""
+"""Convert runs to A2A tasks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jackfield_a2a.rpc import Wire
 from jackfield_serving import RunInfo, RunSummary
 
 ARTIFACT = "answer"
-"""The id of the artifact of a task: the texts of the agent."""
+"""Id of a task's artifact, which is the agent's answer."""
 BETWEEN = "\n\n"
-"""The text between the texts of two turns."""
+"""Separator between the texts of two turns."""
 _ENDS = {"finished": "TASK_STATE_COMPLETED", "empty_reply": "TASK_STATE_COMPLETED", "cancelled": "TASK_STATE_CANCELED"}
 _PHASES = {"queued": "TASK_STATE_SUBMITTED", "running": "TASK_STATE_WORKING", "waiting": "TASK_STATE_INPUT_REQUIRED"}
 
 
 def state_of(run: RunSummary) -> str:
-    """Return the state of a task. A run that stopped at a limit has failed."""
+    """Return a task's state. A run that reached a limit counts as failed."""
     return _PHASES.get(run.phase) or _ENDS.get(run.stop_reason, "TASK_STATE_FAILED")
 
 
@@ -30,8 +30,8 @@ def task_object(info: RunInfo, *, history_length: int | None = None, has_artifac
 
     Args:
         info: The run.
-        history_length: The number of messages in its history; None for all.
-        has_artifacts: The task has its artifacts.
+        history_length: The maximum number of messages in the history. If None, all messages are included.
+        has_artifacts: True to include the artifacts.
     """
     task: Wire = {"id": info.run_id, "contextId": context_of(info), "status": status_of(info)}
     if has_artifacts and (parts := answer_parts(messages_of(info))):
@@ -42,7 +42,7 @@ def task_object(info: RunInfo, *, history_length: int | None = None, has_artifac
 
 
 def listed_task(run: RunSummary) -> Wire:
-    """Return a task for a list, without its contents."""
+    """Return a task as a list entry, without history and artifacts."""
     return {
         "id": run.run_id,
         "contextId": context_of(run),
@@ -51,7 +51,7 @@ def listed_task(run: RunSummary) -> Wire:
 
 
 def status_of(info: RunInfo) -> Wire:
-    """Return the status of a task, with the question to the client or the cause of its failure."""
+    """Return a task's status, including the question to the client or the reason for its failure."""
     status: Wire = {"state": state_of(info), "timestamp": timestamp_of(info.changed)}
     if info.waiting:
         status["message"] = question_of(info)
@@ -64,28 +64,28 @@ def status_of(info: RunInfo) -> Wire:
 
 
 def artifact_object(parts: Sequence[Wire]) -> Wire:
-    """Return the artifact of a task with these parts."""
+    """Return a task's artifact with the given parts."""
     return {"artifactId": ARTIFACT, "name": "Answer", "parts": list(parts)}
 
 
 def answer_parts(messages: Sequence[Message]) -> list[Wire]:
-    """Return the texts of the agent as one part, and a part for each medium."""
+    """Return the agent's text as one part, followed by one part per media item."""
     text = text_of(messages)
     return [*([{"text": text}] if text else []), *(show_part(item) for item in media_of(messages))]
 
 
 def text_of(messages: Sequence[Message]) -> str:
-    """Return the texts of the agent, joined by blank lines."""
+    """Join the agent's texts with blank lines."""
     return BETWEEN.join(text for message in messages if message.role == "assistant" and (text := _text_in(message)))
 
 
 def media_of(messages: Sequence[Message]) -> list[ContentItem]:
-    """Return the media of the agent."""
+    """Return the agent's media items."""
     return [item for message in messages if message.role == "assistant" for item in message.items if item.text is None]
 
 
 def timestamp_of(seconds: float) -> str:
-    """Return a time as A2A writes it."""
+    """Format a Unix time as an A2A timestamp."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""Fold the events of a run into the pieces of its artifact."""
+"""Convert a run's events to updates of its task's artifact."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from jackfield_a2a.tasks import BETWEEN, artifact_object, media_of, text_of
 
 
 class AnswerFold:
-    """Folds the events of a run after a recorded step.
+    """Converts the events that follow a recorded state of the run.
 
     Args:
-        messages: The messages of the task before them.
-        has_turns: The run has made messages since it began.
+        messages: The task's messages in that state.
+        has_turns: True if the run had already produced messages.
     """
 
     def __init__(self, messages: Sequence[Message] = (), *, has_turns: bool = False) -> None:
@@ -35,7 +35,7 @@ class AnswerFold:
         self._has_turns = has_turns
 
     def feed(self, placed: RunEvent) -> Iterator[Wire]:
-        """Yield the pieces that follow from one event, as `artifact` and `append`."""
+        """Yield the artifact updates for one event, with the fields `artifact` and `append`."""
         if placed.depth:
             return
         match placed.event:
@@ -63,7 +63,7 @@ class AnswerFold:
             yield self._append({"text": between + text})
 
     def _become(self, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show the rest of a message that was partly shown."""
+        """Send whatever is still missing from a partly streamed message, or replace the artifact if they differ."""
         whole, media, shown = text_of(messages), media_of(messages), "".join(self._pieces)
         if whole.startswith(shown) and media[: len(self._media)] == self._media:
             yield from self._grow(whole[len(shown) :])

@@ -1,1 +1,1 @@
-"""Serve agents inside editors: the face `acp`."""
+"""Serve agents inside code editors over the Agent Client Protocol."""

@@ -1,4 +1,4 @@
-"""Agents for an editor: sessions, prompts, approvals."""
+"""Handle an editor's requests: sessions, prompts and approvals."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 @dataclass(slots=True)
 class _Session:
-    """A conversation that the editor has opened.
+    """A conversation opened by the editor.
 
     Attributes:
-        session_id: The id of the conversation.
+        session_id: The session id.
         agent: The agent that answers.
-        last_run: The id of the latest run; '' if there is none.
-        waiting_run: A run that waits for a message of the person; ''.
-        running: The run of the prompt that is being answered; ''.
-        allowed: The tools that the person always allows in it.
-        cancelled: The editor has cancelled the prompt.
-        workplace: The files and the terminal of the editor.
-        connected: Ends the connection of its runs to the workplace.
-        updates: The updates of the run that is shown; None if there is none.
+        last_run: The id of the latest run, or '' if there is none.
+        waiting_run: The id of a run that awaits the user's message, or ''.
+        running: The id of the run that answers the current prompt, or ''.
+        allowed: The tools that the user allowed for the whole session.
+        cancelled: Set when the editor cancels the prompt.
+        workplace: The editor's files and terminals.
+        connected: Disconnects the session's runs from the workplace when closed.
+        updates: The updates of the current run, or None if no run is shown.
     """
 
     session_id: str
@@ -92,7 +92,7 @@ class _Session:
 
 
 class EditorAgent:
-    """Answers the requests of one editor. The SDK calls its methods by their names.
+    """Handlers for one editor's requests, which the SDK calls by name.
 
     Args:
         serving: The agents and their runs.
@@ -105,11 +105,11 @@ class EditorAgent:
         self._abilities: ClientCapabilities | None = None
 
     def on_connect(self, conn: Client) -> None:
-        """Take the connection to the editor."""
+        """Store the connection to the editor."""
         self._editor = conn
 
     def close(self) -> None:
-        """Let no further run use the editor."""
+        """Disconnect all runs from the editor."""
         for session in [*self._sessions.values()]:
             self._forget(session)
 
@@ -119,7 +119,7 @@ class EditorAgent:
         client_capabilities: ClientCapabilities | None = None,
         **_: Any,
     ) -> InitializeResponse:
-        """Return the version of the protocol, and the abilities of the agents."""
+        """Store the editor's capabilities, and return the protocol version and the agents' capabilities."""
         self._abilities = client_capabilities
         agents = self._serving.agents.values()
         return InitializeResponse(
@@ -139,12 +139,12 @@ class EditorAgent:
     # --- sessions ---
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:  # noqa: ARG002
-        """Open a conversation with the first agent."""
+        """Start a conversation with the first agent."""
         session = self._open(uuid.uuid4().hex, next(iter(self._serving.agents)))
         return NewSessionResponse(session_id=session.session_id, modes=self._modes(session))
 
     async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
-        """Open an earlier conversation, and show it again."""
+        """Reopen an earlier conversation and replay it to the editor."""
         with errors_of_protocol():
             runs = await self._serving.runs(session=session_id, limit=_MOST_RUNS) if session_id else []
             if not runs:
@@ -159,7 +159,7 @@ class EditorAgent:
             return LoadSessionResponse(modes=self._modes(session))
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
-        """Return the conversations, the latest first."""
+        """Return the conversations of this working directory, newest first."""
         with errors_of_protocol():
             folder = str(Path.cwd())
             sessions = await self._serving.sessions(limit=_MOST_RUNS) if cwd in (None, folder) else []
@@ -176,7 +176,7 @@ class EditorAgent:
             )
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
-        """Let another agent answer the next prompts."""
+        """Select the agent that answers the next prompts."""
         session = self._session(session_id)
         if mode_id not in self._serving.agents:
             raise RequestError(INVALID_PARAMS, f"there is no agent {mode_id!r}: choose one of the modes")
@@ -186,7 +186,7 @@ class EditorAgent:
     def _open(self, session_id: str, agent: str) -> _Session:
         if len(self._sessions) >= _MOST_SESSIONS:
             idle = next((one for one in self._sessions.values() if not one.running), None)
-            if idle is not None:  # the one that was used least recently
+            if idle is not None:  # the least recently used one
                 self._forget(idle)
         session = self._sessions[session_id] = _Session(session_id, agent)
 
@@ -207,7 +207,7 @@ class EditorAgent:
     def _session(self, session_id: str) -> _Session:
         if session_id not in self._sessions:
             raise RequestError(INVALID_PARAMS, f"no session {session_id!r} is open: begin or load one")
-        session = self._sessions[session_id] = self._sessions.pop(session_id)  # the last one now
+        session = self._sessions[session_id] = self._sessions.pop(session_id)  # now the most recently used
         return session
 
     def _modes(self, session: _Session) -> SessionModeState | None:
@@ -231,7 +231,7 @@ class EditorAgent:
     # --- prompts ---
 
     async def prompt(self, prompt: Sequence[Block], session_id: str, **_: Any) -> PromptResponse:
-        """Ask the agent, and show its work until it has answered. Cancelling the prompt cancels its run."""
+        """Run the agent and stream its work until it has answered. Cancelling the request cancels the run."""
         session = self._session(session_id)
         with errors_of_protocol():
             question = read_prompt(prompt)
@@ -245,10 +245,10 @@ class EditorAgent:
                 await asyncio.shield(self._cancel(session.running))
                 raise
             finally:
-                session.running, session.updates = "", None  # prompts contain the texts of files
+                session.running, session.updates = "", None  # prompts contain file contents
 
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """Cancel the prompt that is being answered."""
+        """Cancel the current prompt."""
         session = self._sessions.get(session_id)
         if session is not None and session.running:
             session.cancelled.set()
@@ -277,7 +277,7 @@ class EditorAgent:
                     await self._serving.answer(run_id, answers)
 
     async def _begin(self, session: _Session, question: Message) -> int:
-        """Begin or continue a run, and return the number of the last event that the editor has."""
+        """Start or continue a run, and return the number of the last event the editor has seen."""
         if session.waiting_run:
             waiting, session.waiting_run = session.waiting_run, ""
             run = await self._serving.run(waiting)
@@ -286,7 +286,7 @@ class EditorAgent:
         try:
             await self._start(session, question)
         except SessionBusyError as busy:
-            # An earlier editor has left it waiting. The new prompt takes its place.
+            # An earlier editor left a run waiting, which the new prompt replaces.
             await self._cancel(busy.run_id)
             async with closing(self._serving.attach(busy.run_id)) as events:
                 async for _ in events:
@@ -310,7 +310,7 @@ class EditorAgent:
         session.last_run = session.running
 
     async def _show(self, session: _Session, updates: Updates, after: int) -> int:
-        """Show the events of a run until it ends, pauses or asks a question; return the number of the last one."""
+        """Stream a run's events until it ends, pauses or asks a question; return the number of the last one."""
         last = after
         async with closing(self._serving.attach(session.running, after=after)) as events:
             async for number, event in events:
@@ -325,10 +325,10 @@ class EditorAgent:
         return last
 
     async def _end(self, session: _Session, updates: Updates, run: RunInfo) -> StopReason:
-        """Return the reason why a run has ended.
+        """Return the stop reason of a run that has ended.
 
         Raises:
-            RequestRefusedError: The run has failed.
+            RequestRefusedError: The run failed.
         """
         if run.error:
             raise failure_of(RunFailed(run.error, run.error_kind))
@@ -343,7 +343,7 @@ class EditorAgent:
     # --- approvals ---
 
     async def _ask(self, session: _Session, updates: Updates, run_id: str, call: WaitingCall) -> bool:
-        """Ask the person for an approval."""
+        """Ask the user to approve a call, unless its tool is allowed for the session; return True if approved."""
         name = call.call.name
         if name in session.allowed and not call.in_doubt and call.kind == "approval":
             return True
@@ -374,16 +374,16 @@ class EditorAgent:
     async def _note_text_before(
         self, session: _Session, updates: Updates, key: tuple[str, str], call: FunctionCall
     ) -> None:
-        """Record the editor's text of the file that a call replaces, for the shown change."""
+        """Save the editor's current text of a file that a call will overwrite, to show the change as a diff."""
         path = replaced_file(call, self._workspace(session.agent))
         place = session.workplace
         if path is None or place is None or not place.reads or key in updates.texts_before:
             return
-        with suppress(ToolServiceError):  # the file on the disk is shown
+        with suppress(ToolServiceError):  # the file on disk is shown instead
             updates.texts_before[key] = TextBefore(await place.read_text(path))
 
     async def _choose(self, session: _Session, update: ToolCallUpdate, options: list[PermissionOption]) -> str:
-        """Return the option that the person chooses; '' if there is none, or if the prompt is cancelled before that."""
+        """Return the option the user selects, or '' if there is none or the prompt is cancelled first."""
         asking = asyncio.ensure_future(self._editor.request_permission(session.session_id, update, options))
         leaving = asyncio.ensure_future(session.cancelled.wait())
         try:

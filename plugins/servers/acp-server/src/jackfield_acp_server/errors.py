@@ -1,4 +1,4 @@
-"""Errors in the form of the protocol."""
+"""Translate errors to those of the protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def errors_of_protocol() -> Iterator[None]:
-    """Raise errors as those of JSON-RPC. The texts of unexpected ones go to the log only.
+    """Translate any error to a JSON-RPC error. Details of unexpected errors appear only in the log.
 
     Raises:
         RequestError: The block raised an error.
@@ -28,7 +28,7 @@ def errors_of_protocol() -> Iterator[None]:
         raise
     except ConnectionError:
         raise RequestError(_INTERNAL, "the connection was closed") from None
-    except Exception as error:  # noqa: BLE001 - the log has it
+    except Exception as error:  # noqa: BLE001 - logged if unexpected
         refusal = refusal_of(error)
         if refusal.code == "internal":
             _log.exception("a request of an editor failed")

@@ -1,4 +1,4 @@
-"""Serve agents inside editors: the face `acp`."""
+"""Serve agents inside code editors: the face `acp`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jackfield_serving import Serving
 
 
 class AcpServer(StdioServer):
-    """Serves agents to an editor that speaks the Agent Client Protocol. Each agent is a mode of the session."""
+    """Face that serves agents to an editor over the Agent Client Protocol. Each agent is a session mode."""
 
     name: ClassVar[str] = "acp"
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one editor until it closes its side, then cancel unfinished answers."""
+        """Serve one editor until it disconnects, then cancel unfinished prompts."""
         agent = EditorAgent(cast(Serving, serving))
         with closing(agent):
             await run_agent(cast(Any, agent), Lines(reader, writer))

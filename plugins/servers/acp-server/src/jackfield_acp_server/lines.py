@@ -1,4 +1,4 @@
-"""Messages of the protocol over two streams, one per line."""
+"""Exchange protocol messages over a pair of streams, one message per line."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _INVALID_REQUEST = -32600
 
 
 class Lines:
-    """A transport for the connection of the SDK. Lines that are not messages are answered with an error.
+    """Transport for the SDK's connection. Invalid lines are answered with an error.
 
     Args:
-        reader, writer: The streams.
+        reader, writer: The streams to use.
     """
 
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message, unless the client has left."""
-        # Details of the SDK's errors may be any objects.
+        """Send a message; ignored if the client has disconnected."""
+        # The SDK's error details may contain arbitrary objects.
         line = json.dumps(message, separators=(",", ":"), default=str)
         self._writer.write(line.encode() + b"\n")
         try:
             await self._writer.drain()
         except ConnectionError:
-            return  # the other side ends as well
+            return  # the reading side ends as well
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message; None when the client has closed its side."""
+        """Return the next message, or None once the client has disconnected."""
         while True:
             try:
                 line = await self._reader.readline()
@@ -46,11 +46,11 @@ class Lines:
             except RequestRefusedError as error:
                 code = _PARSE_ERROR if error.code == "invalid_json" else _INVALID_REQUEST
                 await self._refuse(code, str(error))
-            except ValueError:  # of the reader
+            except ValueError:  # the line is too long for the reader
                 await self._refuse(_INVALID_REQUEST, "the message is too long: send less")
 
     async def close(self) -> None:
-        """Leave the streams to their owner."""
+        """Do nothing: the streams belong to the caller."""
 
     async def _refuse(self, code: int, message: str) -> None:
         await self.send({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})

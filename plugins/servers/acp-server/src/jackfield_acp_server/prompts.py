@@ -1,4 +1,4 @@
-"""Prompts of an editor as messages."""
+"""Convert an editor's prompts to messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Block: TypeAlias = (
 
 
 def read_prompt(blocks: Sequence[Block]) -> Message:
-    """Return a prompt as a message. A link is its name and address, an embedded text is its address and text.
+    """Convert a prompt to a message. A link becomes its name and URI, and embedded text is tagged with its URI.
 
     Raises:
         RequestRefusedError: The prompt is empty.

@@ -1,4 +1,4 @@
-"""Convert tool calls to the form of editors: a kind, a title, the files they touch, and their changes."""
+"""Describe tool calls to editors: their kind, title, files and changes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ Content = ContentToolCallContent | FileEditToolCallContent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCall:
-    """A tool call as an editor shows it.
+    """A tool call as displayed by an editor.
 
     Attributes:
-        title, kind: A line for people, and the kind of the tool.
-        arguments: The arguments; their text if they are not JSON.
-        locations: The files that it touches.
-        changes: The changes of files that it makes.
+        title: A one-line description.
+        kind: The kind of tool.
+        arguments: The parsed arguments, or the original text if it is not JSON.
+        locations: The files that the call touches.
+        changes: The file changes that the call makes.
     """
 
     title: str
@@ -51,19 +52,19 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True)
 class TextBefore:
-    """An editor's text of a file before a call; None if there is no such file."""
+    """A file's text before a call, according to the editor; None if the file does not exist."""
 
     text: str | None
 
 
 def show_call(call: FunctionCall, workspace: str, *, agent: str = "", before: TextBefore | None = None) -> ShownCall:
-    """Return a call as an editor shows it. Changes are read from its arguments, and from the file before the call.
+    """Describe a call to the editor, including the changes derived from its arguments and the current file.
 
     Args:
-        call: The call.
-        workspace: The folder below which the tools of the agent work.
-        agent: The nested agent that makes the call; ''.
-        before: The text of its file; None to read the file.
+        call: The tool call.
+        workspace: The directory in which the agent's tools work.
+        agent: The nested agent that makes the call, or ''.
+        before: The file's current text. If None, the file is read from disk.
     """
     try:
         arguments: Any = json.loads(call.arguments)
@@ -85,14 +86,14 @@ def show_call(call: FunctionCall, workspace: str, *, agent: str = "", before: Te
 
 
 def replaced_file(call: FunctionCall, workspace: str) -> Path | None:
-    """Return the file that a call replaces as a whole; None for other calls."""
+    """Return the file that a call overwrites completely, or None if there is none."""
     shown = show_call(call, workspace, before=TextBefore(None))
     has_text = isinstance(shown.arguments, dict) and isinstance(shown.arguments.get("content"), str)
     return Path(shown.locations[0].path) if shown.changes and has_text else None
 
 
 def kind_of(name: str) -> ToolKind:
-    """Return the kind of a tool, by the first known word in its name."""
+    """Return a tool's kind, based on the first known word in its name."""
     for word in re.split(r"[^a-z]+", name.lower()):
         for kind, words in _KINDS.items():
             if word in words:
@@ -101,7 +102,7 @@ def kind_of(name: str) -> ToolKind:
 
 
 def _summary_of(fields: Mapping[str, Any]) -> str:
-    """Return the first argument that is a short line."""
+    """Return the first line of the first text argument, shortened if necessary."""
     for value in fields.values():
         if isinstance(value, str) and value.strip():
             line = value.strip().partition("\n")[0]
@@ -119,7 +120,7 @@ def _resolve(name: object, workspace: str) -> Path | None:
 
 
 def _changes_of(fields: Mapping[str, Any], path: Path, before: TextBefore | None) -> list[Content]:
-    """Return the changes that the arguments of `write_file` and `edit_file`, or of tools like them, describe."""
+    """Return the changes described by the arguments of `write_file`, `edit_file` or a similar tool."""
     match fields:
         case {"content": str(content)}:
             old = _read_text(path) if before is None else before.text
@@ -136,7 +137,7 @@ def _changes_of(fields: Mapping[str, Any], path: Path, before: TextBefore | None
 
 
 def _read_text(path: Path) -> str | None:
-    """Return the text of a file before a change; None if there is no file, or if it is not a text of moderate size."""
+    """Read a file before a change; None if it does not exist, is too large, or is not UTF-8 text."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return None
@@ -146,5 +147,5 @@ def _read_text(path: Path) -> str | None:
 
 
 def text_content(text: str) -> Content:
-    """Return a text as content of a tool call."""
+    """Wrap a text as tool call content."""
     return tool_content(text_block(text))

@@ -1,4 +1,4 @@
-"""Convert events of a run to updates of a session."""
+"""Convert a run's events to session updates."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ Update: TypeAlias = UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | T
 
 
 class Updates:
-    """Translates the events of one run.
+    """Converts the events of one run.
 
     Args:
-        workspace: The folder below which the tools of the agent work.
+        workspace: The directory in which the agent's tools work.
 
     Attributes:
-        has_text: A text was shown.
-        texts_before: The texts that files had before calls, as the editor has them, by the ids of run and call.
-        terminals: The terminals of the editor in which calls run, by the same ids.
+        has_text: True once text has been sent.
+        texts_before: The editor's text of each file before a call overwrites it, by run id and call id.
+        terminals: The ids of the editor's terminals in which calls run, by run id and call id.
     """
 
     def __init__(self, workspace: str) -> None:
@@ -66,14 +66,14 @@ class Updates:
         self.terminals: dict[tuple[str, str], str] = {}
         self._message_id = ""
         self._shown = ""  # the text of this turn, as the editor has it
-        self._repeated: str | None = None  # the text since the turn was restarted
+        self._repeated: str | None = None  # the text since the turn restarted
         self._open: dict[tuple[str, str], str] = {}
-        self._changing: set[tuple[str, str]] = set()  # calls that show changes of files
+        self._changing: set[tuple[str, str]] = set()  # calls that show file changes
         self._begun: set[tuple[str, str]] = set()
         self._wanted: dict[tuple[str, str], FunctionCall] = {}
 
     def feed(self, event: RunEvent) -> Iterator[Update]:
-        """Yield the updates for an event. The texts of nested agents are left out; their calls are shown."""
+        """Yield the updates for an event. Nested agents' calls are shown, but not their texts."""
         inner, key = event.event, (event.run_id, getattr(event.event, "call_id", ""))
         match inner:
             case ToolStarted():
@@ -116,7 +116,7 @@ class Updates:
         )
 
     def _new_text(self, text: str) -> str:
-        """Return the part of a text that the editor does not have. A restarted turn may repeat its text."""
+        """Return the part of a text the editor has not seen, since a restarted turn may repeat its text."""
         if self._repeated is None:
             self._shown += text
             return text
@@ -126,26 +126,26 @@ class Updates:
         is_same = self._repeated.startswith(self._shown)
         new = self._repeated[len(self._shown) :] if is_same else self._repeated
         if not is_same:
-            self._message_id = uuid.uuid4().hex  # shown texts cannot be withdrawn: another message begins
+            self._message_id = uuid.uuid4().hex  # sent text cannot be withdrawn, so a new message begins
         self._shown, self._repeated = self._repeated, None
         return new
 
     # --- calls ---
 
     def propose(self, run_id: str, call_id: str, call: FunctionCall, agent: str) -> tuple[str, ShownCall]:
-        """Return the id of a call that waits for an approval, and the call as it is shown."""
+        """Return the id and description of a call that awaits approval."""
         return self._id_of((run_id, call_id)), self._show((run_id, call_id), call, agent)
 
     def _show(self, key: tuple[str, str], call: FunctionCall, agent: str) -> ShownCall:
         return show_call(call, self._workspace, agent=agent, before=self.texts_before.get(key))
 
     def show_terminal(self, key: tuple[str, str]) -> Iterator[Update]:
-        """Yield the terminal of a call, if the call is shown already; otherwise it is shown with its start."""
+        """Attach the terminal to a call that has been shown; for any other call, its start update does this."""
         if key in self._begun:
             yield update_tool_call(self._id_of(key), content=[tool_terminal_ref(self.terminals[key])])
 
     def settle(self, run_id: str, call: WaitingCall, is_allowed: bool) -> Iterator[Update]:
-        """Yield the end of a call whose answer no later event shows: a nested agent's, or a running call's question."""
+        """Close a call that no later event will close: a nested agent's call, or a question asked by a running call."""
         if (call.agent or call.kind != "approval") and (call_id := self._open.pop((run_id, call.call_id), "")):
             yield update_tool_call(call_id, status="completed" if is_allowed else "failed")
 
@@ -167,7 +167,7 @@ class Updates:
         )
 
     def _finish(self, key: tuple[str, str], finished: ToolFinished) -> Iterator[Update]:
-        if key not in self._open:  # it was never begun, such as a call that was refused
+        if key not in self._open:  # never started, such as a rejected call
             call = self._wanted.get(key) or FunctionCall(finished.message.name or "call", "{}")
             yield self._start(key, call, "")
         content = list(_content_of(finished.message))
@@ -189,12 +189,12 @@ class Updates:
         )
 
     def _id_of(self, key: tuple[str, str]) -> str:
-        """Return the id of a call that is unique in its session: models use theirs again in later turns."""
+        """Return a session-wide unique id for a call, since models reuse call ids in later turns."""
         return self._open.setdefault(key, uuid.uuid4().hex)
 
 
 def user_updates(messages: tuple[Message, ...]) -> Iterator[Update]:
-    """Yield the last message of a person, as updates."""
+    """Yield the user's latest messages as updates."""
     start = len(messages)
     while start and messages[start - 1].role == "user":
         start -= 1
@@ -206,7 +206,7 @@ def user_updates(messages: tuple[Message, ...]) -> Iterator[Update]:
 
 
 def media_block(item: ContentItem) -> ImageContentBlock | AudioContentBlock | None:
-    """Return an image or audio as content; None for others, and for media at an address."""
+    """Convert inline image or audio data to a content block; None for URLs and other media."""
     value = item.value
     if item.type not in ("image", "audio") or not isinstance(value, str) or not value.startswith("data:"):
         return None

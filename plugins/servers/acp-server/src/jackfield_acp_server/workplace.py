@@ -1,4 +1,4 @@
-"""The files and the terminal of an editor, for the tools of agents."""
+"""Give agents' tools access to the editor's files and terminals."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _END_S = 5.0
 
 
 class Workplace:
-    """The editor of one session, as tools use it.
+    """The editor of one session, as tools see it.
 
     Args:
         client: The connection to the editor.
-        session_id: The session.
-        abilities: The abilities that the editor named.
-        show_terminal: Called with the ids of a run and a call, and the id of the terminal that the call uses.
+        session_id: The session id.
+        abilities: The capabilities announced by the editor.
+        show_terminal: Called with a pair of run and call ids, and the id of the terminal that the call uses.
 
     Attributes:
         reads, writes, runs_commands: See `jackfield.tools.Editor`.
@@ -46,13 +46,13 @@ class Workplace:
         self._client, self._session_id, self._show_terminal = client, session_id, show_terminal
 
     async def read_text(self, path: Path) -> str:
-        """Return the text of a file, with changes that are not saved yet."""
+        """Return a file's text, including unsaved changes."""
         with _explain(f"the editor cannot read {path.name}"):
             async with asyncio.timeout(_PATIENCE_S):
                 return (await self._client.read_text_file(self._session_id, str(path))).content
 
     async def write_text(self, path: Path, text: str) -> None:
-        """Write a file in the editor."""
+        """Write a file through the editor."""
         with _explain(f"the editor cannot write {path.name}"):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._client.write_text_file(self._session_id, str(path), text)
@@ -105,7 +105,7 @@ class Workplace:
 
 @contextmanager
 def _explain(failure: str) -> Iterator[None]:
-    """Raise errors of the editor as those of a tool."""
+    """Translate the editor's errors to tool errors."""
     try:
         yield
     except RequestError as error:

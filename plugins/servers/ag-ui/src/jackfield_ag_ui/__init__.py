@@ -1,1 +1,1 @@
-"""Serves agents of Jackfield to front ends that speak AG-UI."""
+"""Serve agents to front ends over AG-UI."""

@@ -1,4 +1,4 @@
-"""The end of a run in AG-UI: success, calls for the front end, interrupts, cancelling, or an error."""
+"""End a run in AG-UI: with success, front-end calls, interrupts, cancellation or an error."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _YOUR_TURN = "It is your turn: write what you say."
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A call, or a person's turn, that a run waits for.
+    """A call, or a person's turn, for which a run waits.
 
     Attributes:
-        call_id: The id of the call or turn in the run.
+        call_id: The id of the call or turn within the run.
         kind: `approval`, `client_tool` or `input`.
-        interrupt: The interrupt of AG-UI; empty for a call of a tool of the front end.
+        interrupt: The AG-UI interrupt; empty for a call of a front-end tool.
     """
 
     call_id: str
@@ -47,13 +47,13 @@ def waiting_calls(
     client_tools: Collection[str],
     place: str,
 ) -> dict[str, Waiting]:
-    """Return the calls that a run waits for, by the client's ids.
+    """Return a run's pending calls, by the ids that the client sees.
 
     Args:
-        needed: The calls.
-        id_of_call: Returns the id under which the client sees a call, and the nested agent that makes it.
+        needed: The pending calls.
+        id_of_call: Returns the client's id of a call, and the nested agent that makes it.
         client_tools: The names of the front end's tools.
-        place: The number of the pause and the run, the end of ids that are not those of calls.
+        place: The number of the pause and the run id, which end every id that is not a call's own.
     """
     agents = needed.agents or ("",) * len(needed.calls)
     waiting = {}
@@ -73,17 +73,19 @@ def waiting_calls(
 
 
 def input_wanted(place: str) -> dict[str, Waiting]:
-    """Return the turn of a person that a run waits for; `place` as in `waiting_calls`."""
+    """Return the person's turn for which a run waits. For `place`, see `waiting_calls`."""
     identity = f"{INPUT}.{place}"
     interrupt = {"id": identity, "reason": "input_required", "message": _YOUR_TURN, "responseSchema": _TEXT}
     return {identity: Waiting(call_id=INPUT, kind="input", interrupt=interrupt)}
 
 
 def read_answer(waiting: Waiting, payload: Any, param: str) -> Any:
-    """Return the answer to an interrupt as the run takes it; None for one that was abandoned.
+    """Convert the answer to an interrupt to the run's format.
+
+    An abandoned approval counts as rejected; for an abandoned input, return None.
 
     Raises:
-        RequestRefusedError: The answer does not have the form that the interrupt asks for.
+        RequestRefusedError: The answer does not match the interrupt's response schema.
     """
     match waiting.kind, payload:
         case "approval", None:
@@ -100,7 +102,7 @@ def read_answer(waiting: Waiting, payload: Any, param: str) -> Any:
 
 
 def error_event(refusal: Refusal | RequestRefusedError, usage: list[Wire] | None = None) -> Wire:
-    """Return an error in the form of AG-UI."""
+    """Return an AG-UI error event."""
     message = refusal.message if isinstance(refusal, Refusal) else str(refusal)
     event: Wire = {"type": "RUN_ERROR", "message": message, "code": refusal.code}
     return {**event, "usage": usage} if usage else event
@@ -109,14 +111,14 @@ def error_event(refusal: Refusal | RequestRefusedError, usage: list[Wire] | None
 def end_events(
     end: RunFinished | RunFailed | None, waiting: Mapping[str, Waiting], head: Wire, *, model: str, spent: Usage
 ) -> Iterator[Wire]:
-    """Yield the last event of a run.
+    """Yield a run's final event.
 
     Args:
-        end: The end of the run, or its pause.
-        waiting: The calls that it waits for.
-        head: The ids of the conversation and the run.
+        end: The end of the run, or its last pause.
+        waiting: The run's pending calls.
+        head: The thread id and run id.
         model: The model that answered last.
-        spent: The usage of the earlier runs that this one continues.
+        spent: The usage of the AG-UI runs that this one continues.
     """
     match end:
         case None:
@@ -164,7 +166,7 @@ def _approval(identity: str, call: FunctionCall, agent: str, *, in_doubt: bool) 
 
 
 def _usage(usage: Usage, spent: Usage, model: str) -> list[Wire]:
-    """Return the usage of a run without that of the runs that it continues; empty if nothing is known."""
+    """Return a run's usage minus that of the runs it continues, or [] if unknown."""
     pairs = {
         "inputTokens": (usage.prompt_tokens, spent.prompt_tokens),
         "outputTokens": (usage.completion_tokens, spent.completion_tokens),

@@ -1,4 +1,4 @@
-"""Serve agents to front ends that speak AG-UI: the face `ag-ui`."""
+"""Serve agents to front ends over AG-UI: the face `ag-ui`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jackfield_serving import AgentInfo, Serving
 
 
 class AGUIServerConfig(Config):
-    """The settings of the face."""
+    """Settings of the face `ag-ui`."""
 
     on_disconnect: Literal["continue", "cancel"] = Field(
         default="continue",
@@ -28,7 +28,7 @@ class AGUIServerConfig(Config):
 
 
 class AGUIServer(HttpServer):
-    """Serves agents to front ends that speak AG-UI."""
+    """Face that serves agents to front ends over AG-UI."""
 
     name: ClassVar[str] = "ag-ui"
     config_class = AGUIServerConfig
@@ -36,7 +36,7 @@ class AGUIServer(HttpServer):
     paths = ("/ag-ui",)
 
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application."""
+        """Return the ASGI application."""
         service = cast(Serving, serving)
         runs = Runs(service, is_left=self.config.on_disconnect == "cancel")
 
@@ -52,12 +52,12 @@ class AGUIServer(HttpServer):
         return Router(routes, redirect_slashes=False)
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return an error as the event `RUN_ERROR`."""
+        """Return a `RUN_ERROR` event as a content type and a body."""
         return "application/json", write_json(error_event(refusal))
 
 
 def _capabilities(info: AgentInfo) -> Wire:
-    """Return an agent as AG-UI describes it (`AgentCapabilities`)."""
+    """Describe an agent as AG-UI `AgentCapabilities`."""
     return {
         "identity": {"name": info.name, "type": "jackfield", "description": info.description},
         "transport": {"streaming": True, "websocket": False, "httpBinary": False, "resumable": True},

@@ -1,4 +1,4 @@
-"""Messages of AG-UI as messages of a run, and back."""
+"""Convert between AG-UI messages and the messages of a run."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from jackfield_serving import is_public_url, markdown_of, public_address
 Wire: TypeAlias = dict[str, Any]
 
 NOTE = "ag_ui"
-"""The key in `extra` of messages for their ids in AG-UI; in the first one also for the request's state and context."""
+"""Key in `extra` for a message's AG-UI id; in the first message, also for the request's state and context."""
 _TYPES = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _PARTS = {"image": "image", "audio": "audio", "video": "video", "file": "document"}
 
 
 def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Message]:
-    """Return the messages of a request.
+    """Convert a request's messages.
 
-    Activities and the messages of nested agents are left out, because they do not belong to the model's conversation.
+    Activities and nested agents' messages are omitted, since they are not part of the model's conversation.
 
     Args:
-        messages: The messages.
-        note: The parts of the request that the run keeps.
+        messages: The AG-UI messages.
+        note: The parts of the request to store with the run.
 
     Raises:
-        RequestRefusedError: A message has a part that is not supported, or answers an unknown call.
+        RequestRefusedError: A message contains an unsupported part or answers an unknown call.
     """
     read: list[Message] = []
     system: list[tuple[int, Wire]] = []
@@ -66,7 +66,7 @@ def read_messages(messages: Sequence[Any], note: Mapping[str, Any]) -> list[Mess
 
 
 def note_of(messages: Sequence[Message]) -> Mapping[str, Any]:
-    """Return the parts of its request that a run keeps; empty if it came from elsewhere."""
+    """Return the parts of the request that were stored with a run; empty if it did not start from AG-UI."""
     for message in messages:
         note = (message.extra or {}).get(NOTE)
         if isinstance(note, dict) and "system" in note:
@@ -75,9 +75,9 @@ def note_of(messages: Sequence[Message]) -> Mapping[str, Any]:
 
 
 def show_messages(messages: Sequence[Message], run_id: str) -> list[Wire]:
-    """Return the messages of a run's conversation, with the ids that the client gave them.
+    """Convert a run's conversation to AG-UI messages, with the client's ids.
 
-    The system messages are the client's, because the agent's own are only for its model.
+    System messages are those sent by the client; the agent's own are meant only for its model.
     """
     shown: list[Wire] = []
     for index, message in enumerate(messages):
@@ -96,7 +96,7 @@ def show_messages(messages: Sequence[Message], run_id: str) -> list[Wire]:
 
 
 def show_message(message: Message, identity: str) -> Wire:
-    """Return one message."""
+    """Convert a message to AG-UI."""
     if message.role == "user":
         return {"id": identity, "role": "user", "content": show_content(message)}
     if message.role == "function":
@@ -118,24 +118,24 @@ def show_message(message: Message, identity: str) -> Wire:
 
 
 def show_call(identity: str, call: FunctionCall) -> Wire:
-    """Return a call."""
+    """Convert a tool call to AG-UI."""
     return {"id": identity, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def show_content(message: Message) -> str | list[Wire]:
-    """Return the content of a message: a text, or its parts."""
+    """Return a message's content, either as a string or as a list of parts."""
     if not message.is_multimodal():
         return message.get_text_content()
     return [_show_part(item) for item in message.items]
 
 
 def text_of(message: Message) -> str:
-    """Return the content of an answer as text; media are images of Markdown, because AG-UI has only texts there."""
+    """Return an answer's content as text, with media as Markdown images because AG-UI answers contain only text."""
     return "".join(markdown_of(item) if item.text is None else item.text for item in message.items)
 
 
 def reasoning_of(message: Message) -> str:
-    """Return the reasoning in a message."""
+    """Return a message's reasoning text, or ''."""
     reasoning = message.reasoning_content
     return Message("assistant", reasoning).get_text_content() if reasoning else ""
 
@@ -193,7 +193,7 @@ def _read_part(part: Any, param: str) -> ContentItem:
             url = write_data_uri(source.mime_type, source.value, name if isinstance(name, str) else "")
         case "url":
             url = source.value
-            # A path would name a file of the server.
+            # A path would name a file on the server.
             if not is_public_url(url):
                 raise RequestRefusedError(f"{param}.source.value must be an https:, http: or data: URL")
         case _:
@@ -212,7 +212,7 @@ def _show_part(item: ContentItem) -> Wire:
         metadata = {"metadata": {"filename": name}} if name else {}
     elif address:
         source = {"type": "url", "value": address}
-    else:  # a path of the server
+    else:  # a path on the server
         return {"type": "text", "text": f"[{item.type}]"}
     return {"type": _PARTS[item.type], "source": source, **metadata}
 

@@ -1,4 +1,4 @@
-"""Requests of AG-UI: `RunAgentInput`."""
+"""Parse AG-UI requests (`RunAgentInput`)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MAX_ID = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A request.
+    """A parsed request.
 
     Attributes:
-        thread, run, parent: The ids of the conversation, of the run, and of the run that spawned it ('').
-        messages: The conversation, with the state and the context as a system message.
-        message_ids: The ids of the messages of the conversation, except reasoning.
-        client_tools: The tools of the front end, as schemas of functions.
-        note: The parts of the request that the run keeps: its state and context.
-        results: The messages at the end that answer calls of the front end's tools, by the ids of the calls.
-        has_news: The conversation ends with something other than such results.
-        resume: The answers to interrupts, by their ids; None for one that was abandoned.
+        thread, run, parent: The ids of the thread, the run, and the run that spawned it ('' if none).
+        messages: The conversation, preceded by a system message with the state and the context.
+        message_ids: The ids of the conversation's messages, except reasoning.
+        client_tools: The front end's tools, as function schemas.
+        note: The parts of the request to store with the run: its state and context.
+        results: The trailing messages that answer calls of front-end tools, by call id.
+        has_news: True if the conversation contains anything else after the last answer.
+        resume: The answers to interrupts, by interrupt id; None for an abandoned one.
     """
 
     thread: str
@@ -46,10 +46,10 @@ class Question:
 
 
 def read_request(table: dict[str, Any]) -> Question:
-    """Return a request.
+    """Parse a request.
 
     Raises:
-        RequestRefusedError: A field is unknown, not valid or not supported.
+        RequestRefusedError: A field is unknown, invalid or unsupported.
     """
     body = _parse(table)
     if body.forwarded_props not in (None, {}):
@@ -76,10 +76,10 @@ def read_request(table: dict[str, Any]) -> Question:
 
 
 def read_thread(table: dict[str, Any]) -> str:
-    """Return the conversation that a request to stop names.
+    """Return the thread id from the body of a stop request.
 
     Raises:
-        RequestRefusedError: The request has another field, or names no conversation.
+        RequestRefusedError: The body contains another field, or no valid thread id.
     """
     if table.keys() != {"threadId"} or not isinstance(table["threadId"], str):
         raise RequestRefusedError('the body must be {"threadId": "…"}, the conversation whose run is stopped')
@@ -100,7 +100,11 @@ def _parse(table: dict[str, Any]) -> RunAgentInput:
 
 
 def _unknown_fields(value: object, path: str) -> Iterable[str]:
-    """Yield the paths of fields unknown to the protocol, which its models keep without an error."""
+    """Yield the path of each field unknown to AG-UI, since its models silently retain such fields.
+
+    Raises:
+        RequestRefusedError: Inline data is not valid base64.
+    """
     if isinstance(value, list):
         for index, part in enumerate(value):
             yield from _unknown_fields(part, f"{path}.{index}")
@@ -122,7 +126,7 @@ def _is_base64(data: str) -> bool:
 
 
 def _check_id(identity: str, param: str) -> str:
-    """Refuse ids that a store cannot keep."""
+    """Refuse ids that stores cannot handle."""
     if not 0 < len(identity) <= _MAX_ID or not identity.isprintable():
         raise RequestRefusedError(f"{param} must have 1 to {_MAX_ID} printable characters")
     return identity
@@ -139,7 +143,7 @@ def _read_tool(tool: Any, param: str) -> dict[str, Any]:
 
 
 def _read_results(messages: Sequence[Any]) -> dict[str, Wire]:
-    """Return the results at the end of a conversation, in their order."""
+    """Return the tool results at the end of the conversation, by call id and in order."""
     results: list[Any] = []
     for message in reversed(messages):
         if not isinstance(message, ToolMessage) or message.subagent_run_id is not None:
@@ -162,7 +166,7 @@ def _read_resume(body: RunAgentInput) -> dict[str, Any]:
 
 
 def _ids_of(messages: Sequence[Any]) -> list[str]:
-    """Return the ids of the messages that both sides have; only the client has activities and nested agents."""
+    """Return the ids of messages that both sides store; activities and nested messages exist only on the client."""
     return [
         message.id
         for message in messages
@@ -171,7 +175,7 @@ def _ids_of(messages: Sequence[Any]) -> list[str]:
 
 
 def _describe(note: Mapping[str, Any]) -> str:
-    """Return the context and the state as the model reads them."""
+    """Format the context and state for the model."""
     parts = [f"{one['description']}:\n{one['value']}" for one in note["context"]]
     if note["state"] is not None:
         parts.append(f"State of the application, as JSON:\n{write_json(note['state']).decode()}")

@@ -22,14 +22,14 @@ from jackfield_serving import INPUT, EventStream, NotWaitingError, RunInfo, Serv
 
 @dataclass(frozen=True, kw_only=True)
 class _Following:
-    """A run that a request follows.
+    """A run followed by a request.
 
     Attributes:
-        run_id, owner: The run.
-        fold: The events of the run so far.
-        after: The number of the last event in the fold; None if the run is over or waits, so that no event follows.
-        shows_history: The client gets all messages first.
-        is_left: A client that leaves ends the run.
+        run_id, owner: The run's id and owner.
+        fold: The run's events so far.
+        after: The number of the last event in `fold`, or None if no more events will follow.
+        shows_history: True to send all messages first.
+        is_left: True to cancel the run when the client disconnects.
     """
 
     run_id: str
@@ -41,11 +41,11 @@ class _Following:
 
 
 class Runs:
-    """Answers requests for runs. A conversation (thread) is a session.
+    """Request handlers for runs. An AG-UI thread is a session.
 
     Args:
         serving: The agents and their runs.
-        is_left: A client that leaves ends its run, unless the request says otherwise.
+        is_left: True to cancel a run when its client disconnects, unless the request says otherwise.
     """
 
     def __init__(self, serving: Serving, *, is_left: bool = False) -> None:
@@ -67,7 +67,7 @@ class Runs:
         return EventStream(self._pieces(following, question))
 
     async def connect(self, request: Request) -> EventStream:
-        """Show the conversation so far, and follow its run."""
+        """Send a thread's messages so far, then follow its latest run."""
         agent = self._agent_of(request)
         question = read_request(read_object(await request.body()))
         if question.resume:
@@ -85,7 +85,7 @@ class Runs:
         return EventStream(self._pieces(following, question))
 
     async def stop(self, request: Request) -> Response:
-        """Stop the run of a conversation."""
+        """Cancel a thread's latest run."""
         agent, owner = self._agent_of(request), owner_of(request.scope)
         thread = read_thread(read_object(await request.body()))
         info = await self._latest(agent, thread, owner)
@@ -119,10 +119,10 @@ class Runs:
         return _Following(run_id=run_id, owner=owner, fold=fold, is_left=is_left)
 
     async def _continue(self, agent: str, question: Question, owner: str, *, is_left: bool) -> _Following | None:
-        """Continue the run that waits for results of the front end's tools.
+        """Continue the run that waits for results of front-end tools.
 
-        None if no run waits for them, or if the request otherwise differs from the run's request; it is then
-        independent.
+        Return None if no run waits for these results, or if the request otherwise differs from the run's own; the
+        request then starts a new run.
         """
         if question.has_news:
             return None
@@ -177,7 +177,7 @@ class Runs:
         )
 
     async def _waiting_run(self, agent: str, thread: str, identities: list[str], owner: str) -> RunInfo | None:
-        """Return the run of a conversation by the ids of its calls or interrupts; None if it is not waiting."""
+        """Find a thread's waiting run by the ids of its calls or interrupts, or return None."""
         run_ids = {identity.rpartition(".")[2] for identity in identities}
         if len(run_ids) != 1:
             return None
@@ -188,14 +188,14 @@ class Runs:
         return info if (info.agent, info.session, info.phase) == (agent, thread, "waiting") else None
 
     async def _latest(self, agent: str, thread: str, owner: str) -> RunInfo | None:
-        """Return the latest run of a conversation with an agent; None if there is none."""
+        """Return a thread's latest run if this agent made it, otherwise None."""
         for run in await self._serving.runs(owner=owner, session=thread, limit=1):
             if run.agent == agent:
                 return await self._serving.run(run.run_id, owner=owner)
         return None
 
     async def _end(self, info: RunInfo, owner: str) -> None:
-        """Cancel a run that waits, and wait for its end."""
+        """Cancel a waiting run, and wait until it has ended."""
         await self._serving.cancel(info.run_id, owner=owner)
         async with closing(self._serving.attach(info.run_id, after=info.number, owner=owner)) as events:
             async for _ in events:
@@ -204,7 +204,7 @@ class Runs:
     # --- events ---
 
     async def _replay(self, info: RunInfo, owner: str) -> EventFold:
-        """Return the events so far of a run that is over or waits."""
+        """Fold the past events of a run that has ended or is waiting."""
         fold = EventFold(info.run_id, _tools_of(info))
         async with closing(self._serving.attach(info.run_id, owner=owner)) as events:
             async for _, event in events:
@@ -221,16 +221,16 @@ class Runs:
                 async for event in events:
                     yield _sse(event)
         except Exception as error:
-            # The status is already sent, so clients read errors from the stream.
+            # The status has been sent already, so the error goes into the stream.
             refusal = refusal_of(error)
             yield _sse(error_event(refusal))
             if refusal.code == "internal":
-                raise  # for the log that the error text refers to
+                raise  # the error text refers to the log
 
-    async def _events(  # noqa: C901 - all that a client gets, in its order
+    async def _events(  # noqa: C901 - the whole event sequence in order
         self, following: _Following, question: Question
     ) -> AsyncIterator[Wire]:
-        """Yield the events of a run."""
+        """Yield a run's AG-UI events."""
         fold, after, shows_history = following.fold, following.after, following.shows_history
         while after is not None:
             if shows_history and after:
@@ -283,7 +283,11 @@ def _history_of(fold: EventFold) -> list[Wire]:
 
 
 def _results_for(fold: EventFold, question: Question) -> tuple[dict[str, Wire], dict[str, str]]:
-    """Return the results that a run waits for, as messages by the ids of its calls here, and as answers to the run."""
+    """Return the pending results that the request contains.
+
+    Returns:
+        The tool messages by our call ids, and the answers to pass to the run.
+    """
     messages: dict[str, Wire] = {}
     answers: dict[str, str] = {}
     for identity, result in question.results.items():
@@ -294,18 +298,18 @@ def _results_for(fold: EventFold, question: Question) -> tuple[dict[str, Wire], 
 
 
 def _result_of(result: Mapping[str, Any]) -> str:
-    """Return the result of a front end's tool as the model reads it."""
+    """Format a front-end tool's result for the model."""
     text: str = result["content"]
     return f"{text}\nError: {result['error']}".strip() if result.get("error") else text
 
 
 def _is_same(info: RunInfo, fold: EventFold, question: Question, news: Sequence[str]) -> bool:
-    """Return True if a request has the run's conversation, tools, state and context, so that the run can continue.
+    """Return True if the request has the run's messages, tools, state and context, so the run can continue.
 
     Args:
-        info, fold: The run, and its events.
+        info, fold: The run and its events.
         question: The request.
-        news: The ids of the messages in it that the run does not have yet.
+        news: The ids of the request's messages that the run does not have yet.
     """
     ids = [
         stable_id(message["id"])

@@ -1,4 +1,4 @@
-"""Fold the events of a run into those of AG-UI, and into its messages."""
+"""Convert a run's events to AG-UI events and messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from jackfield_ag_ui.history import (
 from jackfield_serving import markdown_of
 
 STATE = "ag_ui_state"
-"""The key in a tool result's metadata for new values of the state."""
+"""Key in a tool result's metadata for updates to the application state."""
 
 _Role = Literal["assistant", "reasoning"]
 _Kind = Literal["message", "reasoning", "call"]
@@ -52,7 +52,7 @@ _ATTEMPT = re.compile(r"r\d+(?=\.)")
 
 @dataclass(slots=True)
 class _Call:
-    """A call of the current turn, with the part that was shown."""
+    """A call of the current turn, and how much of it has been sent."""
 
     name: str = ""
     arguments: str = ""
@@ -61,26 +61,26 @@ class _Call:
 
 @dataclass(slots=True)
 class _Speaker:
-    """An agent of the run: the one that was asked, or a nested one.
+    """An agent of the run: the main agent or a nested one.
 
     Attributes:
-        run_id, agent, depth: As in the agent's events.
-        parent_call: The id of the call that asks it; '' if that is not certain.
-        is_active: The agent is still working.
-        is_named: The agent's messages name it, because it is not the agent that was asked.
-        turns: The number of its complete turns.
-        open, pieces: The growing message, and its pieces since it was opened.
-        answer: The message of the agent in this turn, which holds its calls.
-        shown: The pieces of this turn that were shown, by the role of its messages.
-        made: The messages of the agent in this turn.
-        spare: A message of reasoning whose text was withdrawn, to be filled again.
-        media: The number of media that were shown in this turn.
-        calls: The calls of this turn, by their index.
-        counts: The numbers of the messages and calls of this turn.
-        attempt: The number of withdrawn answers of this turn.
-        ids: The ids under which the client sees calls, by their ids in the run.
-        running: The running calls, by the ids under which the client sees them.
-        listed: The whole response, of an agent that yields lists of messages.
+        run_id, agent, depth: See the agent's events.
+        parent_call: The id of the call that runs the agent, or '' if uncertain.
+        is_active: True while the agent is working.
+        is_named: True if its messages carry its name, because it is not the main agent.
+        turns: The number of completed turns.
+        open, pieces: The message being streamed, and the deltas since it was opened.
+        answer: The agent's message in this turn, which contains its calls.
+        shown: The text deltas sent in this turn, by message role.
+        made: The messages created in this turn.
+        spare: A reasoning message whose text was withdrawn, to be refilled.
+        media: The number of media items sent in this turn.
+        calls: The calls of this turn, by index.
+        counts: The number of ids assigned in this turn, by kind.
+        attempt: The number of withdrawn attempts in this turn.
+        ids: The client's ids of calls, by call id.
+        running: The client's ids of running calls.
+        listed: The complete response, if the agent yields lists of messages.
     """
 
     run_id: str
@@ -106,11 +106,11 @@ class _Speaker:
 
     @property
     def owner(self) -> Wire:
-        """The field that attributes an event or a message to a nested agent."""
+        """The field that attributes an event or a message to a nested agent; empty for the main agent."""
         return {"subagentRunId": self.run_id} if self.depth else {}
 
     def begin_turn(self) -> None:
-        """Forget the turn before."""
+        """Reset the state of the previous turn."""
         self.open = self.answer = self.spare = None
         self.shown = {"assistant": [], "reasoning": []}
         self.media = 0
@@ -118,20 +118,20 @@ class _Speaker:
 
 
 class EventFold:
-    """Folds the events of one run.
+    """Converts the events of one run.
 
-    The ids of messages and calls follow from their positions in the run, so that they are the same in every process.
+    Message and call ids are derived from positions in the run, so every process assigns the same ids.
 
     Args:
-        run_id: The run.
+        run_id: The run id.
         client_tools: The names of the front end's tools.
 
     Attributes:
-        messages: The messages of the conversation so far.
-        state: The state of the application; None if there is none.
-        note: The parts of the request that the run keeps.
-        end: The end of the run, or its last pause; None before.
-        waiting: The questions since the last pause of the run, by the ids under which the client sees them.
+        messages: The conversation's messages so far.
+        state: The application state, or None if there is none.
+        note: The parts of the request that were stored with the run.
+        end: The end of the run or its last pause; None while it is running.
+        waiting: The questions of the last pause, by the ids that the client sees.
     """
 
     def __init__(self, run_id: str, client_tools: Collection[str] = ()) -> None:
@@ -149,7 +149,7 @@ class EventFold:
         self._spent = Usage()
 
     def feed(self, placed: RunEvent) -> Iterator[Wire]:  # noqa: C901, PLR0912 - one case for each event
-        """Yield the events that follow from one event."""
+        """Yield the AG-UI events for one event."""
         speaker = self._speakers.get(placed.run_id)
         if speaker is None or not speaker.is_active:
             speaker = self._activate(placed)
@@ -204,7 +204,7 @@ class EventFold:
                 yield from self._finish_speaker(speaker, end)
 
     def finish(self, thread: str, run: str) -> Iterator[Wire]:
-        """Yield the last events: the run has ended, or waits."""
+        """Close everything that is still open, then yield the final event."""
         for speaker in sorted(self._speakers.values(), key=lambda one: -one.depth):
             yield from self._close(speaker)
             yield from self._end_calls(speaker)
@@ -216,25 +216,25 @@ class EventFold:
         )
 
     def find_waiting(self, identity: str) -> tuple[str, Waiting] | None:
-        """Return the pending question with a client's id, and its id here; None if there is none."""
+        """Find a pending question by the client's id; return our id and the question, or None."""
         for own, waiting in self.waiting.items():
             if stable_id(own) == stable_id(identity):
                 return own, waiting
         return None
 
     def answer(self, results: Mapping[str, Wire]) -> None:
-        """Continue the run, with results of the front end's tools as messages, by the ids of their calls."""
+        """Continue the run with results of front-end tools, given as messages by call id."""
         self.messages += results.values()
         self._answered.update(results)
         self.end, self.waiting = None, {}
 
     def begin_part(self) -> None:
-        """Leave out the usage so far, because a run of AG-UI counts only its own requests."""
+        """Exclude the usage so far, because each AG-UI run reports only its own model requests."""
         if isinstance(self.end, RunFinished):
             self._spent = self.end.usage
 
     def snapshot(self) -> Wire:
-        """Return the event with all messages."""
+        """Return an event with all messages."""
         return {"type": "MESSAGES_SNAPSHOT", "messages": [dict(message) for message in self.messages]}
 
     # --- agents ---
@@ -266,7 +266,7 @@ class EventFold:
             self.note = note_of(messages)
             self.state = self.note.get("state")
             return
-        # The run starts again with the turn of a person, who is one of its speakers.
+        # The run restarts after the turn of a person in the group.
         news: list[Message] = []
         for message in reversed(messages):
             if message.role != "user":
@@ -338,7 +338,7 @@ class EventFold:
             yield {"type": "REASONING_END", **identity}
 
     def _withdraw(self, speaker: _Speaker) -> Iterator[Wire]:
-        """Withdraw everything shown of this turn, because another attempt follows."""
+        """Withdraw everything sent in this turn, because the model is retried."""
         if not (any(speaker.shown.values()) or speaker.media or speaker.answer):
             return
         yield from self._close(speaker)
@@ -347,7 +347,7 @@ class EventFold:
         withdrawn = [message["id"] for message in speaker.made if message is not spare]
         self.messages = [message for message in self.messages if message["id"] not in withdrawn]
         if spare is not None:
-            # Clients keep reasoning that a snapshot leaves out, so it is emptied and filled again.
+            # Clients retain reasoning that a snapshot omits, so the message is emptied and refilled.
             spare["content"] = ""
         speaker.begin_turn()
         speaker.spare = spare
@@ -355,7 +355,7 @@ class EventFold:
         yield self.snapshot()
 
     def _finish_turn(self, speaker: _Speaker, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show everything that no delta has shown: an answer may come as a whole, and always does from the record."""
+        """Send everything that has not been streamed, since answers may arrive whole and always do in a replay."""
         spoken = [message for message in messages if message.role == "assistant"]
         reasoning = "".join(reasoning_of(message) for message in spoken)
         items = [item for message in spoken for item in message.items]
@@ -379,7 +379,7 @@ class EventFold:
     # --- calls ---
 
     def _show_call(self, speaker: _Speaker, call: _Call, piece: str) -> Iterator[Wire]:
-        """Show a call that has grown by a piece of its arguments."""
+        """Send a call's new argument text, and its start if it is new."""
         if not call.name:
             return
         if call.wire is None:
@@ -400,7 +400,7 @@ class EventFold:
             yield {"type": "TOOL_CALL_ARGS", "toolCallId": call.wire["id"], "delta": piece, **speaker.owner}
 
     def _finish_calls(self, speaker: _Speaker, messages: Sequence[Message]) -> Generator[Wire, None, bool]:
-        """End the calls of a turn; return True if one differs from what was shown."""
+        """Complete the calls of a turn; return True if a call differs from what was streamed."""
         shown = [call for _, call in sorted(speaker.calls.items()) if call.wire is not None]
         is_off = False
         calls = [(message.function_id or "", message.function_call) for message in messages if message.function_call]
@@ -427,7 +427,7 @@ class EventFold:
                 yield {"type": "TOOL_CALL_END", "toolCallId": call.wire["id"], **speaker.owner}
 
     def _start_tool(self, speaker: _Speaker, call_id: str, function_call: FunctionCall) -> Iterator[Wire]:
-        if call_id not in speaker.ids:  # the agent makes the call without its model
+        if call_id not in speaker.ids:  # the agent itself makes the call, not its model
             call = _Call(function_call.name, function_call.arguments)
             yield from self._show_call(speaker, call, "")
             assert call.wire is not None  # noqa: S101 - it has a name
@@ -476,7 +476,7 @@ class EventFold:
     # --- whole responses ---
 
     def _replace(self, speaker: _Speaker, messages: Sequence[Message]) -> Iterator[Wire]:
-        """Show the whole response of an agent that yields lists of messages."""
+        """Send the complete response of an agent that yields lists of messages."""
         if speaker.turns or (speaker.answer and not speaker.listed):
             return  # its deltas are shown
         suffix = self._suffix(speaker)
@@ -522,7 +522,7 @@ class EventFold:
         return f"{kind}_{speaker.turns}_{count}{attempt}.{self._suffix(speaker)}"
 
     def _id_of_call(self, call_id: str, agents: str) -> tuple[str, str]:
-        """Return the id under which the client sees a call, and the nested agent that makes it; '' if uncertain."""
+        """Return the client's id of a call and the nested agent that makes it, each '' if uncertain."""
         name, inner = agents.rpartition("/")[2], call_id.rpartition("/")[2] if agents else call_id
         makers = [
             one
@@ -534,7 +534,7 @@ class EventFold:
         return makers[0].ids[inner], makers[0].run_id if makers[0].depth else ""
 
     def _answer_of(self, speaker: _Speaker) -> Wire:
-        """Return the message of an agent in this turn."""
+        """Return the agent's message in this turn, creating it if necessary."""
         if speaker.answer is None:
             speaker.answer = self._make(speaker, {"id": self._next_id(speaker, "message"), "role": "assistant"})
         return speaker.answer
@@ -550,7 +550,7 @@ class EventFold:
 
 
 def stable_id(identity: str) -> str:
-    """Return an id as derived from the record, which lacks withdrawn answers."""
+    """Strip the attempt number from an id, because the record omits withdrawn attempts."""
     return _ATTEMPT.sub("", identity, count=1)
 
 

@@ -1,1 +1,1 @@
-"""Serve agents as tools of an MCP server: the face `mcp`."""
+"""Serve agents as tools of an MCP server."""

@@ -1,4 +1,4 @@
-"""Errors in the form of JSON-RPC."""
+"""Translate errors to JSON-RPC errors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERR
 from jackfield.servers import Refusal, refusal_of
 
 BUSY = -32000
-"""The code of an error after which the same request may succeed; its data names the time."""
+"""Error code for requests that may succeed if retried; the error's data says when."""
 _log = logging.getLogger(__name__)
 
 
 def error_data(refusal: Refusal, *, code: int | None = None) -> ErrorData:
-    """Return a refusal as an error of JSON-RPC, with `code` for an error of the client."""
+    """Convert a refusal to a JSON-RPC error; `code` applies only to errors caused by the client."""
     data: dict[str, object] = {"code": refusal.code}
     if refusal.retry_after_s is not None:
         data["retryAfter"] = max(1, round(refusal.retry_after_s))
@@ -32,7 +32,7 @@ def error_data(refusal: Refusal, *, code: int | None = None) -> ErrorData:
 
 @contextmanager
 def errors_of_protocol() -> Iterator[None]:
-    """Raise errors as those of JSON-RPC. The texts of unexpected ones go to the log only.
+    """Translate any error to a JSON-RPC error. Details of unexpected errors appear only in the log.
 
     Raises:
         MCPError: The block raised an error.
@@ -41,7 +41,7 @@ def errors_of_protocol() -> Iterator[None]:
         yield
     except MCPError:
         raise
-    except Exception as error:  # noqa: BLE001 - the log has it
+    except Exception as error:  # noqa: BLE001 - logged if unexpected
         refusal = refusal_of(error)
         if refusal.code == "internal":
             _log.exception("a request of MCP failed")

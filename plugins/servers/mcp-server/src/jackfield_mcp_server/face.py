@@ -27,11 +27,11 @@ from jackfield_mcp_server.tools import AgentTools, direct_tools
 from jackfield_serving import Serving
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_MAX_BODY_BYTES = 1 << 40  # the server of the face has its own limit
+_MAX_BODY_BYTES = 1 << 40  # in effect unlimited, because the HTTP server has its own limit
 
 
 class McpServerConfig(Config):
-    """The settings of the face."""
+    """Settings of the face `mcp`."""
 
     sessions: bool = Field(
         default=True,
@@ -54,7 +54,7 @@ class McpServerConfig(Config):
 
 
 class McpServer(HttpServer, StdioServer):
-    """Serves agents to any MCP host; each agent is a tool."""
+    """Face that serves each agent as a tool to any MCP host."""
 
     name: ClassVar[str] = "mcp"
     config_class = McpServerConfig
@@ -67,7 +67,7 @@ class McpServer(HttpServer, StdioServer):
         self.one_process = "sessions=false" if self.config.sessions else ""
 
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application."""
+        """Return the ASGI application."""
         self._manager = StreamableHTTPSessionManager(
             _protocol_server(cast(Serving, serving), self.config),
             stateless=not self.config.sessions,
@@ -80,17 +80,17 @@ class McpServer(HttpServer, StdioServer):
         return Router([Route("/mcp", requests, methods=["GET", "POST", "DELETE"])], redirect_slashes=False)
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context in which sessions can be opened."""
+        """Return the context manager within which the application can open sessions."""
         assert self._manager is not None  # noqa: S101 - the application is made first
         return self._manager.run()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return an error of JSON-RPC."""
+        """Return a JSON-RPC error as a content type and a body."""
         error = error_data(refusal).model_dump(exclude_none=True)
         return "application/json", write_json({"jsonrpc": "2.0", "id": None, "error": error})
 
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one client until it closes its side, then cancel its unfinished calls."""
+        """Serve one client until it disconnects, then cancel its unfinished calls."""
         server = _protocol_server(cast(Serving, serving), self.config)
         async with open_pipes(reader, writer) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())

@@ -1,4 +1,4 @@
-"""Messages of the protocol over two streams, one per line."""
+"""Exchange protocol messages over a pair of streams, one message per line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @asynccontextmanager
 async def open_pipes(reader: StreamReader, writer: StreamWriter) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
-    """Yield the messages that come from a client, and a stream of messages to it, until the client closes its side.
+    """Yield a stream of messages from the client, which ends when it disconnects, and a stream of messages to it.
 
-    A line that is not a message is answered with an error.
+    Invalid lines are answered with an error.
     """
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
@@ -49,7 +49,7 @@ async def _read(
                         await to_server.send(_read_message(line))
                 except RequestRefusedError as error:
                     await outgoing.send(_refuse(error.refusal))
-                except ValueError:  # of the reader
+                except ValueError:  # the line is too long for the reader
                     refusal = Refusal(status=413, code="too_large", message="the message is too long: send less")
                     await outgoing.send(_refuse(refusal))
 
@@ -77,4 +77,4 @@ async def _write(to_client: MemoryObjectReceiveStream[SessionMessage], writer: S
                 try:
                     await writer.drain()
                 except ConnectionError:
-                    is_connected = False  # the other side ends as well
+                    is_connected = False  # the reading side ends as well

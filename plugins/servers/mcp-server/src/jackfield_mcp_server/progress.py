@@ -1,4 +1,4 @@
-"""Events of a run as notifications of progress."""
+"""Report a run's events as progress notifications."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHARS = 1000
 
 
 class Progress:
-    """Reports the steps of a run to a client that asks for progress. Each report counts one more.
+    """Reports the steps of a run to a client that requested progress, numbered from 1.
 
     Args:
-        session: The client.
-        agent: The name of the agent in the service.
+        session: The client's session.
+        agent: The agent's name in the service.
     """
 
     def __init__(self, session: ServerSession, agent: str) -> None:
@@ -34,7 +34,7 @@ class Progress:
         self._chars = 0
 
     async def report(self, event: RunEvent) -> None:
-        """Report an event, if it is a step, or another thousand characters were written."""
+        """Report an event if it is a step, or if another 1000 characters have been written."""
         text = self._text_of(event)
         if text:
             self._count += 1

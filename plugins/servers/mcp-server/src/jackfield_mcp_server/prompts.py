@@ -1,4 +1,4 @@
-"""Prompts: the questions that agents suggest."""
+"""Offer the questions that agents suggest as prompts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jackfield_serving import Serving
 
 
 class AgentPrompts:
-    """Answers requests for prompts. The suggestions of an agent are the prompts `AGENT-1`, `AGENT-2`, …
+    """Request handlers for prompts. An agent's suggestions are the prompts `AGENT-1`, `AGENT-2`, …
 
     Args:
         serving: The agents.
@@ -42,7 +42,7 @@ class AgentPrompts:
         context: ServerRequestContext[Any, Any],  # noqa: ARG002
         params: PaginatedRequestParams | None,  # noqa: ARG002
     ) -> ListPromptsResult:
-        """Return the prompts."""
+        """Return all prompts."""
         return ListPromptsResult(
             prompts=[
                 Prompt(name=name, title=text, description=description)
@@ -55,10 +55,10 @@ class AgentPrompts:
         context: ServerRequestContext[Any, Any],  # noqa: ARG002
         params: GetPromptRequestParams,
     ) -> GetPromptResult:
-        """Return a prompt.
+        """Return a prompt by name.
 
         Raises:
-            MCPError: There is no such prompt.
+            MCPError: There is no prompt with this name.
         """
         if params.name not in self._prompts:
             raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:100]!r}: list the prompts")

@@ -1,4 +1,4 @@
-"""Approvals and other questions of runs, as elicitations that a person answers at the client."""
+"""Present approvals and other questions of a run as elicitations that the client's user answers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _MESSAGE = "message"
 
 
 class Asker:
-    """Asks a client whose version of the protocol lets a server send requests.
+    """Asks clients whose protocol version lets a server send requests.
 
     Attributes:
-        can_ask: The client shows forms to a person.
+        can_ask: True if the client can show forms to its user.
     """
 
     def __init__(self, context: ServerRequestContext[Any, Any]) -> None:
         self._session, self._request_id = context.session, context.request_id
         capabilities = context.session.client_capabilities
         elicitation = None if capabilities is None else capabilities.elicitation
-        # A client that names no mode has forms.
+        # A client that names no mode supports forms.
         self.can_ask = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def ask(self, waiting: Sequence[WaitingCall]) -> tuple[dict[str, PersonsAnswer], list[str]]:
-        """Return the answers, and a note on each call that is refused because the client cannot ask a person."""
+        """Return the answers, and a note for each call rejected because the client cannot ask its user."""
         answers: dict[str, PersonsAnswer] = {}
         notes: list[str] = []
         for call in waiting:
@@ -58,12 +58,12 @@ class Asker:
 
 
 def requests_of(waiting: Sequence[WaitingCall]) -> dict[str, InputRequest]:
-    """Return a run's pending questions as requests to a client, by the ids of the calls and their kinds."""
+    """Return a run's pending questions as requests to the client, by kind and call id (`KIND:ID`)."""
     return {f"{_kind_of(call)}:{call.call_id}": ElicitRequest(params=form_of(call)) for call in waiting}
 
 
 def read_answers(responses: Mapping[str, InputResponse]) -> dict[str, PersonsAnswer]:
-    """Return the answers in a client's responses, by the ids of the calls."""
+    """Return the answers in a client's responses, by call id."""
     answers: dict[str, PersonsAnswer] = {}
     for key, response in responses.items():
         kind, _, call_id = key.partition(":")
@@ -74,7 +74,7 @@ def read_answers(responses: Mapping[str, InputResponse]) -> dict[str, PersonsAns
 
 
 def form_of(call: WaitingCall) -> ElicitRequestFormParams:
-    """Return the form in which a person answers."""
+    """Return the form for answering a question."""
     if call.kind == "input":
         return _form(_MESSAGE, {"type": "string", "title": "Message"}, "The agent waits for your message.")
     if form := _own_form_of(call):
@@ -92,7 +92,7 @@ def _kind_of(call: WaitingCall) -> str:
 
 
 def _own_form_of(call: WaitingCall) -> dict[str, Any] | None:
-    """Return the form that a tool asks a person to fill in; None if it asks for an approval."""
+    """Return the form a tool wants filled in, or None if its question is an approval."""
     form = _arguments_of(call).get("form") if call.kind == "question" else None
     return form if isinstance(form, dict) else None
 
@@ -111,7 +111,7 @@ def _form(name: str, field: Mapping[str, str], message: str) -> ElicitRequestFor
 
 
 def _answer_in(kind: str, result: ElicitResult) -> PersonsAnswer | None:
-    """Return a person's answer; None if a person does not write a message."""
+    """Return the user's answer, or None if the user was asked for a message and gave none."""
     content = result.content if result.action == "accept" and result.content is not None else {}
     if kind == "input":
         message = content.get(_MESSAGE)

@@ -1,4 +1,4 @@
-"""Check requests over HTTP before the protocol's SDK reads them."""
+"""Validate HTTP requests before the MCP SDK reads them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from jackfield.servers import ASGIApp, Receive, Scope, Send, owner_of, read_obje
 
 
 class CheckedRequests:
-    """Refuses bodies that are not strict JSON, and binds sessions to the owner who opened them.
+    """Middleware that refuses bodies that are not strict JSON and binds each session to the owner who opened it.
 
     Args:
-        handle: Handles a request.
+        handle: The application to wrap.
     """
 
     def __init__(self, handle: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""Resources: the passages that answers cite, and the documents of agents."""
+"""Offer cited passages and the agents' documents as resources."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ _DOCUMENT_TEMPLATE = ResourceTemplate(
 
 
 class Passages:
-    """Collects the passages that the answers of a run cite, each once, in their order.
+    """Collects the passages cited by a run's answers, in order and without duplicates.
 
     Attributes:
-        number: The number of the last event that was read from a record; 0 if none was.
+        number: The number of the last event read from the record, or 0 if none has been read.
     """
 
     def __init__(self) -> None:
@@ -73,30 +73,30 @@ class Passages:
         self._citations: dict[tuple[str, int | None, str], Citation] = {}
 
     def feed(self, event: RunEvent) -> None:
-        """Read an event of the run."""
+        """Add the passages cited in an event."""
         if event.depth == 0 and isinstance(event.event, PluginEvent):
             for one in citations_in(event.event.data):
                 if one.passage:
                     self._citations.setdefault((one.location, one.page, one.passage), one)
 
     def texts(self) -> list[str]:
-        """Return the passages."""
+        """Return the passages' texts."""
         return [replace_surrogates(one.passage[:_MAX_PASSAGE_CHARS]) for one in self._citations.values()]
 
     def links(self, run_id: str) -> list[ResourceLink]:
-        """Return links to the passages."""
+        """Return a link to each passage."""
         return [
             ResourceLink(**_fields_of(run_id, number, one)) for number, one in enumerate(self._citations.values(), 1)
         ]
 
     def resources(self, run_id: str) -> list[Resource]:
-        """Return the passages as resources."""
+        """Return each passage as a resource."""
         return [Resource(**_fields_of(run_id, number, one)) for number, one in enumerate(self._citations.values(), 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """A document of an agent. Its path is for this process only."""
+    """An agent's document. The path is never sent to clients."""
 
     uri: str
     path: Path
@@ -108,11 +108,11 @@ class _Document:
 
 
 class AgentResources:
-    """Answers requests for resources.
+    """Request handlers for resources.
 
     Args:
         serving: The agents and their runs.
-        has_documents: Clients may read the agents' documents.
+        has_documents: True to let clients read the agents' documents.
     """
 
     def __init__(self, serving: Serving, *, has_documents: bool) -> None:
@@ -124,15 +124,15 @@ class AgentResources:
         context: _Context,  # noqa: ARG002
         params: PaginatedRequestParams | None,  # noqa: ARG002
     ) -> ListResourceTemplatesResult:
-        """Return the forms of addresses."""
+        """Return the URI templates."""
         templates = [_SOURCE_TEMPLATE, _DOCUMENT_TEMPLATE] if self._has_documents else [_SOURCE_TEMPLATE]
         return ListResourceTemplatesResult(resource_templates=templates)
 
     async def list_resources(self, context: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        """Return the agents' documents, and the sources of the client's latest answers, by pages.
+        """Return a page of the agents' documents and the sources of the client's latest answers.
 
         Raises:
-            MCPError: The cursor is not from an earlier page.
+            MCPError: The cursor is invalid.
         """
         cursor = (params and params.cursor) or "0"
         if not cursor.isdecimal() or len(cursor) > 9:
@@ -152,7 +152,7 @@ class AgentResources:
         return ListResourcesResult(resources=resources[first : first + _PAGE], next_cursor=following)
 
     async def read(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Return a source of one of the client's answers, or a document.
+        """Return a document, or a source of one of the client's answers.
 
         Raises:
             MCPError: The client has no such resource.
@@ -185,7 +185,7 @@ class AgentResources:
         return texts[int(number) - 1] if 0 < int(number) <= len(texts) else None
 
     async def _sources_of(self, run: RunSummary) -> list[Resource]:
-        """Return the sources of a run that has ended. Its record is read once, until it gets longer."""
+        """Return the sources of a run that has ended, cached until its record grows."""
         key = (run.run_id, run.began, run.number)
         if (kept := self._sources.get(key)) is not None:
             self._sources.move_to_end(key)
@@ -224,7 +224,7 @@ def _fields_of(run_id: str, number: int, citation: Citation) -> dict[str, Any]:
 
 
 def _documents_of(agent: str, names: tuple[str, ...]) -> Iterator[_Document]:
-    """Yield the files of an agent that are small enough. Addresses have no folders; files of one name have numbers."""
+    """Yield an agent's files up to the size limit. URIs omit directories, and files with the same name are numbered."""
     try:
         from jackfield_documents import expand, has_scheme
     except ImportError:
@@ -253,7 +253,7 @@ def _read_document(document: _Document) -> TextResourceContents | BlobResourceCo
 
 
 def contents_of(uri: str, media_type: str, content: bytes) -> TextResourceContents | BlobResourceContents:
-    """Return the content of a file: as text if it is text."""
+    """Return a file's content, as text where possible."""
     is_binary = media_type.startswith(("image/", "audio/", "video/")) or media_type == "application/pdf"
     text = None if is_binary else decode_text(content)
     if text is None:

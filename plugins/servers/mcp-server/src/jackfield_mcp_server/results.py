@@ -1,4 +1,4 @@
-"""Answers of agents as results of tools."""
+"""Convert agents' answers to tool results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES = ("message", "conversation")
 
 
 def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
-    """Return the reason why the arguments of a call do not fit, for the model that wrote them; [] if they fit."""
+    """Validate a call's arguments; return the problem, written for the calling model, or [] if they are valid."""
     if unknown := arguments.keys() - set(_NAMES):
         return [_text(f"there is no argument {min(unknown)!r}: send a `message`, and perhaps a `conversation`")]
     if not isinstance(arguments.get("message"), str) or not arguments["message"].strip():
@@ -51,7 +51,7 @@ def refused_arguments(arguments: Mapping[str, Any]) -> list[ContentBlock]:
 def result_of(
     run: RunInfo, sources: Sequence[Source], notes: Sequence[str], passages: Sequence[ResourceLink] = ()
 ) -> CallToolResult:
-    """Return the answer of a run that has ended: its text, media, and links to its sources; or its failure."""
+    """Return the text, media and source links of a run that has ended, or its failure."""
     if run.error:
         failure = failure_of(RunFailed(run.error, run.error_kind))
         return CallToolResult(content=[_text(str(failure)), *map(_text, notes)], is_error=True)
@@ -66,7 +66,7 @@ def result_of(
 
 
 def result_of_call(run: RunInfo, sources: Sequence[Source], notes: Sequence[str], *, is_failed: bool) -> CallToolResult:
-    """Return the result of the single call of a run, or the reason why there is none."""
+    """Return the result of a run's only tool call, or the reason there is none."""
     results = [message for message in run.response if message.role == "function"]
     if run.error or not results:
         return result_of(run, sources, notes)
@@ -79,7 +79,7 @@ def result_of_call(run: RunInfo, sources: Sequence[Source], notes: Sequence[str]
 
 
 def _media_of(run: RunInfo) -> list[ContentBlock]:
-    """Return the images, the audio and the files of the last message."""
+    """Return the images, audio and files in the last message."""
     items = run.response[-1].items if run.response and run.response[-1].role == "assistant" else []
     return [block for block in map(_block_of, items) if block is not None]
 
@@ -96,7 +96,7 @@ def _block_of(item: ContentItem) -> ContentBlock | None:
         case "audio":
             return AudioContent(data=data, mime_type=media_type)
         case "file":
-            with suppress(UnsupportedInputError):  # a tool may have written anything
+            with suppress(UnsupportedInputError):  # a tool may return anything
                 file = decode_uri(value)
                 uri = f"attachment:///{quote(file.name, safe='')}"
                 media_type = media_type or "application/octet-stream"
@@ -105,7 +105,7 @@ def _block_of(item: ContentItem) -> ContentBlock | None:
 
 
 def _links_of(sources: Sequence[Source]) -> list[ContentBlock]:
-    """Return the sources on the web. Files of the server cannot be read by a client."""
+    """Return links to web sources; clients could not read the server's files."""
     links = {
         source.location: ResourceLink(uri=source.location, name=replace_surrogates(str(source)))
         for source in sources

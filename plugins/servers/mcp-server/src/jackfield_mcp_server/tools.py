@@ -1,4 +1,4 @@
-"""Agents as tools: a call starts a run, follows it to its end, and returns its answer."""
+"""Offer agents as tools: each call starts a run, follows it to its end, and returns the answer."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ _INPUT_SCHEMA = {
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """A call of a tool, and the run that answers it.
+    """A tool call and the run that answers it.
 
     Attributes:
-        run_id, owner: The run.
-        progress: Reports the progress of the run.
+        run_id, owner: The run's id and owner.
+        progress: Reports the run's progress.
         asker: Asks the client.
-        number: The number of the last event that was read.
+        number: The number of the last event read.
         seen: The number of the last event reported to the client.
-        sources: The sources that the agent was shown.
-        passages: The passages that the answer cites.
-        notes: Remarks for the answer.
-        tool: The tool that the client calls itself; None if it asks the agent.
-        is_failed: The call of this tool has failed.
+        sources: The sources shown to the agent.
+        passages: The passages cited by the answer.
+        notes: Notes to append to the answer.
+        tool: The tool that the client calls directly, or None if it asks the agent.
+        is_failed: True if this direct call failed.
     """
 
     run_id: str
@@ -85,7 +85,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class DirectTool:
-    """A tool of an agent that clients call themselves."""
+    """An agent's tool that clients can call directly."""
 
     agent: str
     tool: ToolInfo
@@ -95,7 +95,7 @@ def direct_tools(serving: Serving) -> dict[str, DirectTool]:
     """Return the tools of all agents, by the names that clients use.
 
     Raises:
-        ConfigError: A tool has the name of an agent.
+        ConfigError: A tool and an agent have the same name.
     """
     is_alone = len(serving.agents) == 1
     tools = {
@@ -109,11 +109,11 @@ def direct_tools(serving: Serving) -> dict[str, DirectTool]:
 
 
 class AgentTools:
-    """Answers requests for tools.
+    """Request handlers for tools.
 
     Args:
         serving: The agents and their runs.
-        direct: Tools of the agents that are offered one by one, by their names for clients.
+        direct: The agents' tools that are offered individually, by the names that clients use.
     """
 
     def __init__(self, serving: Serving, direct: Mapping[str, DirectTool]) -> None:
@@ -125,7 +125,7 @@ class AgentTools:
         return [*self._serving.agents, *self._direct]
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
-        """Return the agents, and the tools that are offered one by one."""
+        """Return the agents, followed by the tools that are offered individually."""
         tools = [
             Tool(
                 name=name,
@@ -147,13 +147,13 @@ class AgentTools:
         return ListToolsResult(tools=tools)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        """Ask an agent, or make a call of one of its tools. A cancelled request cancels its run.
+        """Ask an agent, or call one of its tools directly. Cancelling the request cancels the run.
 
-        In versions of the protocol since 2026-07-28, a call that needs the client's answers ends with its questions.
-        The client repeats it with the answers, and the same run continues.
+        In protocol versions since 2026-07-28, a call that needs answers from the client returns its questions. The
+        client repeats the call with the answers, and the same run continues.
 
         Raises:
-            MCPError: There is no such agent, or the service refuses the run.
+            MCPError: There is no tool with this name, or the service refuses the run.
         """
         direct = self._direct.get(params.name)
         if direct is None and params.name not in self._serving.agents:
@@ -212,7 +212,7 @@ class AgentTools:
             await self._answer(call, answers)
 
     async def _read_events(self, call: _Call) -> None:
-        """Read the events of a run until it ends, pauses or asks a question."""
+        """Read a run's events until it ends, pauses or asks a question."""
         events = self._serving.attach(call.run_id, after=call.number, owner=call.owner)
         async with closing(events):
             async for number, event in events:
@@ -230,13 +230,13 @@ class AgentTools:
                         return
 
     async def _answer(self, call: _Call, answers: Mapping[str, PersonsAnswer]) -> None:
-        """Answer a run's questions. Answers of a faster client count; without any answers, cancel the run."""
+        """Answer a run's questions, unless another client was faster. Without answers, cancel the run."""
         if not answers:
             await self._serving.cancel(call.run_id, owner=call.owner)
             return
         try:
             await self._serving.answer(call.run_id, answers, owner=call.owner)
-        except NotWaitingError:  # servers ignore answers to questions that they have not asked
+        except NotWaitingError:  # some answers are to questions that are not pending
             run = await self._serving.run(call.run_id, owner=call.owner)
             wanted = {one.call_id: answers[one.call_id] for one in run.waiting if one.call_id in answers}
             if wanted:
@@ -245,7 +245,7 @@ class AgentTools:
 
     @asynccontextmanager
     async def _cancelling(self, call: _Call) -> AsyncIterator[None]:
-        """Cancel the run if the request ends with an error or is cancelled."""
+        """Cancel the run if the request fails or is cancelled."""
         try:
             yield
         except BaseException:
@@ -255,10 +255,10 @@ class AgentTools:
 
 
 def _read_state(state: str) -> tuple[str, int]:
-    """Return the run and the event number in the state of a repeated call.
+    """Return the run id and event number from the state of a repeated call.
 
     Raises:
-        MCPError: This face has not issued the state.
+        MCPError: The state was not issued by this face.
     """
     run_id, _, number = state.rpartition(".")
     if not run_id or not number.isdecimal() or len(number) > 20:

@@ -1,1 +1,1 @@
-"""Serve agents to clients of OpenAI's APIs: the face `openai`."""
+"""Serve agents to clients of OpenAI's APIs."""

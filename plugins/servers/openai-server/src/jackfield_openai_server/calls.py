@@ -1,4 +1,4 @@
-"""Calls that a run waits for. Their ids name the run, so that answers continue it."""
+"""Identify pending calls by ids that include the run, so answers can continue it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SEPARATOR = "."
 
 
 def outer_id(call_id: str, run_id: str) -> str:
-    """Return the id under which a client sees a call of a run."""
+    """Return the call id that clients see."""
     return f"{call_id}{_SEPARATOR}{run_id}"
 
 
 def split_id(outer: str) -> tuple[str, str]:
-    """Return the id of a call in its run, and the run; the run is '' for an id from another server."""
+    """Split a client's call id into the call id within the run and the run id, '' for ids issued elsewhere."""
     call_id, separator, run_id = outer.rpartition(_SEPARATOR)
     return (call_id, run_id) if separator else (outer, "")
 
@@ -25,10 +25,10 @@ def split_id(outer: str) -> tuple[str, str]:
 async def continue_run(
     serving: Serving, question: Question, answers: Mapping[str, str | bool], owner: str
 ) -> RunInfo | None:
-    """Continue the run that waits for answers, and return the state in which it waited.
+    """Continue the run that waits for these answers, and return its state before that.
 
-    None if no run waits for exactly these answers under the same options, because it was already answered or the client
-    asks for something else. The request is then independent.
+    Return None if no run waits for all of these answers with the same options, for example because they have been given
+    already. The request then starts a new run.
     """
     info = await waiting_run(serving, answers, owner)
     if info is None or not _is_same(info, question):
@@ -42,7 +42,7 @@ async def continue_run(
 
 
 async def waiting_run(serving: Serving, answers: Mapping[str, object], owner: str) -> RunInfo | None:
-    """Return the run that waits for these answers; None if there is none."""
+    """Return the run that waits for these answers, or None."""
     inner = {split_id(outer) for outer in answers}
     runs = {run_id for _, run_id in inner}
     if len(runs) != 1 or "" in runs:
@@ -61,7 +61,7 @@ async def waiting_run(serving: Serving, answers: Mapping[str, object], owner: st
 
 
 def _is_same(info: RunInfo, question: Question) -> bool:
-    """Return True if a request has the options of the run, so that the run can answer it."""
+    """Return True if the request has the run's agent, options, output schema and tools."""
     request = info.request
     return (
         info.agent == question.agent

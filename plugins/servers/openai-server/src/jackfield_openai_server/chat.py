@@ -1,4 +1,4 @@
-"""Chat Completions: `POST /v1/chat/completions`."""
+"""Implement Chat Completions: `POST /v1/chat/completions`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """A run that a request follows."""
+    """A run followed by a request."""
 
     run_id: str
     after: int
@@ -37,7 +37,7 @@ class _Following:
 
 
 class ChatCompletions:
-    """Answers requests of Chat Completions.
+    """Request handler for Chat Completions.
 
     Args:
         serving: The agents and their runs.
@@ -47,7 +47,7 @@ class ChatCompletions:
         self._serving = serving
 
     async def create(self, request: Request) -> Response | EventStream:
-        """Answer a request. If the client disconnects, its run ends."""
+        """Answer a request. The run is cancelled if the client disconnects."""
         question = read_chat_request(read_object(await request.body()))
         check_model(self._serving, question.agent)
         owner = owner_of(request.scope)
@@ -136,7 +136,7 @@ class ChatCompletions:
     async def _stream(self, question: ChatQuestion, following: _Following) -> AsyncIterator[bytes]:
         head = _head(question, following, "chat.completion.chunk")
         writer = _ChunkWriter({**head, "usage": None} if question.include_usage else head)
-        # Sent together with the first piece, because a message to the server costs more than a piece.
+        # Sent with the first chunk, because each send costs more than a chunk.
         opening = writer.write({"role": "assistant", "content": "", "refusal": None})
         shown: dict[str, list[str]] = {"message": [], "reasoning": []}
         calls = 0
@@ -169,18 +169,18 @@ class ChatCompletions:
                     yield opening + piece
                     opening = b""
         except Exception as error:
-            # The status is already sent, so clients read errors from the stream.
+            # The status has been sent already, so the error goes into the stream.
             refusal = refusal_of(error)
             yield opening + b"data: " + write_json({"error": error_object(refusal)}) + b"\n\n"
             if refusal.code == "internal":
-                raise  # for the log that the error text refers to
+                raise  # the error text refers to the log
 
 
 _FIELDS: Mapping[str, str] = {"message": "content", "reasoning": "reasoning_content"}
 
 
 def usage_object(usage: Usage, spent: Usage) -> dict[str, Any]:
-    """Return the usage of an answer: that of the run, without that of its earlier answers."""
+    """Return an answer's usage, which is that of the run minus its earlier answers."""
     prompt = max(0, (usage.prompt_tokens or 0) - (spent.prompt_tokens or 0))
     completion = max(0, (usage.completion_tokens or 0) - (spent.completion_tokens or 0))
     return {
@@ -202,18 +202,18 @@ def _head(question: ChatQuestion, following: _Following, kind: str) -> dict[str,
 
 
 class _ChunkWriter:
-    """Writes the chunks of one answer, which differ only in their choice."""
+    """Serializes the chunks of one answer, which differ only in their choice."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         self._before = b"data: " + write_json(head)[:-1] + b',"choices":['
 
     def write(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
-        """Return a chunk as it is sent."""
+        """Return a chunk as a server-sent event."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return self._before + write_json(choice) + b"]}\n\n"
 
     def write_text(self, field: str, text: str) -> bytes:
-        """Return a chunk with a piece of text, as `write({field: text})` does in a third of the time."""
+        """Return a text chunk; a faster equivalent of `write({field: text})`."""
         return b'%b{"index":0,"delta":{"%b":%b},"logprobs":null,"finish_reason":null}]}\n\n' % (
             self._before,
             field.encode(),
@@ -249,7 +249,7 @@ def _finish_reason(end: AnswerEnded, has_calls: bool) -> str:
 
 
 def _check_end(end: AnswerEnded) -> None:
-    """Raise the error with which a run ended."""
+    """Raise the error if the run failed or was cancelled."""
     if isinstance(end.end, RunFailed):
         raise failure_of(end.end)
     if end.end.stop_reason == "cancelled":

@@ -1,4 +1,4 @@
-"""Requests of Chat Completions."""
+"""Parse Chat Completions requests."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ class _ChatBody(_Body):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatQuestion(Question):
-    """A request of Chat Completions.
+    """A Chat Completions request.
 
     Attributes:
-        stream: The answer is sent piece by piece.
-        include_usage: The last piece of a stream has the usage.
-        results: The results of client tools at the end of the messages, by the ids of their calls.
+        stream: True to stream the answer.
+        include_usage: True to report the usage in the last chunk of a stream.
+        results: The trailing results of client tools, by call id.
     """
 
     stream: bool = False
@@ -190,10 +190,10 @@ _SUPPORTED = _ChatBody.model_fields.keys() - {*_NEUTRAL, *_UNSUPPORTED}
 
 
 def read_chat_request(table: dict[str, Any]) -> ChatQuestion:
-    """Return the question in a request.
+    """Parse a request.
 
     Raises:
-        ParameterError: A parameter is unknown, not valid or not supported.
+        ParameterError: A parameter is unknown, invalid or unsupported.
     """
     body = parse_body(_ChatBody, table)
     if not body.model_fields_set <= _SUPPORTED:
@@ -246,7 +246,7 @@ def _numbered(body: _ChatBody) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _flatten_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
-    """Return the choice of a tool in the form of Responses."""
+    """Convert a tool choice to the format of the Responses API."""
     match choice:
         case {"type": "function", "function": {"name": str(name)}}:
             return {"type": "function", "name": name}
@@ -254,7 +254,7 @@ def _flatten_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any]
 
 
 def _read_response_format(wanted: dict[str, Any] | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return the JSON Schema of the answer, and the format for the model if there is no schema."""
+    """Return the answer's JSON Schema, or None and the response format for the model."""
     match wanted:
         case None | {"type": "text"}:
             return None, None

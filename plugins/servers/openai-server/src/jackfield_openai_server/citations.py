@@ -1,4 +1,4 @@
-"""Citations and sources of an answer as annotations."""
+"""Present an answer's citations and sources as annotations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jackfield_openai_server.items import TextItem
 
 
 def annotations_of(item: TextItem, *, offset: int = 0) -> list[dict[str, Any]]:
-    """Return an annotation for each mark of a citation in a text; without citations, the sources behind the text.
+    """Return an annotation for each citation mark, or the sources of the text if it has no citations.
 
-    A file is cited by its name, because its folder on the server is not for clients.
+    Files are cited by name, so the server's directories are not exposed.
 
     Args:
         item: The text.
-        offset: The number of characters before it in the text that the client gets.
+        offset: The number of characters that precede the text in what the client receives.
     """
     if item.citations:
         annotations = [
@@ -32,7 +32,7 @@ def annotations_of(item: TextItem, *, offset: int = 0) -> list[dict[str, Any]]:
 
 
 def _page_in(place: Citation | Source) -> int | None:
-    """Return the page of the file itself; the title names that of a file inside it."""
+    """Return the page, or None for a file within a container, whose page is named in the title."""
     return None if place.part else place.page
 
 

@@ -1,4 +1,4 @@
-"""`/v1/responses/compact`: a conversation becomes a summary, which later requests send in its place."""
+"""Compact conversations to a summary that later requests send instead: `/v1/responses/compact`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TASK = (
 
 
 class Compaction:
-    """Answers requests to compact conversations.
+    """Request handler for compacting conversations.
 
     Args:
         responses: The Responses API.
@@ -34,7 +34,7 @@ class Compaction:
         self._responses = responses
 
     async def create(self, request: Request) -> Response:
-        """Let the model of the agent summarise a conversation, without tools. The run for this is deleted."""
+        """Have the agent's model summarize a conversation, without tools and in a temporary run."""
         table = read_object(await request.body())
         for name in table:
             if name not in _KNOWN:

@@ -1,4 +1,4 @@
-"""The Conversations API: `/v1/conversations`. A conversation is a session of runs."""
+"""Implement the Conversations API, `/v1/conversations`, where a conversation is a session of runs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LISTED = 10_000
 
 
 class Conversations:
-    """Answers requests of the Conversations API.
+    """Request handlers for the Conversations API.
 
-    An id contains its time and a check of its owner, so that a conversation without runs needs no record.
+    An id contains its creation time and a checksum of its owner, so a conversation without runs needs no record.
 
     Args:
         serving: The agents and their runs.
@@ -36,7 +36,7 @@ class Conversations:
         self._serving = serving
 
     async def create(self, request: Request) -> Response:
-        """Make a conversation."""
+        """Create a conversation."""
         body = await request.body()
         table = read_object(body) if body.strip() else {}
         for name, value in table.items():
@@ -49,12 +49,12 @@ class Conversations:
         return JSONResponse(_conversation(identity))
 
     async def retrieve(self, request: Request) -> Response:
-        """Show a conversation."""
+        """Return a conversation."""
         identity = self._read_id(request)
         return JSONResponse(_conversation(identity))
 
     async def delete(self, request: Request) -> Response:
-        """Delete the runs of a conversation."""
+        """Delete a conversation's runs, cancelling those still active."""
         identity, owner = self._read_id(request), owner_of(request.scope)
         for run in await self._serving.runs(owner=owner, session=identity, limit=_LISTED):
             if run.phase != "ended":
@@ -72,13 +72,13 @@ class Conversations:
         return JSONResponse({"id": identity, "object": "conversation.deleted", "deleted": True})
 
     async def items(self, request: Request) -> Response:
-        """List the items of a conversation."""
+        """Return a page of a conversation's items."""
         identity = self._read_id(request)
         page = page_of(await self._items(identity, owner_of(request.scope)), request.query_params)
         return Response(write_json(page), media_type="application/json")
 
     async def item(self, request: Request) -> Response:
-        """Show an item of a conversation."""
+        """Return one item of a conversation."""
         identity, name = self._read_id(request), request.path_params["item_id"]
         for item in await self._items(identity, owner_of(request.scope)):
             if item["id"] == name:
@@ -86,7 +86,7 @@ class Conversations:
         raise RequestRefusedError("the conversation has no such item", status=404, code="not_found")
 
     async def last_run(self, identity: str, owner: str) -> RunInfo | None:
-        """Return the latest run of a conversation; None if it has none.
+        """Return a conversation's latest run, or None if it has no runs.
 
         Raises:
             RequestRefusedError: The owner has no such conversation.

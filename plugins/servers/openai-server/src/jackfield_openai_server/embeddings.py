@@ -1,4 +1,4 @@
-"""Embeddings: `POST /v1/embeddings`."""
+"""Implement Embeddings: `POST /v1/embeddings`."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class _EmbeddingsBody(BaseModel):
 
 
 class Embeddings:
-    """Answers requests for embeddings.
+    """Request handler for embeddings.
 
     Args:
-        embedders: The embedders by the names of their models.
+        embedders: The embedders, by model name.
     """
 
     def __init__(self, embedders: Mapping[str, Embedder]) -> None:
         self._embedders = embedders
 
     async def create(self, request: Request) -> Response:
-        """Return a vector for each text."""
+        """Return one vector per text."""
         body = parse_body(_EmbeddingsBody, read_object(await request.body()))
         embedder = self._embedders.get(body.model)
         if embedder is None:
@@ -63,5 +63,5 @@ class Embeddings:
 
 
 def _as_base64(vector: Sequence[float]) -> str:
-    """Return 32-bit floats in little-endian order, as requested by OpenAI's client."""
+    """Encode a vector as little-endian 32-bit floats in base64, the format that OpenAI's client requests."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -1,4 +1,4 @@
-"""Errors in OpenAI's form."""
+"""Report errors in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODES = {"unauthorized": "invalid_api_key", "internal": "server_error", "busy":
 
 
 class ParameterError(RequestRefusedError):
-    """A parameter of a request is unknown, not valid or not supported; `param` names it."""
+    """The request parameter `param` is unknown, invalid or unsupported."""
 
     def __init__(self, message: str, *, param: str, code: str = "invalid_value", status: int = 400) -> None:
         super().__init__(message, status=status, code=code)
@@ -22,7 +22,7 @@ class ParameterError(RequestRefusedError):
 
 
 def error_object(refusal: Refusal, param: str | None = None) -> dict[str, Any]:
-    """Return the value of `error` in an answer."""
+    """Return the `error` object of a response body."""
     kind = _TYPES.get(refusal.status, "server_error" if refusal.status >= 500 else "invalid_request_error")
     return {
         "message": refusal.message,
@@ -33,7 +33,7 @@ def error_object(refusal: Refusal, param: str | None = None) -> dict[str, Any]:
 
 
 def refuse_parameter(param: str, reason: str, code: str = "unsupported_parameter") -> NoReturn:
-    """Refuse a request because of a parameter that the face does not support.
+    """Refuse a request because of an unsupported parameter.
 
     Raises:
         ParameterError: Always.
@@ -42,10 +42,10 @@ def refuse_parameter(param: str, reason: str, code: str = "unsupported_parameter
 
 
 def parse_body(kind: type[Body], table: dict[str, Any]) -> Body:
-    """Return a request as a model.
+    """Validate a request body.
 
     Raises:
-        ParameterError: A parameter is unknown or not valid.
+        ParameterError: A parameter is unknown, missing or invalid.
     """
     try:
         return kind.model_validate(table)
@@ -76,11 +76,11 @@ _FORMS = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "an integer"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
 }
-"""The form of a value in JSON, by the type of pydantic's error."""
+"""Expected JSON type, by pydantic error type."""
 
 
 def _path(place: tuple[int | str, ...], table: Any, kind: str) -> list[str]:
-    """Return the path of a value in a request, without pydantic's names for the alternatives of a union."""
+    """Return the path of a value in a request, without the union members that pydantic inserts."""
     path: list[str] = []
     value: Any = table
     for number, part in enumerate(place, start=1):

@@ -1,4 +1,4 @@
-"""Serve agents as models of OpenAI's APIs: the face `openai`."""
+"""Serve agents as models over OpenAI's APIs: the face `openai`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jackfield_serving import ClientLeftError, EventStream, Serving
 
 
 class OpenAIServerConfig(Config):
-    """The settings of the face."""
+    """Settings of the face `openai`."""
 
     embedders: tuple[str | dict[str, Any], ...] = Field(
         default=(),
@@ -39,7 +39,7 @@ class OpenAIServerConfig(Config):
 
 
 class OpenAIServer(HttpServer):
-    """Serves agents to every OpenAI client: each agent is a model."""
+    """Face that serves each agent as a model to OpenAI clients."""
 
     name: ClassVar[str] = "openai"
     config_class = OpenAIServerConfig
@@ -54,7 +54,7 @@ class OpenAIServer(HttpServer):
         self._embedders = dict(_make_embedder(entry, plugins) for entry in self.config.embedders)
 
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application."""
+        """Return the ASGI application."""
         service = cast(Serving, serving)
         chat, conversations = ChatCompletions(service), Conversations(service)
         models, embeddings = Models(service, list(self._embedders)), Embeddings(self._embedders)
@@ -89,12 +89,12 @@ class OpenAIServer(HttpServer):
             await embedder.aclose()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return an error in OpenAI's form."""
+        """Return an error in OpenAI's format as a content type and a body."""
         return "application/json", write_json({"error": error_object(refusal)})
 
 
 def _make_embedder(entry: str | Mapping[str, Any], host: Plugins) -> tuple[str, Embedder]:
-    """Make an embedder, and return it with the name of its model."""
+    """Create an embedder, and return its model name and the embedder."""
     settings = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = settings.pop("name", None)
     if not isinstance(name, str):
@@ -111,7 +111,7 @@ def _refusals(reasons: Mapping[str, str]) -> dict[str, _Handler]:
 
 
 class _Endpoint:
-    """Answers the requests at one path. Starlette passes each part of a response to it without layers between."""
+    """ASGI endpoint for one path, without the layers that Starlette wraps around function endpoints."""
 
     def __init__(self, handlers: Mapping[str, _Handler]) -> None:
         self._handlers = handlers

@@ -1,4 +1,4 @@
-"""Fold the events of a run into the items of an answer, as they begin, grow and end."""
+"""Convert a run's events to the items of an answer, as they begin, grow and end."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TextItem:
     """A text of the answer, or of the model's reasoning.
 
     Attributes:
-        index: The position of the text in the answer.
+        index: The item's position in the answer.
         kind: `message` or `reasoning`.
-        text: The text itself; '' until it has ended.
-        sources: The documents and pages that the model was shown; only at the end of the last message.
-        citations: The passages that the text uses; likewise.
-        is_whole: False if it was withdrawn, or cut off.
+        text: The complete text, or '' while it is being streamed.
+        sources: The documents and pages shown to the model; set only when the last message ends.
+        citations: The passages cited by the text; set only when the last message ends.
+        is_whole: False if the text was withdrawn or truncated.
     """
 
     index: int
@@ -54,13 +54,13 @@ class TextItem:
 
 @dataclass(frozen=True, slots=True)
 class CallItem:
-    """A call that the run waits for.
+    """A call for which the run waits.
 
     Attributes:
-        index: The position of the call in the answer.
-        call_id: The id of the call in the run.
+        index: The item's position in the answer.
+        call_id: The call id within the run.
         call: The call.
-        is_of_client: The client runs it; otherwise, it needs the client's approval.
+        is_of_client: True if the client runs the call; False if the call needs the client's approval.
     """
 
     index: int
@@ -71,14 +71,14 @@ class CallItem:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A text begins."""
+    """A text has begun."""
 
     item: TextItem
 
 
 @dataclass(frozen=True, slots=True)
 class Grew:
-    """A text has grown by a piece."""
+    """A text has grown by `piece`."""
 
     item: TextItem
     piece: str
@@ -86,19 +86,19 @@ class Grew:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An item is complete. A call begins and ends at once."""
+    """An item is complete. For a call, this is the only change."""
 
     item: TextItem | CallItem
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnded:
-    """The answer is complete: the run has ended, or waits for the client.
+    """The answer is complete: the run has ended or waits for the client.
 
     Attributes:
-        end: The last event of the run.
-        finish_reason: The reason why the model's last answer ended; '' if it is not known.
-        ended: The time when the run ended, in seconds since 1970; None if unknown, and for a waiting run.
+        end: The run's last event.
+        finish_reason: Why the model stopped, or '' if unknown.
+        ended: The Unix time at which the run ended; None if it is unknown or the run is waiting.
     """
 
     end: RunFinished | RunFailed
@@ -107,26 +107,26 @@ class AnswerEnded:
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run so far."""
+        """The run's usage so far."""
         return self.end.usage if isinstance(self.end, RunFinished) else Usage()
 
 
 Change: TypeAlias = Began | Grew | Ended | AnswerEnded
 
 
-_REPORTS = (PluginEvent, ToolFinished)  # otherwise a union would be created for each event
+_REPORTS = (PluginEvent, ToolFinished)  # a union in isinstance would be rebuilt for each event
 
 
 class ItemFold:
-    """Folds the events of one answer.
+    """Converts the events of one answer.
 
     Args:
         client_tools: The names of the client's tools.
 
     Attributes:
-        items: The complete items, in their order.
-        is_broken: A second attempt of the model differs from the part of the first one that was passed on.
-        is_over: The answer is complete.
+        items: The complete items, in order.
+        is_broken: True if the model was retried and the new answer differs from the text already sent.
+        is_over: True once the answer is complete.
     """
 
     def __init__(self, client_tools: Collection[str] = ()) -> None:
@@ -141,14 +141,14 @@ class ItemFold:
         self._finish_reason = ""
         self._has_turns = False
         self._pieces: list[str] = []  # of the open text
-        # The texts that the current turn has shown, in pieces; those that a second attempt has yet to repeat; and the
-        # length of the first one that it has repeated.
+        # The texts sent in the current turn, as deltas; after a retry, the texts that are still to be repeated, and
+        # how many characters of the first one have been.
         self._shown: list[tuple[TextKind, list[str]]] = []
         self._repeating: deque[tuple[TextKind, str]] = deque()
         self._repeated = 0
 
     def feed(self, placed: RunEvent) -> Iterator[Change]:  # noqa: C901, PLR0912 - one case for each event
-        """Yield the changes that follow from one event; none once the answer is complete."""
+        """Yield the changes for one event; none once the answer is complete."""
         event = placed.event
         if (
             type(event) is TextDelta  # true for most events
@@ -202,7 +202,7 @@ class ItemFold:
         self._repeating, self._repeated = deque(texts), 0
 
     def _take(self, kind: TextKind, text: str) -> Iterator[Change]:
-        """Add a piece of text, without the part that the first attempt has shown."""
+        """Add text, except for the part that was already sent before a retry."""
         while text and self._repeating:
             expected, shown = self._repeating[0]
             again = text[: len(shown) - self._repeated]
@@ -247,7 +247,7 @@ class ItemFold:
         yield Ended(item)
 
     def _finish_turn(self, messages: Sequence[Message]) -> Iterator[Change]:
-        """Show everything that no delta has shown, because an agent may answer in whole messages."""
+        """Send everything that has not been streamed, since an agent may answer in complete messages."""
         self._has_turns = True
         yield from self._show_again(messages)
         is_last = not any(message.function_call for message in messages)
@@ -259,7 +259,7 @@ class ItemFold:
         texts = list(_texts_of(messages))
         whole = self._shown_texts()
         if whole and not _begins_with(texts, whole):
-            return  # the text has been shown in other pieces
+            return  # the text was sent in different pieces
         self._repeat(whole)
         for kind, text in texts:
             yield from self._take(kind, text)

@@ -1,4 +1,4 @@
-"""Agents as models: `GET /v1/models`."""
+"""List agents as models: `GET /v1/models`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield_serving import Serving
 
 
 class Models:
-    """Lists agents and embedders as models.
+    """Request handlers for models, which are agents and embedders.
 
     Args:
         serving: The agents.
@@ -25,11 +25,11 @@ class Models:
         self._others = others
 
     async def list_all(self, request: Request) -> Response:  # noqa: ARG002
-        """List the agents."""
+        """Return all models."""
         return JSONResponse({"object": "list", "data": [_model(name) for name in self._names()]})
 
     async def retrieve(self, request: Request) -> Response:
-        """Show one agent."""
+        """Return one model."""
         name = request.path_params["name"]
         if name not in self._others:
             check_model(self._serving, name)
@@ -40,10 +40,10 @@ class Models:
 
 
 def check_model(serving: Serving, name: str) -> None:
-    """Refuse the name of an agent that does not exist.
+    """Refuse unknown agent names.
 
     Raises:
-        RequestRefusedError: There is no such agent.
+        RequestRefusedError: There is no agent with this name.
     """
     if name not in serving.agents:
         raise RequestRefusedError(f"the model {name[:100]!r} does not exist", status=404, code="model_not_found")

@@ -1,4 +1,4 @@
-"""Pages of lists."""
+"""Paginate lists."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _KNOWN = frozenset({"limit", "order", "after", "include"})
 
 
 def page_of(items: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of items, given in the order of their creation.
+    """Return the requested page of items, which are given oldest first.
 
     Raises:
-        ParameterError: A parameter is unknown or not valid.
+        ParameterError: A query parameter is unknown or invalid.
     """
     if unknown := sorted(query.keys() - _KNOWN):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Images, audio and files in requests, as content items."""
+"""Convert the images, audio and files in requests to content items."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def text_item(text: str) -> ContentItem:
-    """Return a text as a content item."""
+    """Convert a text to a content item."""
     return ContentItem(text=text)
 
 
 def image_item(url: str, detail: str | None, param: str) -> ContentItem:
-    """Return an image as a content item.
+    """Convert an image to a content item.
 
     Raises:
-        ParameterError: The image is neither at a web address nor in the request itself.
+        ParameterError: The image is given neither as a web URL nor inline.
     """
     if detail not in (None, "auto"):
         refuse_parameter(f"{param}.detail", "only 'auto' is supported, because the agent's model chooses the detail")
@@ -31,10 +31,10 @@ def image_item(url: str, detail: str | None, param: str) -> ContentItem:
 
 
 def audio_item(data: str, form: str, param: str) -> ContentItem:
-    """Return audio as a content item.
+    """Convert audio to a content item.
 
     Raises:
-        ParameterError: The format is unknown, or the audio is not in base64.
+        ParameterError: The format is unknown, or the data is not base64.
     """
     if form not in _AUDIO_TYPES:
         raise ParameterError(f"{param}.format must be one of {', '.join(_AUDIO_TYPES)}.", param=f"{param}.format")
@@ -44,10 +44,10 @@ def audio_item(data: str, form: str, param: str) -> ContentItem:
 def file_item(
     param: str, *, data: str | None, name: str | None, file_id: str | None = None, url: str | None = None
 ) -> ContentItem:
-    """Return a file as a content item.
+    """Convert a file to a content item.
 
     Raises:
-        ParameterError: The file is neither at a web address nor in the request itself.
+        ParameterError: The file is given neither as a web URL nor inline.
     """
     if file_id is not None:
         refuse_parameter(f"{param}.file_id", "files cannot be uploaded here: send file_data")
@@ -63,7 +63,7 @@ def file_item(
 
 
 def _check_url(url: str, param: str) -> str:
-    """Refuse everything but web addresses and data: URIs: a path would name a file of the server."""
+    """Refuse everything except web URLs and data: URIs, since a path would name a file on the server."""
     if not is_public_url(url):
         raise ParameterError(f"{param} must be an https:, http: or data: URL.", param=param)
     return url

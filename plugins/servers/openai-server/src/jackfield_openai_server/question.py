@@ -1,4 +1,4 @@
-"""The question in a request of either API."""
+"""Parse the parts of requests that both APIs share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TOOL_KEYS = frozenset({"name", "description", "parameters", "strict", "type"})
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question in a request.
+    """A request, independent of the API.
 
     Attributes:
         agent: The name of the agent, which clients see as a model.
         messages: The messages.
-        config: Options for the model.
-        client_tools: The tools that the client runs, as schemas of functions.
-        output: The JSON Schema of the answer; None for text.
-        user: The client's id of its user; ''.
+        config: Generation options for the model.
+        client_tools: The tools that the client runs, as function schemas.
+        output: The answer's JSON Schema, or None for text.
+        user: The client's identifier for its user, or ''.
     """
 
     agent: str
@@ -36,7 +36,7 @@ class Question:
 
 
 def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
-    """Return a tool of the client as the schema of a function.
+    """Convert a client's tool to a function schema.
 
     Raises:
         ParameterError: The tool is not a valid function.
@@ -66,10 +66,10 @@ def read_tool(function: object, param: str, kind: object) -> dict[str, Any]:
 
 
 def read_tool_choice(choice: object, tools: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the choice of tools in the form of the model's options; None for the agent's own choice.
+    """Convert a tool choice to the generation option, or None to leave the choice to the agent.
 
     Raises:
-        ParameterError: The choice is not valid, or forces a call that the client would not see.
+        ParameterError: The choice is invalid, or forces a call that the client would not see.
     """
     names = [tool["name"] for tool in tools]
     match choice:

@@ -1,4 +1,4 @@
-"""Responses and their items, in the form of OpenAI and Open Responses."""
+"""Build responses and their items in the format of OpenAI and Open Responses."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _ERROR_CODES = {"rate_limit_exceeded": "rate_limit_exceeded", "server_error": "s
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseHead:
-    """The parts of a response that do not change.
+    """The constant parts of a response.
 
     Attributes:
-        id: The id of the response.
+        id: The response id.
         run_id: The id of the response's run.
-        model: The name of the agent.
-        created: When the run began, in seconds since 1970.
-        echo: The fields of the request that it repeats.
-        previous: The response before it in the same run; None.
+        model: The agent's name.
+        created: The Unix time at which the run began.
+        echo: The request fields that the response repeats.
+        previous: The id of the previous response in the same run, or None.
         spent: The usage of the run before this response.
     """
 
@@ -68,7 +68,7 @@ class ResponseHead:
 def response_object(
     head: ResponseHead, *, status: str, output: Sequence[Mapping[str, Any]] = (), end: AnswerEnded | None = None
 ) -> dict[str, Any]:
-    """Return a response."""
+    """Return a response object."""
     echo = {**_DEFAULTS, **head.echo}
     conversation = echo.pop("conversation", None)
     if head.previous is not None:
@@ -103,7 +103,7 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(end: AnswerEnded) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
-    """Return the status of an ended response, the reason if it is incomplete, and its error."""
+    """Return the values of `status`, `incomplete_details` and `error` for an ended response."""
     if isinstance(end.end, RunFailed):
         failure = failure_of(end.end)
         code = "invalid_prompt" if failure.status == 400 else _ERROR_CODES.get(failure.code, "server_error")
@@ -138,7 +138,7 @@ def _usage(usage: Usage, spent: Usage) -> dict[str, Any]:
 
 
 def item_id(head: ResponseHead, item: TextItem | CallItem) -> str:
-    """Return the id of an item."""
+    """Return the id of an output item."""
     if isinstance(item, CallItem) and not item.is_of_client:
         return f"mcpr_{outer_id(item.call_id, head.run_id)}"
     kind = "fc" if isinstance(item, CallItem) else {"message": "msg", "reasoning": "rs"}[item.kind]
@@ -146,7 +146,7 @@ def item_id(head: ResponseHead, item: TextItem | CallItem) -> str:
 
 
 def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = "completed") -> dict[str, Any]:
-    """Return an item of the output."""
+    """Return an output item."""
     match item:
         case CallItem(is_of_client=True):
             return {
@@ -185,13 +185,13 @@ def item_object(head: ResponseHead, item: TextItem | CallItem, *, status: str = 
 
 
 def text_part(item: TextItem) -> dict[str, Any]:
-    """Return the text of a message as a part."""
+    """Return a message's text as a content part."""
     annotations = annotations_of(item)
     return {"type": "output_text", "text": item.text, "annotations": annotations, "logprobs": []}
 
 
 def input_item(message: Message, identity: str) -> dict[str, Any] | None:
-    """Return a message of the input as an item; None if no item can represent it."""
+    """Convert an input message to an item, or return None if no item can represent it."""
     if message.role == "function":
         output = message.get_text_content()
         call_id = message.function_id or ""
@@ -223,7 +223,7 @@ def input_item(message: Message, identity: str) -> dict[str, Any] | None:
 
 
 def _input_part(item: ContentItem) -> dict[str, Any]:
-    """Return a part of a question. The protocol cannot list audio and similar media, so a text names their kind."""
+    """Return a part of a question. Audio and video cannot be listed, so they become a text such as `[audio]`."""
     address = public_address(item)
     match item.type:
         case "text":

@@ -1,4 +1,4 @@
-"""Requests of the Responses API."""
+"""Parse Responses API requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_openai_server.parts import audio_item, file_item, image_item, tex
 from jackfield_openai_server.question import Question, read_tool, read_tool_choice
 
 ECHO = "openai_request"
-"""The key in `extra` of a request's first message for the fields that its response repeats."""
+"""Key in `extra` of a request's first message for the fields that the response repeats."""
 
 
 _SEAL = "jackfield1."
@@ -198,16 +198,16 @@ class _ResponseBody(_Body):
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseQuestion(Question):
-    """A request of the Responses API.
+    """A Responses API request.
 
     Attributes:
-        instructions: A system message for this request; ''.
-        previous: The id of the response that this one continues; ''.
-        conversation: The conversation that the response belongs to; ''.
-        answers: The results and approvals in the input, by the ids under which the client sees their calls.
-        has_others: The input has more than answers.
-        echo: The parts of the request that its response repeats.
-        stream, background, store: As in the request.
+        instructions: A system message for this request, or ''.
+        previous: The id of the response to continue, or ''.
+        conversation: The id of the response's conversation, or ''.
+        answers: The results and approvals in the input, by the call ids that clients see.
+        has_others: True if the input contains anything besides answers.
+        echo: The request fields that the response repeats.
+        stream, background, store: The request parameters of the same names.
     """
 
     instructions: str = ""
@@ -222,10 +222,10 @@ class ResponseQuestion(Question):
 
 
 def read_response_request(table: dict[str, Any]) -> ResponseQuestion:
-    """Parse the body of a Responses API request.
+    """Parse a request.
 
     Raises:
-        ParameterError: A parameter is unknown, not valid or not supported.
+        ParameterError: A parameter is unknown, invalid or unsupported.
     """
     body = parse_body(_ResponseBody, _with_types(table))
     if body.previous_response_id and body.conversation:
@@ -270,7 +270,7 @@ def read_response_request(table: dict[str, Any]) -> ResponseQuestion:
 
 
 def _with_types(table: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with a type in each item of the input, because clients omit it in messages."""
+    """Add the type `message` to input items that have a role, since clients omit it."""
     items = table.get("input")
     if not isinstance(items, list):
         return table
@@ -329,7 +329,7 @@ def _read_items(items: Sequence[Any]) -> Iterator[Message]:
 
 
 def seal_summary(summary: str) -> str:
-    """Return a summary in the form that clients keep: opaque, but not secret, since it is about their conversation."""
+    """Encode a summary for the client to store: opaque, but not secret."""
     return _SEAL + base64.b64encode(summary.encode(errors="replace")).decode()
 
 

@@ -1,4 +1,4 @@
-"""The events of a response, as they are streamed."""
+"""Build the events of a streamed response."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Event = dict[str, Any]
 
 
 class ResponseStream:
-    """Turns the changes of an answer into the events of a response.
+    """Converts the changes of an answer to the events of a response.
 
-    The number of an event is its position in the response: a piece of text counts as many as it has characters. It does
-    not depend on how the text was cut into pieces, so a client can continue after any number, in any process.
+    An event's sequence number is its position in the response, where text counts one position per character. The number
+    does not depend on how the text was split into deltas, so a client can resume after any number, in any process.
 
     Args:
         head: The response.
-        after: The number of the last event that the client has; -1 for none.
+        after: The number of the last event the client has received, or -1 if none.
 
     Attributes:
         output: The complete items.
-        final: The response at its end; None before.
+        final: The complete response once it has ended, otherwise None.
     """
 
     def __init__(self, head: ResponseHead, *, after: int = -1) -> None:
@@ -34,12 +34,12 @@ class ResponseStream:
         self._position = 0
 
     def begin(self) -> Iterator[Event]:
-        """Yield the first events."""
+        """Yield the initial events."""
         for name in ("response.created", "response.in_progress"):
             yield from self._event(name, response=response_object(self._head, status="in_progress"))
 
     def feed(self, change: Change) -> Iterator[Event]:
-        """Yield the events of a change that the client does not have."""
+        """Yield the events for a change, except those the client already has."""
         match change:
             case Began(item):
                 yield from self._begin_text(item)
@@ -57,7 +57,7 @@ class ResponseStream:
                 yield from self._event(f"response.{name}", response=self.final)
 
     def fail(self, error: Mapping[str, Any]) -> Event:
-        """Return the event for an error of the server."""
+        """Return the event for a server error."""
         return {
             "type": "error",
             "sequence_number": self._position,

@@ -1,4 +1,4 @@
-"""The Responses API: `/v1/responses`."""
+"""Implement the Responses API: `/v1/responses`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SNAPSHOT_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A part of a run that is one response: from its start, or from an answer, to its end or pause.
+    """The part of a run that makes up one response: from its start or an answer to its end or next pause.
 
     Attributes:
         head: The response.
-        after: The number of the event before it; 0 at the start of the run.
+        after: The number of the event before this part, or 0 at the start of the run.
         info: The run.
-        messages_before: The number of messages that the run had made before.
+        messages_before: The number of messages that the run produced before this part.
     """
 
     head: ResponseHead
@@ -50,11 +50,11 @@ class _Part:
 
 
 class Responses:
-    """Answers requests of the Responses API.
+    """Request handlers for the Responses API.
 
     Args:
         serving: The agents and their runs.
-        conversations: The conversations.
+        conversations: The Conversations API.
     """
 
     def __init__(self, serving: Serving, conversations: Conversations) -> None:
@@ -62,7 +62,7 @@ class Responses:
         self._conversations = conversations
 
     async def create(self, request: Request) -> Response | EventStream:
-        """Answer a request. If the client disconnects, its run ends, unless it is in the background."""
+        """Answer a request. If the client disconnects, the run is cancelled unless it runs in the background."""
         question = read_response_request(read_object(await request.body()))
         check_model(self._serving, question.agent)
         owner = owner_of(request.scope)
@@ -90,13 +90,12 @@ class Responses:
         return _json(final)
 
     async def follow_new(self, table: dict[str, Any], owner: str, unsaved: list[str]) -> AsyncIterator[dict[str, Any]]:
-        """Begin a response, and yield its events. Leaving it cancels the response.
+        """Start a response and yield its events. Closing the iterator early cancels the response.
 
         Args:
-            table: The request.
-            owner: The owner of the request.
-            unsaved: Receives the id of the response if the request has `store: false`. The caller deletes it; see
-                `forget`.
+            table: The request body.
+            owner: The identity that sent the request.
+            unsaved: Receives the response's id if the request has `store: false`; the caller must then `forget` it.
 
         Raises:
             RequestRefusedError: The request cannot be answered.
@@ -117,7 +116,7 @@ class Responses:
                 await asyncio.shield(self._serving.cancel(part.info.run_id, owner=owner))
 
     async def forget(self, response_ids: Sequence[str], owner: str) -> None:
-        """Delete the runs of responses, if they have ended."""
+        """Delete the runs of these responses that have ended."""
         for response_id in response_ids:
             run_id = response_id.split("_")[1]
             with suppress(RunNotFoundError, RunBusyError):
@@ -125,10 +124,10 @@ class Responses:
                     await self._serving.delete(run_id, owner=owner)
 
     async def complete(self, question: ResponseQuestion, request: Request) -> dict[str, Any]:
-        """Return the whole response to a question that continues no paused one; its run is deleted.
+        """Return the complete response to a question, and delete its run.
 
         Raises:
-            RequestRefusedError: The question cannot be answered, or the previous response waits for answers.
+            RequestRefusedError: The question cannot be answered, or the previous response has not ended.
             ClientLeftError: The client disconnected.
         """
         owner = owner_of(request.scope)
@@ -146,7 +145,7 @@ class Responses:
             await asyncio.shield(self.forget([part.head.id], owner))
 
     async def retrieve(self, request: Request) -> Response | EventStream:
-        """Show a response; with `stream=true`, its events after `starting_after`."""
+        """Return a response, or with `stream=true` its events after `starting_after`."""
         owner = owner_of(request.scope)
         query = request.query_params
         _check_query(query.keys(), ("stream", "starting_after", "include_obfuscation"))
@@ -161,7 +160,7 @@ class Responses:
         return EventStream(self._sent(part, owner, None, after=int(after)))
 
     async def delete(self, request: Request) -> Response:
-        """Delete a response and its run. An active run is cancelled first."""
+        """Delete a response and its run, which is cancelled first if it is active."""
         owner = owner_of(request.scope)
         part = await self._part(request.path_params["response_id"], owner)
         await self._end(part, owner)
@@ -176,7 +175,7 @@ class Responses:
         return _json(await self._snapshot(await self._part(part.head.id, owner), owner))
 
     async def input_items(self, request: Request) -> Response:
-        """List the input of a response."""
+        """Return a page of a response's input items."""
         owner = owner_of(request.scope)
         part = await self._part(request.path_params["response_id"], owner)
         messages = await self._answers_of(part, owner) if part.after else _new_messages(part.info)
@@ -190,7 +189,7 @@ class Responses:
     # --- the beginning of a response ---
 
     async def _begin(self, question: ResponseQuestion, owner: str) -> str:
-        """Start a run or continue one, and return the id of the response."""
+        """Start or continue a run, and return the response id."""
         if question.answers and not question.has_others:
             before = await continue_run(self._serving, question, question.answers, owner)
             if before is not None:
@@ -220,7 +219,7 @@ class Responses:
             output=question.output,
             continues=previous.run_id if previous else "",
         )
-        if waiting is not None:  # the new run took its place
+        if waiting is not None:  # replaced by the new run
             await self._serving.cancel(waiting.run_id, owner=owner)
         return f"resp_{run_id}"
 
@@ -259,7 +258,7 @@ class Responses:
         return await self._later_part(part, owner) if after else part
 
     async def _later_part(self, part: _Part, owner: str) -> _Part:
-        """Return a part that begins with an answer, with the usage and messages of the run before it."""
+        """Complete a part that begins with an answer by adding the usage and message count of the run before it."""
         previous, number = part.head.id.partition("_")[0] + f"_{part.info.run_id}", 0
         async with closing(self._serving.attach(part.info.run_id, owner=owner)) as events:
             async for number, event in events:
@@ -281,7 +280,7 @@ class Responses:
                     yield change
 
     async def _numbered_changes(self, part: _Part, owner: str) -> AsyncIterator[tuple[int, Change | None]]:
-        """Yield the changes with the numbers of their events, and None after each event."""
+        """Yield each change with the number of its event, and None after the changes of each event."""
         fold = ItemFold([tool["name"] for tool in part.info.request.get("client_tools") or ()])
         async with closing(self._serving.attach(part.info.run_id, after=part.after, owner=owner)) as events:
             async for numbered in events:
@@ -295,7 +294,7 @@ class Responses:
         raise RequestRefusedError("the run ended without an answer", status=500, code="server_error")
 
     async def _end_time(self, part: _Part, change: AnswerEnded, owner: str) -> float | None:
-        """Return the time when a run ended; None if it only paused, since the record does not keep that time."""
+        """Return the time at which the run ended, or None if it only paused, since the record has no pause times."""
         if isinstance(change.end, RunFinished) and change.end.stop_reason in ("approval_needed", "input_needed"):
             return None
         info = part.info
@@ -322,11 +321,11 @@ class Responses:
             if finish is not None:
                 await finish()
         except Exception as error:
-            # The status is already sent, so clients read errors from the stream.
+            # The status has been sent already, so the error goes into the stream.
             refusal = refusal_of(error)
             yield stream.fail(error_object(refusal))
             if refusal.code == "internal":
-                raise  # for the log that the error text refers to
+                raise  # the error text refers to the log
 
     async def _final(self, part: _Part, owner: str) -> dict[str, Any]:
         stream = ResponseStream(part.head)
@@ -337,7 +336,7 @@ class Responses:
         return stream.final
 
     async def _snapshot(self, part: _Part, owner: str) -> dict[str, Any]:
-        """Return a response as it is now, without waiting for its end."""
+        """Return the current state of a response without waiting for its end."""
         if part.info.phase not in ("queued", "running"):
             return await self._final(part, owner)
         stream = ResponseStream(part.head)
@@ -354,7 +353,7 @@ class Responses:
         return response_object(part.head, status=status, output=stream.output)
 
     async def _end(self, part: _Part, owner: str) -> None:
-        """Cancel a run, and wait for its end."""
+        """Cancel a run, and wait until it has ended."""
         if part.info.phase == "ended":
             return
         await self._serving.cancel(part.info.run_id, owner=owner)
@@ -365,7 +364,7 @@ class Responses:
                     return
 
     async def _answers_of(self, part: _Part, owner: str) -> list[Message]:
-        """Return the results with which a part of a run began."""
+        """Return the tool results with which a part of a run began."""
         results: list[Message] = []
         async with closing(self._serving.attach(part.info.run_id, after=part.after, owner=owner)) as events:
             async for number, event in events:
@@ -379,7 +378,7 @@ class Responses:
 
 
 def _with_names(question: ResponseQuestion, previous: RunInfo | None) -> Sequence[Message]:
-    """Return the messages of a request, with its instructions, the fields to repeat, and the names of calls."""
+    """Complete a request's messages with its instructions, the fields to echo, and the names of answered calls."""
     calls = {}
     for message in previous.response if previous else ():
         if message.function_call is not None:
@@ -409,7 +408,7 @@ def _echo_of(info: RunInfo) -> dict[str, Any]:
 
 
 def _new_messages(info: RunInfo) -> Sequence[Message]:
-    """Return the messages that came with the request that started a run."""
+    """Return the messages from the request that started a run, without the earlier conversation."""
     marked = [index for index, message in enumerate(info.messages) if ECHO in (message.extra or {})]
     return info.messages[marked[-1] :] if marked else [one for one in info.messages if one.role != "system"]
 

@@ -1,4 +1,4 @@
-"""The WebSocket of the Responses API: each message of the client begins a response, and its events are sent back."""
+"""Implement the WebSocket of the Responses API, where each client message starts a response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HTTP_FIELDS = ("stream", "stream_options", "background")
 
 
 class ResponseSocket:
-    """Answers clients over WebSockets, one response after the other. A client that leaves cancels its response.
+    """WebSocket endpoint that answers one request at a time. A disconnect cancels the current response.
 
     Args:
         responses: The Responses API.
@@ -35,7 +35,7 @@ class ResponseSocket:
         """Serve one client."""
         socket = WebSocket(scope, receive, send)
         await socket.accept()
-        unsaved: list[str] = []  # responses that end with the connection, which later ones may continue
+        unsaved: list[str] = []  # deleted when the connection ends; later responses may continue them
         following = asyncio.ensure_future(socket.receive())
         try:
             while (message := await following)["type"] != "websocket.disconnect":
@@ -56,7 +56,7 @@ class ResponseSocket:
             async with closing(self._responses.follow_new(table, owner, unsaved)) as events:
                 async for event in events:
                     await socket.send_text(write_json(event).decode())
-        except Exception as error:  # noqa: BLE001 - the client gets it
+        except Exception as error:  # noqa: BLE001 - reported to the client
             refusal = refusal_of(error)
             if refusal.code == "internal":
                 _log.exception("a response over a WebSocket failed")
@@ -66,7 +66,7 @@ class ResponseSocket:
 
 
 async def refuse_plain_request(_: Request) -> Response:
-    """Refuse a plain request to the path of the WebSocket, or any if the server lacks WebSockets."""
+    """Refuse a plain HTTP request to the WebSocket's path, or any request if WebSocket support is missing."""
     raise RequestRefusedError(
         "responses are not listed: GET /v1/responses opens a WebSocket. If this was one, the server lacks it: "
         "pip install 'jackfield-openai-server[websocket]'",
@@ -76,11 +76,11 @@ async def refuse_plain_request(_: Request) -> Response:
 
 
 def _read_event(message: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Return the request in a message.
+    """Parse a client message.
 
     Raises:
         RequestRefusedError: The message is not JSON.
-        ParameterError: The message is another event, or has a parameter of HTTP requests.
+        ParameterError: The event has another type, or a parameter that only HTTP requests accept.
     """
     text = message.get("text")
     table = read_object(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else message.get("bytes") or b"")

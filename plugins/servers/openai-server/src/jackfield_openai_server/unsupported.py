@@ -1,4 +1,4 @@
-"""Routes of OpenAI's API that agents do not support, with the reason and the next step."""
+"""Refuse unsupported routes of OpenAI's API with a reason and a next step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UPDATE = "conversations have no metadata: send metadata with each response"
 
 
 def refuse(reason: str) -> Handler:
-    """Return a handler that refuses a request with a reason."""
+    """Return a handler that refuses requests for the given reason."""
 
     async def handle(request: Request) -> Response:
         message = f"{request.method} {request.url.path[:100]} is not supported: {reason}"

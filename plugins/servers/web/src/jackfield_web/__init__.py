@@ -1,1 +1,1 @@
-"""The web page of Jackfield: a face for people."""
+"""Serve agents to people on a web page."""

@@ -1,4 +1,4 @@
-"""The requests that the page makes: agents, conversations, runs and their events."""
+"""Implement the page's API: agents, conversations, runs and their events."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MOST_REASON_CHARS = 2000
 _MOST_FIELDS = 200
 _MOST_HITS = 30
 _MOST_SEARCH_CHARS = 200
-# A browser that opens the address saves the file, and runs nothing in it.
+# Browsers that open the URL download the file and run nothing in it.
 _DOWNLOAD = {"content-disposition": 'attachment; filename="conversation.json"', "x-content-type-options": "nosniff"}
 
 
 class _File(BaseModel):
-    """A file that a person attached, as a `data:` URI."""
+    """A file attached by the user, as a `data:` URI."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +41,7 @@ class _File(BaseModel):
 
 
 class _Question(BaseModel):
-    """A question, and the conversation that it belongs to."""
+    """A question and its conversation."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +55,7 @@ class _Question(BaseModel):
 
 
 class _Title(BaseModel):
-    """The title of a conversation."""
+    """A conversation's new title."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +63,7 @@ class _Title(BaseModel):
 
 
 class _Denial(BaseModel):
-    """A denial of a call, with the reason for the model."""
+    """A rejected call, with the reason for the model."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,7 +71,7 @@ class _Denial(BaseModel):
 
 
 class _Form(BaseModel):
-    """The values of a form."""
+    """The values entered in a form."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,7 +79,7 @@ class _Form(BaseModel):
 
 
 class _Answers(BaseModel):
-    """Answers to the questions of a run, by the ids of its calls."""
+    """Answers to a run's questions, by call id."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -87,7 +87,7 @@ class _Answers(BaseModel):
 
 
 class Api:
-    """Answers the requests of the page.
+    """Request handlers for the page.
 
     Args:
         serving: The agents and their runs.
@@ -97,7 +97,7 @@ class Api:
         self._serving = serving
 
     async def agents(self, _: Request) -> Response:
-        """Return the agents that a person can talk to."""
+        """Return the available agents."""
         agents = [
             {
                 "name": name,
@@ -114,7 +114,7 @@ class Api:
         return _json({"agents": agents})
 
     async def conversations(self, request: Request) -> Response:
-        """Return the conversations of a person, the latest first."""
+        """Return the user's conversations, newest first."""
         sessions = await self._serving.sessions(owner=owner_of(request.scope), limit=_MOST_RUNS)
         return _json(
             {
@@ -127,10 +127,10 @@ class Api:
         )
 
     async def conversation(self, request: Request) -> Response:
-        """Return the runs of a conversation, oldest first: those that have ended with all their events.
+        """Return a conversation's runs, oldest first, including all events of those that have ended.
 
-        With `?limit=20`, only the last ones, and with `?before=` those before a run; `earlier` is the number of runs
-        before them.
+        `?limit=20` returns only the last 20 runs, and `?before=` only those before a given run. `earlier` counts the
+        runs that precede the first one returned.
         """
         owner = owner_of(request.scope)
         session = request.path_params["conversation"]
@@ -145,7 +145,7 @@ class Api:
         return _json({"id": session, "runs": runs, "earlier": len(ids) - len(runs)})
 
     async def rename_conversation(self, request: Request) -> Response:
-        """Give a conversation a title."""
+        """Set a conversation's title."""
         body = await _read(request, _Title)
         await self._serving.rename(request.path_params["conversation"], body.title, owner=owner_of(request.scope))
         return Response(status_code=204)
@@ -161,19 +161,19 @@ class Api:
         return Response(text, media_type="application/json", headers=_DOWNLOAD)
 
     async def import_conversation(self, request: Request) -> Response:
-        """Record an exported conversation as a new one, and return its id."""
+        """Store an exported conversation as a new one, and return its id."""
         file = await _read(request, ExportedConversation)
         session = await import_conversation(self._serving, file, owner=owner_of(request.scope))
         return _json({"id": session}, 201)
 
     async def search(self, request: Request) -> Response:
-        """Return the conversations in which all words of a text occur."""
+        """Return the conversations that contain all search words."""
         text = request.query_params.get("text", "")[:_MOST_SEARCH_CHARS]
         hits = await self._serving.search(text, owner=owner_of(request.scope), limit=_MOST_HITS)
         return _json({"hits": [{"id": hit.session, "run": hit.run_id, "excerpt": hit.excerpt} for hit in hits]})
 
     async def delete_conversation(self, request: Request) -> Response:
-        """Delete a conversation with all its runs; one that is running is cancelled first."""
+        """Delete a conversation and its runs, cancelling any that are active."""
         owner = owner_of(request.scope)
         session = request.path_params["conversation"]
         for run in await self._serving.runs(owner=owner, session=session, limit=_MOST_RUNS):
@@ -185,7 +185,7 @@ class Api:
         return Response(status_code=204)
 
     async def start(self, request: Request) -> Response | EventStream:
-        """Start a run with a question, and return its id; with `?follow`, stream its events at once."""
+        """Start a run and return its id; with `?follow`, stream its events instead."""
         question = await _read(request, _Question)
         items = [ContentItem(text=question.text)] if question.text.strip() else []
         items += [ContentItem(**{file.kind: file.address}) for file in question.files]
@@ -210,7 +210,7 @@ class Api:
         return _json({"run": run_id}, 201)
 
     async def events(self, request: Request) -> EventStream:
-        """Stream the events of a run after a number, until it ends or waits. A viewer may leave at any time."""
+        """Stream a run's events after a given number until it ends or waits. A disconnect does not affect the run."""
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         after = request.query_params.get("after", "0")
         if not after.isdecimal() or len(after) > 20:
@@ -219,19 +219,19 @@ class Api:
         return self._follow(run_id, int(after), owner)
 
     async def record(self, request: Request) -> Response:
-        """Return all events of a run that has ended or waits, for inspection."""
+        """Return all events of a run that has ended or is waiting, for inspection."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         if run.phase in ("queued", "running"):
             raise RequestRefusedError("the run has not ended: look at its record later")
         return _json({"events": await self._events(run.run_id, owner_of(request.scope))})
 
     async def run(self, request: Request) -> Response:
-        """Return the phase of a run, and the ids of the calls that it waits for."""
+        """Return a run's phase and the ids of its pending calls."""
         run = await self._serving.run(request.path_params["run_id"], owner=owner_of(request.scope))
         return _json({"phase": run.phase, "waiting": [one.call_id for one in run.waiting]})
 
     async def citation_page(self, request: Request) -> Response:
-        """Return the page that a citation refers to as an image; null where the page shows the text instead."""
+        """Return an image of the cited page, or null if the page can only be shown as text."""
         run_id, owner = request.path_params["run_id"], owner_of(request.scope)
         number, place = request.path_params["number"], request.path_params["place"]
         citation = await read_citation(self._serving, run_id, number, place, owner=owner)
@@ -239,14 +239,14 @@ class Api:
         return _json({"image": image}, headers={"cache-control": "no-store"})
 
     async def answer(self, request: Request) -> Response:
-        """Answer the pending questions of a run."""
+        """Answer a run's pending questions."""
         body = await _read(request, _Answers)
         answers = {call_id: _answer_in(answer) for call_id, answer in body.answers.items()}
         await self._serving.answer(request.path_params["run_id"], answers, owner=owner_of(request.scope))
         return Response(status_code=204)
 
     async def cancel(self, request: Request) -> Response:
-        """Stop a run."""
+        """Cancel a run."""
         await self._serving.cancel(request.path_params["run_id"], owner=owner_of(request.scope))
         return Response(status_code=204)
 
@@ -282,7 +282,7 @@ class Api:
         yield b"data: " + write_json({**end, "waiting": await self._waiting(run)}) + b"\n\n"
 
     async def _waiting(self, run: RunInfo) -> list[Wire]:
-        """Return the pending questions of a run, with the changes to files that its calls would make."""
+        """Return a run's pending questions, including the file changes that its calls would make."""
         previews = await self._serving.previews(run)
         return [
             {
@@ -308,10 +308,10 @@ def _answer_in(answer: bool | str | _Denial | _Form) -> Answer:
 
 
 async def _read(request: Request, form: type[_Body]) -> _Body:
-    """Return the body of a request.
+    """Validate a request body.
 
     Raises:
-        RequestRefusedError: The body is not valid.
+        RequestRefusedError: The body is invalid.
     """
     try:
         return form.model_validate(read_object(await request.body()))

@@ -1,4 +1,4 @@
-"""Export conversations to files for people and other servers, and import them without trust."""
+"""Export conversations to files, and import such files as untrusted data."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class _Part(BaseModel):
 
 
 class ExportedItem(_Part):
-    """A part of a message: a text, or a medium as a `data:` URI.
+    """A content item: text, or media as a `data:` URI.
 
-    Paths and other addresses are refused, because the server would read them for the next answer.
+    Paths and other URLs are refused, because the server would read them for the next answer.
     """
 
     text: str | None = None
@@ -42,7 +42,7 @@ class ExportedItem(_Part):
 
 
 class ExportedCall(_Part):
-    """A call of a tool."""
+    """A tool call."""
 
     id: str = Field(max_length=200)
     name: str = Field(max_length=200)
@@ -50,7 +50,7 @@ class ExportedCall(_Part):
 
 
 class ExportedMessage(_Part):
-    """A message. `call` is a call of the assistant, and `call_id` the call that a `function` message answers."""
+    """A message. `call` is the assistant's call, and `call_id` the id of the call that a `function` message answers."""
 
     role: Literal["user", "assistant", "function"]
     content: str | list[ExportedItem] = ""
@@ -61,7 +61,7 @@ class ExportedMessage(_Part):
     error: str = Field(default="", max_length=200)
 
     def as_message(self) -> Message:
-        """Return the message with only these fields."""
+        """Convert to a message that contains nothing but these fields."""
         content: str | list[ContentItem] = ""
         if isinstance(self.content, str):
             content = self.content
@@ -83,7 +83,7 @@ class ExportedMessage(_Part):
 
 
 class ExportedRun(_Part):
-    """A question with all messages of the answer. `continues` is the id of an earlier run of the file."""
+    """A question and all messages of the answer. `continues` is the id of an earlier run in the file."""
 
     id: str = Field(min_length=1, max_length=200)
     continues: str = Field(default="", max_length=200)
@@ -92,7 +92,7 @@ class ExportedRun(_Part):
 
 
 class ExportedConversation(_Part):
-    """A conversation."""
+    """The contents of an exported file."""
 
     format: Literal["jackfield-conversation"]
     version: Literal[1]
@@ -101,7 +101,7 @@ class ExportedConversation(_Part):
 
 
 def export_conversation(title: str, runs: list[RunInfo]) -> ExportedConversation:
-    """Return a conversation without unfinished runs; the oldest run is first.
+    """Export a conversation's completed runs, oldest first.
 
     Raises:
         RequestRefusedError: No run has ended.
@@ -136,17 +136,17 @@ def _export(message: Message) -> ExportedMessage:
 
 
 def _export_item(item: ContentItem) -> ExportedItem:
-    """Return an item; a medium with only an address becomes a text with it."""
+    """Convert a content item; media without inline data becomes a text such as `[image]`."""
     if item.text is None and isinstance(item.value, str) and item.value.startswith("data:"):
         return ExportedItem(**{item.type: item.value})
     return ExportedItem(text=item.text if item.text is not None else f"[{item.type}]")
 
 
 async def import_conversation(serving: Serving, file: ExportedConversation, *, owner: str) -> str:
-    """Record an exported conversation as a new one of an owner, and return its id.
+    """Store an exported conversation as a new one, and return its id.
 
-    None of its runs is repeated: it contains only messages, each call has its result, and an agent that this service
-    does not have is replaced by the first one.
+    Nothing is executed: the imported runs contain only messages, and every call already has its result. An unknown
+    agent is replaced by the first one of this service.
 
     Raises:
         RequestRefusedError: A run does not begin with a question, or the conversation is too large.
@@ -171,7 +171,11 @@ async def import_conversation(serving: Serving, file: ExportedConversation, *, o
 
 
 def _split(run: ExportedRun) -> tuple[list[Message], list[Message]]:
-    """Return the question and the answer of a run."""
+    """Split a run into question and answer.
+
+    Raises:
+        RequestRefusedError: The run does not begin with a question.
+    """
     messages = [message.as_message() for message in run.messages]
     count = 0
     while count < len(messages) and messages[count].role == USER:
@@ -182,7 +186,7 @@ def _split(run: ExportedRun) -> tuple[list[Message], list[Message]]:
 
 
 def _check_size(serving: Serving, file: ExportedConversation) -> None:
-    """Refuse a file that would grow too much in the store, where each run is recorded with all runs before it."""
+    """Refuse a file that would take too much space, since the store repeats all earlier runs in each run."""
     sizes, total = dict[str, int](), 0
     for run in file.runs:
         if run.id in sizes:

@@ -1,4 +1,4 @@
-"""The pages of documents that citations refer to, as images."""
+"""Draw the document pages that citations refer to."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOST_CANDIDATES = 3  # files of the same name
 
 
 async def read_citation(serving: Serving, run_id: str, number: int, place: int, *, owner: str) -> Citation:
-    """Return a citation from the record of a run: the one at a place in the event with a number.
+    """Return the citation at position `place` in event `number` of a run.
 
-    Clients name citations, never files, so that they see only pages that an answer to them refers to.
+    Clients refer to citations rather than files, so they can see only pages cited in an answer to them.
 
     Raises:
         RunNotFoundError: The owner has no such run.
@@ -52,9 +52,9 @@ async def read_citation(serving: Serving, run_id: str, number: int, place: int, 
 
 
 async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> dict[str, Any] | None:
-    """Return the page that shows a passage, with the places of its lines; None if there is none with this passage.
+    """Return an image of the page with the cited passage and the bounding boxes of its lines, or None if not found.
 
-    A scanned page is returned without places.
+    Scanned pages have no bounding boxes.
     """
     if citation.page is None:
         return None
@@ -83,7 +83,7 @@ async def draw_citation(serving: Serving, run: RunInfo, citation: Citation) -> d
 
 
 def _save_attached(messages: Sequence[Message], location: str, folder: Path) -> list[str]:
-    """Write the files in the user's messages that have the name of a citation, the latest first; return their paths."""
+    """Save the user's attachments whose name matches the citation, newest first, and return their paths."""
     items = [item for message in reversed(messages) if message.role == USER for item in message.items]
     uris = dict.fromkeys(item.file for item in items if item.file is not None and item.file[:5].lower() == "data:")
     named = [uri for uri in uris if shown_path(stated_name(uri)) == location]
@@ -98,7 +98,7 @@ def _save_attached(messages: Sequence[Message], location: str, folder: Path) -> 
 
 
 def _paths_of(names: Sequence[str], location: str) -> list[str]:
-    """Return the files with the name that a citation has; citations have no folders."""
+    """Return the files whose name matches the citation, which does not include a directory."""
     from jackfield_documents import expand, is_url
 
     try:

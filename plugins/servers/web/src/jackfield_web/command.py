@@ -23,8 +23,8 @@ def main(arguments: Sequence[str], *, agents: Mapping[str, Agent] | None = None)
     """Run `jackfield web` until it is stopped. `agents` are served if the command line names none.
 
     Raises:
-        ConfigError: An agent, an address or another option is not valid.
-        PluginError: Something that the demonstration needs is not installed.
+        ConfigError: An agent, an address or another option is invalid.
+        PluginError: A package needed by the demo is not installed.
     """
     host = default_host()
     serve: ServeCommand = host.load_row(host.find("command", "serve"))

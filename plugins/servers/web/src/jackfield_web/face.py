@@ -1,4 +1,4 @@
-"""Serve the web page, its files, and the requests that it makes: the face `web`."""
+"""Serve the web page, its files and its API: the face `web`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jackfield_web.files import page, static_file
 
 
 class WebServer(HttpServer):
-    """Serves a web page on which people talk to agents. The page needs no token; all its requests do."""
+    """Face that serves a web page for talking to agents. The page needs no token, but its API requests do."""
 
     name: ClassVar[str] = "web"
     paths = ("/",)
     open_paths = ("/", "/static/*")
 
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application."""
+        """Return the ASGI application."""
         api = Api(cast(Serving, serving))
         files = Router([Route("/{path:path}", static_file)])
         routes = [

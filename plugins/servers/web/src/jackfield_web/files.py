@@ -1,4 +1,4 @@
-"""The files of the page."""
+"""Serve the page's static files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EACH_TIME = "no-cache"  # the browser revalidates it
 
 @dataclass(frozen=True)
 class _File:
-    """A file in the form in which it is sent."""
+    """A file, ready to be sent."""
 
     body: bytes
     zipped: bytes
@@ -56,15 +56,15 @@ class _File:
 
 
 async def page(request: Request) -> Response:
-    """Return the page. Its files have the version in their address, so browsers keep them until they change."""
+    """Return the page. The URLs of its files include a version, so browsers can cache them indefinitely."""
     return _respond(request, _read_page(), _EACH_TIME)
 
 
 async def static_file(request: Request) -> Response:
-    """Return a file that the page loads, with or without a version before its path."""
+    """Return a static file, whose path may start with a version."""
     first, _, rest = request.path_params["path"].partition("/")
     if _VERSION.fullmatch(first):
-        # A page of an earlier version gets the new file, the only one there is, and does not cache it.
+        # A page of an earlier version gets the current file, but must not cache it.
         return _respond(request, _read_file(rest), _FOREVER if first == _version() else "no-store")
     return _respond(request, _read_file(request.path_params["path"]), _EACH_TIME)
 
@@ -74,7 +74,7 @@ _VERSION = re.compile("v-[0-9a-f]{16}")
 
 @cache
 def _version() -> str:
-    """Return the version of all files together."""
+    """Return a hash of all static files."""
     digest = hashlib.sha256()
     for path in sorted(_paths_below(_STATIC)):
         digest.update(path.encode() + b"\0" + _STATIC.joinpath(path).read_bytes())

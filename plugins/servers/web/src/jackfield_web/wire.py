@@ -1,4 +1,4 @@
-"""Convert events and messages to the form of the page: flat JSON objects with a `type`."""
+"""Convert events and messages to the page's format: flat JSON objects with a `type`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Wire: TypeAlias = dict[str, Any]
 
 
 def wire_of(number: int, placed: RunEvent) -> Wire | None:
-    """Return an event with its number and place; None for one that the page does not show."""
+    """Convert an event, including its number and origin; None if the page does not show it."""
     content = _content_of(placed.event)
     if content is None:
         return None
@@ -53,7 +53,7 @@ def _content_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def _piece_of(event: ModelEvent | AgentEvent) -> Wire | None:
-    """Return a piece of an unfinished answer."""
+    """Convert a delta of an unfinished answer."""
     match event:
         case TextDelta():
             return {"type": "text", "text": event.text}
@@ -69,7 +69,7 @@ def _piece_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def _step_of(event: ModelEvent | AgentEvent) -> Wire | None:
-    """Return a step of a run: a turn, a call, or its end."""
+    """Convert a step of a run, such as a turn, a tool call or the end."""
     match event:
         case TurnStarted():
             return {"type": "turn_started", "turn": event.turn}
@@ -104,7 +104,7 @@ def _step_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
-    """Return an event that only informs people."""
+    """Convert an event that only informs the user or asks a question."""
     match event:
         case ApprovalDecided():
             return {"type": "decided", "call_id": event.call_id, "allowed": event.allowed, "reason": event.reason}
@@ -129,7 +129,7 @@ def _note_of(event: ModelEvent | AgentEvent) -> Wire | None:
 
 
 def message_as_wire(message: Message) -> Wire:
-    """Return a message."""
+    """Convert a message."""
     call = message.function_call
     reasoning = message.reasoning_content
     return {
@@ -141,12 +141,12 @@ def message_as_wire(message: Message) -> Wire:
 
 
 def items_as_wire(message: Message) -> list[Wire]:
-    """Return the content of a message, item by item."""
+    """Convert a message's content items."""
     return [item_as_wire(item) for item in message.items]
 
 
 def item_as_wire(item: ContentItem) -> Wire:
-    """Return one item: a text, or a medium with its address; for a file of the server, only its name."""
+    """Convert a content item. Files on the server are sent by name only."""
     if item.text is not None:
         return {"type": "text", "text": item.text}
     name = basename_of(item.value) if isinstance(item.value, str) else ""
@@ -154,18 +154,18 @@ def item_as_wire(item: ContentItem) -> Wire:
 
 
 def usage_as_wire(usage: Usage) -> Wire:
-    """Return the tokens, and the cost where it is known."""
+    """Return the token counts, and the cost if known."""
     cost = None if usage.cost is None else {"amount": str(usage.cost), "currency": usage.currency}
     return {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens, "cost": cost}
 
 
 def question_in(messages: Sequence[Message]) -> list[Wire]:
-    """Return a person's last question: the items of the user's last messages."""
+    """Return the content items of the user's last messages."""
     return [item for message in question_messages(messages) for item in items_as_wire(message)]
 
 
 def question_messages(messages: Sequence[Message]) -> list[Message]:
-    """Return the last messages of the user."""
+    """Return the user's messages at the end of the conversation."""
     question: list[Message] = []
     for message in reversed(messages):
         if message.role != "user":
@@ -179,7 +179,7 @@ def _sources(data: Mapping[str, Any]) -> list[Wire]:
 
 
 def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
-    """Return the citations of an answer with their passages; None if an event is about none."""
+    """Return an answer's citations with their passages, or None if the event has no citation report."""
     if CITATIONS not in data:
         return None
     return [
@@ -196,7 +196,7 @@ def _citations(data: Mapping[str, Any]) -> list[Wire] | None:
 
 
 def _place(location: str, part: str, page: int | None) -> Wire:
-    """Return a source without the folders of the server."""
+    """Return a source without its directory on the server."""
     is_url = location.startswith(("https://", "http://"))
     name = name_in_file(location if is_url else basename_of(location), part)
     return {"name": name, "page": page, "url": location if is_url else ""}

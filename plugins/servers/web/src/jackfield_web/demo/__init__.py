@@ -1,4 +1,4 @@
-"""The demonstration of `jackfield web`: an agent with two documents, a tool, and a model that needs no key."""
+"""Demo of `jackfield web`: an agent with two documents, a tool, and a model that needs no API key."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def book_tour(day: str, people: int) -> str:
 
 
 def make_demo() -> dict[str, Agent]:
-    """Return the agent of the demonstration, by its name.
+    """Create the demo agent, and return it by name.
 
     Raises:
-        ConfigError: A component that it needs is not installed.
+        ConfigError: A required component is not installed.
     """
     folder = files("jackfield_web") / "demo"
     try:
