@@ -1,4 +1,4 @@
-"""Fetch from the web without being led into a private network. A library, not a plugin."""
+"""Fetch web resources safely, without reaching private networks. A library, not a plugin."""
 
 from __future__ import annotations
 

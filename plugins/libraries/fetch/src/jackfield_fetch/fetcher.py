@@ -1,4 +1,4 @@
-"""Fetches the contents of URLs, from public servers only unless others are allowed."""
+"""Fetch URLs, only from public servers unless others are allowed."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ CheckURL: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class FetchError(ToolServiceError):
-    """A URL could not be fetched; the text gives the reason, and the URL without its query.
+    """A URL could not be fetched. The message gives the reason, and the URL without its query.
 
-    `code` is the HTTP status of an answer without content, as a text; None if there was no answer.
+    `code` is the HTTP status of an unsuccessful response, as text, or None if there was no response.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The response of a server.
+    """A server's response.
 
     Attributes:
         url: The final URL, after redirects.
-        media_type: Such as `text/html`, in lower case; '' if the server does not say.
-        charset: As stated by the server; '' if it states none.
-        etag, last_modified: Validators for a later conditional request; '' if the server sends none.
-        content: The body, unpacked.
+        media_type: The lowercase media type, such as `text/html`, or '' if the server sends none.
+        charset: The charset declared by the server, or '' if there is none.
+        etag, last_modified: Validators for a later conditional request, or '' if the server sends none.
+        content: The decompressed body.
     """
 
     url: str
@@ -58,15 +58,15 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches by HTTP and HTTPS. It belongs to no event loop, and keeps no connection.
+    """Fetches over HTTP and HTTPS. An instance is not tied to an event loop and keeps no connections open.
 
-    The addresses of each server, including those of redirects, are looked up once and checked, and the connection goes
-    to a checked address: a name that resolves to another address a moment later has no effect. Proxies of the
-    environment are not used, because they would look up the name themselves.
+    Each server's addresses, including those of redirect targets, are resolved once and checked, and connections are
+    made only to a checked address. A name that later resolves to another address has no effect. Proxies from the
+    environment are not used, because they would resolve the name themselves.
 
     Args:
         cfg: The settings of `FetchConfig`.
-        settings: Some of them by name.
+        settings: Individual settings by name.
     """
 
     def __init__(self, cfg: FetchConfig | Mapping[str, object] | None = None, **settings: Any) -> None:
@@ -74,13 +74,13 @@ class Fetcher:
         self.config = FetchConfig.parse({**given, **settings}, what="fetch_cfg")
 
     async def fetch(self, url: str, *, known: Fetched | None = None, check: CheckURL | None = None) -> Fetched:
-        """Fetch the content of a URL.
+        """Fetch a URL's content.
 
         Args:
-            url: With `http:` or `https:`.
+            url: An `http:` or `https:` URL.
             known: An earlier result, returned again if the server reports no change.
-            check: Awaited with each URL before its server is asked: with `url`, and with the target of each redirect.
-                An error raised by it ends the fetch.
+            check: Awaited with each URL before a request is sent to it: `url` itself and every redirect target. An
+                error raised by `check` ends the fetch.
 
         Raises:
             FetchError: The URL may not be fetched, the server fails or refuses, or a limit is exceeded.
@@ -115,7 +115,7 @@ class Fetcher:
         raise FetchError(f"{shown(url)} redirects more than {self.config.max_redirects} times")
 
     async def _once(self, url: str, known: Fetched | None) -> Fetched | str:
-        """Return the response of one server, which may be a redirect."""
+        """Return one server's response, or the URL it redirects to."""
         target = _target(url)
         async with AsyncExitStack() as stack:
             network = _Guarded(self.config, shown(url))
@@ -183,13 +183,13 @@ def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _stated_length(headers: Mapping[str, str]) -> int:
-    """Return the announced length of a body; 0 if none is announced."""
+    """Return the declared length of a body, or 0 if there is none."""
     length = headers.get("content-length", "")
     return int(length[:20]) if length.isdecimal() else 0
 
 
 class _Unpacking(Protocol):
-    """Decompresses a body piece by piece. `may_end`: the body may be complete."""
+    """Decompresses a body incrementally. `may_end` is True if the body may be complete."""
 
     @property
     def may_end(self) -> bool: ...
@@ -198,7 +198,7 @@ class _Unpacking(Protocol):
 
 
 class _NotPacked:
-    """Passes on a body that is not compressed."""
+    """Passes an uncompressed body through unchanged."""
 
     may_end = True
 
@@ -207,9 +207,9 @@ class _NotPacked:
 
 
 class _Gzip:
-    """Decompresses a gzip body with all its members (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
+    """Decompresses all members of a gzip body (RFC 1952), in parts of at most `UNPACKED_AT_ONCE` bytes.
 
-    Raises `zlib.error` for damaged members, for too many members, and for any other data after them.
+    Raises `zlib.error` for damaged members, too many members, or trailing data.
     """
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ def _fetched(url: str, headers: Mapping[str, str], content: bytes) -> Fetched:
 
 
 class _Guarded(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that have been checked."""
+    """Connects only to addresses that have been checked."""
 
     def __init__(self, config: FetchConfig, url: str) -> None:
         self._config = config
@@ -262,14 +262,14 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         self._has_head = False
 
     def head_is_complete(self) -> None:
-        """Stop counting, because the headers of the answer have arrived."""
+        """Stop counting, because the response headers have arrived."""
         self._has_head = True
 
     def count(self, size_bytes: int) -> None:
-        """Count bytes that come before the end of the headers, interim answers (`100 Continue`) among them.
+        """Count the bytes up to the end of the headers, including interim responses (`100 Continue`).
 
         Raises:
-            RemoteProtocolError: There are too many of them.
+            RemoteProtocolError: The limit is exceeded.
         """
         if not self._has_head:
             self._head_bytes += size_bytes
@@ -284,11 +284,11 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Look up a host, and connect to the first of its addresses that answers.
+        """Resolve a host and connect to the first of its addresses that answers.
 
         Raises:
-            FetchError: One of the host's addresses is not allowed; a hostile name server may list it to redirect the
-                request.
+            FetchError: One of the host's addresses is not allowed, as if a hostile name server listed it to redirect
+                the request.
         """
         failure: Exception = OSError("it has no address")
         for address in await self._addresses(host.strip("[]"), port):
@@ -314,9 +314,10 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
 
 
 class _Paced(httpcore2.AsyncNetworkStream):
-    """A connection that hands out a few lines at a time, so that other tasks get a turn in between.
+    """A connection that returns a few lines per read, so that other tasks get a turn in between.
 
-    A server may send a megabyte in chunks of one byte, or `100 Continue` forever; each costs far more than its bytes.
+    A server may send a megabyte in one-byte chunks, or `100 Continue` forever, and each of those costs far more than
+    its bytes.
     """
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream, network: _Guarded) -> None:
@@ -351,7 +352,7 @@ class _Paced(httpcore2.AsyncNetworkStream):
 
 
 def _end_of_lines(data: bytes, most: int) -> int:
-    """Return the end of the first `most` lines of HTTP, or of the data if there are fewer."""
+    """Return the end of the first `most` HTTP lines, or of all data if there are fewer."""
     if data.count(b"\r\n") <= most:
         return len(data)
     end = 0
@@ -361,7 +362,7 @@ def _end_of_lines(data: bytes, most: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason for a failure in our own words, because library messages often name addresses or are empty."""
+    """Return the reason for a failure in our own words: library messages are often empty, or name addresses."""
     chain: list[BaseException] = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)

@@ -1,4 +1,4 @@
-"""Images of a conversation: list them, read them, and save those that a tool makes."""
+"""List and read a conversation's images, and save images made by tools."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 
 
 def images_in(messages: Sequence[Message], files: Sequence[str]) -> list[str]:
-    """Return the images of a conversation, each once, in order: URLs, `data:` URIs and paths.
+    """Return a conversation's images in order and without duplicates: URLs, `data:` URIs and paths.
 
-    Paths count only in messages of the user and the system; in all others they are ordinary text. The images among
-    `files`, recognised by their names, come last.
+    Paths count only in user and system messages; elsewhere they are ordinary text. Images among `files`, recognised by
+    name, come last.
 
     Args:
         messages: The conversation so far: `ToolContext.messages`.
-        files: `ToolContext.files`; it is empty for a tool without `file_access`.
+        files: `ToolContext.files`, which is empty for a tool without `file_access`.
     """
     named = (name for name in files if basename_of(name).lower().endswith(_ENDINGS))
     return list(dict.fromkeys((*_in_messages(messages), *named)))
 
 
 async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
-    """Return the content of an image of a conversation.
+    """Return the content of an image in a conversation.
 
     Args:
-        address: An address from `images_in`. A path is read, so the caller must trust it.
-        fetcher: Fetches URLs; its `max_bytes` also limits files and `data:` URIs.
+        address: An address from `images_in`. A path is opened and read, so the caller must trust it.
+        fetcher: Fetches URLs. Its `max_bytes` also limits files and `data:` URIs.
 
     Raises:
         ToolServiceError: The content cannot be read, or does not begin like an image.
@@ -65,21 +65,21 @@ async def image_bytes(address: str, fetcher: Fetcher) -> bytes:
 
 
 def data_uri(content: bytes) -> str:
-    """Return an image as a `data:` URI, with the type that its first bytes show."""
+    """Return an image as a `data:` URI, with the media type detected from its first bytes."""
     return f"data:{media_type_of(content[:16])};base64,{base64.b64encode(content).decode()}"
 
 
 def save_image(content: bytes, workspace: Workspace, folder: str, *, ending: str) -> str:
-    """Write an image into the workspace, whole or not at all; return its path there. It blocks.
+    """Write an image into the workspace atomically, and return its path there. Blocks.
 
-    The name is derived from the content: the same image is one file, however often it is saved. No link below the
-    workspace is followed, even if running code puts one in the place of a folder.
+    The name is derived from the content, so saving the same image twice yields one file. No link below the workspace is
+    followed, even if running code replaces a folder with one.
 
     Args:
-        content: The content of the file.
+        content: The image file's content.
         workspace: The run's workspace.
-        folder: The path in it, with / between its parts: `tools/` and the name of the tool.
-        ending: The file extension: `.png`.
+        folder: The folder's path in the workspace, with / between its parts: `tools/` and the tool's name.
+        ending: The file extension, such as `.png`.
 
     Raises:
         ToolServiceError: The image cannot be written.
@@ -127,7 +127,7 @@ def _inside(uri: str, most: int) -> bytes:
 
 
 def _folder(opened: ExitStack, path: str | Path, parent: int | None) -> int:
-    """Open a folder itself, not the target of a link."""
+    """Open a folder itself, never a link's target."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     opened.callback(os.close, descriptor)
     return descriptor

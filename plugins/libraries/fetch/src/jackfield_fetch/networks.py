@@ -1,12 +1,12 @@
-"""Networks that are not the public internet.
+"""Networks that are not part of the public internet.
 
-The standard library has such a table too, but it differs between patch versions of Python: 192.0.0.0/24 and 3fff::/20
-were public for some. Addresses of clouds are in neither registry.
+The standard library also has such a table, but it differs between Python patch versions: some treated 192.0.0.0/24 and
+3fff::/20 as public. Cloud metadata addresses are in neither registry.
 
 Sources, as of 2026-11-01:
     IPv4: https://www.iana.org/assignments/iana-ipv4-special-registry and RFC 5771 (multicast)
     IPv6: https://www.iana.org/assignments/iana-ipv6-special-registry and RFC 4291; only 2000::/3 is assigned
-    Clouds: the addresses at which they give a virtual machine its credentials and settings
+    Clouds: the addresses from which virtual machines get their credentials and settings
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)  # the 32 bits before the IPv4 address: RFC 5
 
 
 def is_public(address: Address) -> bool:
-    """Return True if an address is public, and so is each IPv4 address embedded in it."""
+    """Return True if an address and any IPv4 address embedded in it are public."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in NOT_PUBLIC_V4)
     inner = inner_address(address)
@@ -69,7 +69,7 @@ def is_public(address: Address) -> bool:
 
 
 def inner_address(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address inside an IPv6 address: mapped, translated (NAT64) or tunnelled (6to4, ISATAP)."""
+    """Return the IPv4 address embedded in an IPv6 address: mapped, translated (NAT64) or tunnelled (6to4, ISATAP)."""
     if isinstance(address, IPv4Address):
         return None
     number = int(address)

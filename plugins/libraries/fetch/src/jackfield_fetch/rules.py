@@ -1,4 +1,4 @@
-"""Decide by address which servers may be contacted, because a name can lead anywhere."""
+"""Decide by IP address which servers may be contacted, because a name can resolve to anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST = re.compile(r"[^/@:*? ]+")
 
 
 class FetchConfig(Config):
-    """The rules for fetching: permitted servers, and limits of size and time."""
+    """Rules for fetching: allowed servers, and limits on size and time."""
 
     allow: tuple[str, ...] = Field(
         default=(),
@@ -49,7 +49,7 @@ class FetchConfig(Config):
         return text
 
     def allows(self, host: str, address: Address) -> bool:
-        """Return True if a server may be contacted at one of its addresses."""
+        """Return True if a server may be contacted at the given address."""
         if is_public(address) or _plain(host) in self._hosts:
             return True
         meant = tuple(filter(None, (address, inner_address(address))))
@@ -65,10 +65,10 @@ class FetchConfig(Config):
 
 
 def request_url(url: str) -> str:
-    """Return a URL for a request: in ASCII, and without its fragment.
+    """Return a URL in the form that requests use: ASCII only, without a fragment.
 
     Raises:
-        ValueError: The URL cannot be fetched; the text gives the reason, without parts of the URL that may be secret.
+        ValueError: The URL cannot be fetched. The message gives the reason, without quoting parts that may be secret.
     """
     if len(url) > MAX_URL_CHARS:
         raise ValueError(f"its address has more than {MAX_URL_CHARS:,} characters")
@@ -102,7 +102,7 @@ def _in_ascii(host: str) -> str:
 
 
 def shown(url: str) -> str:
-    """Return a URL for people: without query and user, which may hold keys, and no longer than a line."""
+    """Return a URL for display: without query and user, which may hold keys, and short enough for one line."""
     try:
         parts = urlsplit(url[:MAX_URL_CHARS])
         where = parts.netloc.rpartition("@")[2]
@@ -125,5 +125,5 @@ def _is_network(name: str) -> bool:
 
 
 def address_of(text: str) -> Address:
-    """Return an address of the resolver without the zone of a link (`fe80::1%eth0`)."""
+    """Parse an address from the resolver, dropping its zone id (`fe80::1%eth0`)."""
     return ip_address(text.partition("%")[0])
