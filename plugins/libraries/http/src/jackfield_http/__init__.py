@@ -1,18 +1,18 @@
-"""HTTP for backends of Jackfield. Importing it loads no HTTP stack: the first request does.
+"""HTTP for Jackfield backends. Importing this package loads no HTTP stack; the first request does.
 
-- `addresses`: checks of URLs, and the proxy to a server.
-- `client`: `HTTPClient`, the way to one server, and `Reply`, a whole answer.
-- `sse`: server-sent events out of bytes.
-- `halves`: characters that are cut in two by the end of a chunk.
-- `failures`: failures of the network, statuses and refusals of servers as Jackfield's errors.
-- `answers`: `AnswerReader`, what readers of all protocols share.
-- `calls`: `Calls`, which assigns the pieces of tool calls to their calls.
-- `server`: the server of requests, found at the first one, with its key and connections.
-- `backend`: `HTTPBackend`, the base class of backends; imported from there, because not every client is a backend.
-- `service`: `JSONService`, which gets tools one JSON value; imported from there, as backends have no use for it.
-- `headers`: API keys in headers, and headers as they are sent.
-- `jsonbytes`: JSON as sent and received, lone surrogates included.
-- `transport`: the layer below the client; it loads the HTTP stack.
+- `addresses`: URL checks and proxy lookup.
+- `client`: `HTTPClient`, which connects to one server, and `Reply`, a complete response.
+- `sse`: server-sent event decoding.
+- `halves`: characters split across two chunks.
+- `failures`: network failures, HTTP statuses and refusals as Jackfield errors.
+- `answers`: `AnswerReader`, the base class for response readers of all protocols.
+- `calls`: `Calls`, which assembles tool calls from fragments.
+- `server`: the server for requests, resolved on first use, with its key and connections.
+- `backend`: `HTTPBackend`, the base class for backends. Imported from there, because not every client is a backend.
+- `service`: `JSONService`, which fetches a JSON value for a tool. Imported from there, because backends do not need it.
+- `headers`: API keys in headers, and headers in wire format.
+- `jsonbytes`: JSON encoding and decoding, including lone surrogates.
+- `transport`: the layer below the client, which loads the HTTP stack.
 """
 
 from jackfield_http.answers import AnswerReader, Wire, arguments_of, count_of

@@ -1,4 +1,4 @@
-"""Check URLs of servers, and find the proxy that the environment sets for them."""
+"""Check server URLs, and find the proxy that the environment configures for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_LABEL = 63
 
 @lru_cache(maxsize=64)
 def has_server(url: str) -> bool:
-    """Return True if a URL has a valid host and port, and only characters that a request can carry."""
+    """Return True if a URL has a valid host and port, and only characters allowed in a request."""
     if not _VISIBLE.fullmatch(url):
         return False
     try:
@@ -50,15 +50,15 @@ def _is_host(name: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Return True if every library sends a URL exactly as written."""
+    """Return True if every HTTP library sends the URL exactly as written."""
     return _PLAIN.fullmatch(url) is not None
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the URL of the proxy that the environment sets for a server; None if there is none.
+    """Return the URL of the proxy that the environment configures for a server, or None.
 
     Raises:
-        ConfigError: The proxy cannot be used. The error does not show its URL, which may contain a password.
+        ConfigError: The proxy cannot be used. The message omits its URL, which may contain a password.
     """
     parts = urlsplit(url)
     proxies = getproxies()

@@ -1,4 +1,4 @@
-"""Read answers that are JSON objects, in a stream or alone, whatever their protocol."""
+"""Read responses made of JSON objects, streamed or single, for any protocol."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _NUMBERS = (int, float)  # otherwise a union would be created for each check
 
 
 class AnswerReader(ABC):
-    """Reads one answer, as a stream of events (`feed`) or as one object (`whole`); `finish` ends both.
+    """Reads one response, as a stream of events (`feed`) or a single object (`whole`). Both end with `finish`.
 
-    A subclass defines `read_event`, `last_events` and `complete`, and may extend `read_whole` and `held_events`.
+    Subclasses define `read_event`, `last_events` and `complete`, and may extend `read_whole` and `held_events`.
 
     Args:
-        failures: The errors of this request.
-        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
+        failures: Builds the request's errors.
+        patience_s: The number of seconds for which the server may send only comments. None means the default.
 
     Attributes:
-        done: True once nothing can follow; the rest is not read.
-        enough: True once the rest is not worth waiting for; it is read if it is already there.
+        done: True once nothing more can follow. The rest is not read.
+        enough: True once the rest is not worth waiting for. It is read only if it has already arrived.
         advice: Advice for users whose server sends something else.
-        texts: The keys of texts that continue in the next object, and may be cut in the middle of a character.
-        decoder: The class that finds the events of a stream.
-        events: The decoder of this answer.
-        end_mark: The data after the last object of a stream, if it is not an object; None for no such mark.
+        texts: The keys of texts that continue in the next object, and may be split in the middle of a character.
+        decoder: The class that decodes a stream's events.
+        events: This response's decoder.
+        end_mark: The data that ends a stream, if it is not an object. None if there is no such marker.
     """
 
     advice: ClassVar[str] = "check base_url"
@@ -56,11 +56,11 @@ class AnswerReader(ABC):
         self._began = False
 
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
-        """Return the events that a piece of the stream completes.
+        """Return the events that a chunk of the stream completes.
 
         Raises:
-            ModelServiceError: The piece contains an error, or data that is not part of an answer. Earlier events come
-                first.
+            ModelServiceError: The chunk contains an error, or data that does not belong to an answer. Any earlier
+                events are yielded first.
         """
         objects = self.events.feed(piece)
         if len(objects) == 1 and objects[0] != self.end_mark and not self.done:  # nearly always; saves a generator
@@ -68,10 +68,10 @@ class AnswerReader(ABC):
         return self._parse_all(objects)
 
     def whole(self, body: bytes) -> list[ModelEvent]:
-        """Return the events of an answer that is one object, which some servers send instead of a stream.
+        """Return the events of a response that is a single object, which some servers send instead of a stream.
 
         Raises:
-            ModelServiceError: As for `feed`.
+            ModelServiceError: See `feed`.
         """
         return self._parse(body, self.read_whole)
 
@@ -79,7 +79,7 @@ class AnswerReader(ABC):
         """Yield the last events.
 
         Raises:
-            ModelServiceError: The stream ended before the answer did.
+            ModelServiceError: The stream ended before the answer was complete.
         """
         if not self.done:
             yield from self._parse_all(self.events.end())
@@ -91,7 +91,7 @@ class AnswerReader(ABC):
 
     @property
     def has_halves(self) -> bool:
-        """True once a text was cut in the middle of a character."""
+        """True once an object with a lone surrogate has arrived, such as a text split in the middle of a character."""
         return self._halves is not None
 
     # --- what a protocol writes ---
@@ -103,18 +103,18 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def read_event(self, wire: Wire) -> list[ModelEvent]:
-        """Return the events of one object. For missing or malformed parts, it may raise any of Python's errors."""
+        """Return an object's events. For missing or malformed parts, Python's built-in errors may be raised."""
 
     @abstractmethod
     def last_events(self) -> Iterable[ModelEvent]:
-        """Return the events that come last and once: the usage and `ModelFinished`."""
+        """Return the events that come last and only once: the usage and `ModelFinished`."""
 
     def read_whole(self, wire: Wire) -> list[ModelEvent]:
-        """Return the events of an answer that is one object."""
+        """Return the events of a response that is a single object."""
         return self.read_event(wire)
 
     def held_events(self) -> list[ModelEvent]:
-        """Return the events that were held back until the end."""
+        """Return the events that were buffered until the end."""
         return [] if self._halves is None else self._halves.rest()
 
     # --- one object ---
@@ -155,14 +155,14 @@ class AnswerReader(ABC):
 
 
 def arguments_of(value: object) -> str:
-    """Return the arguments of a call as text; some servers send them as an object, or not at all."""
+    """Return a call's arguments as text. Some servers send them as an object, or omit them."""
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)
 
 
 def count_of(value: object) -> int:
-    """Return a count as servers write it; 0 for anything else."""
+    """Return a count received from a server, or 0 if the value is not a valid count."""
     if not isinstance(value, _NUMBERS) or isinstance(value, bool):  # a bool is a number in Python, not in JSON
         return 0
     return int(value) if 0 < value < 2**63 else 0

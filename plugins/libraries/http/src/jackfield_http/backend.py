@@ -1,4 +1,4 @@
-"""The base class of backends over HTTP."""
+"""The base class for backends over HTTP."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Exchange(Generic[ServerT]):
     """A request that a server has begun to answer.
 
     Attributes:
-        request: The request to the model.
-        server: The server that was asked.
-        failures: The errors of this request.
-        patience_s: The number of seconds for which the server may send comments without an event.
+        request: The chat request.
+        server: The server that received the request.
+        failures: Builds the request's errors.
+        patience_s: The number of seconds for which the server may send only comments.
     """
 
     request: ChatRequest
@@ -55,11 +55,11 @@ class Exchange(Generic[ServerT]):
 
 @dataclass(frozen=True, slots=True)
 class ModelPage:
-    """A page of a list of models.
+    """A page of a model list.
 
     Attributes:
-        names: The names of models.
-        next_url: The URL of the next page; None after the last.
+        names: The models' names.
+        next_url: The next page's URL, or None after the last page.
     """
 
     names: Sequence[str]
@@ -67,11 +67,11 @@ class ModelPage:
 
 
 class HTTPBackend(BaseChatModel, Generic[ServerT]):
-    """A model behind an API over HTTP.
+    """A model behind an HTTP API.
 
-    A backend sets `backend` and `key_rule` and defines four methods without `async`: `server` (the address and the
-    credentials), `post` (the request as bytes), `reader` (bytes as events) and `refusal` (an error). One instance keeps
-    its connections, per event loop, and opens as many as there are calls at once.
+    Subclasses set `backend` and `key_rule`, and define four synchronous methods: `server` (address and credentials),
+    `post` (the request as bytes), `reader` (bytes to events) and `refusal` (an error). Each instance keeps its own
+    connections per event loop, and opens as many as there are concurrent calls.
     """
 
     key_rule: ClassVar[KeyRule] = KeyRule("")
@@ -93,24 +93,24 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
     @abstractmethod
     def server(self) -> ServerT:
-        """The server's address and credentials. The first call runs it, in a worker thread.
+        """Return the server's address and credentials. Called once, in a worker thread, before the first request.
 
         Raises:
-            ConfigError: The address is missing or not valid.
-            MissingSecretError: The server needs an API key, but there is none.
+            ConfigError: The address is missing or invalid.
+            MissingSecretError: The server requires an API key, and there is none.
         """
 
     @abstractmethod
     def post(self, request: ChatRequest, server: ServerT, /) -> Post:
-        """Build the request, which always asks for a stream. Runs in a worker thread if it reads local files."""
+        """Build the request, always for a streamed response. Runs in a worker thread if local files must be read."""
 
     @abstractmethod
     def reader(self, exchange: Exchange[ServerT]) -> AnswerReader:
-        """Return the reader that turns the answer to one request into events."""
+        """Return the reader that turns the response to one request into events."""
 
     @abstractmethod
     def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
-        """Return the error for a response with a status other than 2xx; see `Failures.refused`."""
+        """Return the error for a response with a non-2xx status; see `Failures.refused`."""
 
     def adjust_server(
         self,
@@ -119,7 +119,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         status: int,  # noqa: ARG002
         body: bytes,  # noqa: ARG002
     ) -> ServerT | None:
-        """Return the server with other parameters if it refused one, else None. Later requests use them as well."""
+        """Return the server with adjusted parameters if it refused one, else None. Later requests use them as well."""
         return None
 
     def resume(
@@ -127,33 +127,33 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         request: ChatRequest,  # noqa: ARG002 - for backends whose servers pause
         reader: AnswerReader,  # noqa: ARG002
     ) -> ChatRequest | None:
-        """Return the request for the rest of an answer that the server paused; None if the answer is complete.
+        """Return the request for the rest of a paused answer, or None if the answer is complete.
 
         The reader of a paused answer yields no `ModelFinished`.
         """
         return None
 
     def read_facts(self) -> ModelFacts:
-        """Return the model's abilities, from the settings that are named like facts. Called once."""
+        """Return the model's capabilities, from the settings that share their names. Called once."""
         return facts_of_config(self.config)
 
     # --- for subclasses and callers ---
 
     @property
     def facts(self) -> ModelFacts:
-        """The model's abilities; see `read_facts`."""
+        """The model's capabilities; see `read_facts`."""
         return self._facts
 
     @property
     def server_name(self) -> str:
-        """The server's name, as in `BaseChatModel`; its address may also come from the environment."""
+        """The server's name, as in `BaseChatModel`, except that the address may also come from the environment."""
         return name_of_server(self.backend, self.configured_url())
 
     def configured_url(self) -> str | None:
-        """Return the base URL of the configuration, else of the environment; None for the provider's own.
+        """Return the base URL from the configuration or the environment, or None to use the provider's own.
 
         Raises:
-            ConfigError: The URL is not valid.
+            ConfigError: The URL is invalid.
         """
         return configured_url(self.config.server_url, self.key_rule, setting=self.url_setting)
 
@@ -161,13 +161,13 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
         """Find the key for a server: the configured one, or one that the rule allows to be sent there.
 
         Args:
-            url: The server's address; None for the provider's own.
-            rule: Replaces `key_rule`.
+            url: The server's address. None means the provider's own.
+            rule: The rule to use instead of `key_rule`.
             needed: True if the server requires a key.
 
         Raises:
             MissingSecretError: The server requires a key, and none is set.
-            ConfigError: The server requires a key, and the one that is set is not meant for it; or the key cannot be
+            ConfigError: The server requires a key, but the key that is set is not meant for it; or the key cannot be
                 sent in a header.
         """
         key = find_key(url, rule or self.key_rule, configured=self.config.api_key, settings=self.host.settings)
@@ -178,12 +178,12 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
     async def fetch_model_ids(
         self, url_of: Callable[[ServerT], str], read_page: Callable[[Any, str], ModelPage] | None = None
     ) -> list[str]:
-        """Return the names in a list of models, page by page, each once, with the time-out and retries of requests.
+        """Fetch all pages of a model list and return the names without duplicates, with the usual timeout and retries.
 
         Args:
-            url_of: Returns the URL of the list at a server.
-            read_page: Reads the JSON of a page, given its URL; `read_model_page` if None. It may raise LookupError,
-                TypeError or ValueError for anything else.
+            url_of: Returns the URL of a server's model list.
+            read_page: Parses a page's JSON, given its URL. Defaults to `read_model_page`. May raise LookupError,
+                TypeError or ValueError if the page has another format.
 
         Raises:
             ModelServiceError: The server did not answer, or has no such list.
@@ -216,7 +216,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
             raise failures.unreadable(reply.body, advice="it has no list of models") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Send one request, for a stream. An answer that is one JSON object is accepted as well."""
+        """Send one streaming request. A response that is a single JSON object is accepted as well."""
         opened = await self.access.open()
         timeout_s = request.config.request_timeout or DEFAULT_TIMEOUT_S
         while True:
@@ -245,7 +245,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
                 request = rest
 
     async def aclose(self) -> None:
-        """Close the idle connections; the next call opens new ones, and looks up the key again."""
+        """Close the idle connections. The next call opens new ones, and looks up the key again."""
         await super().aclose()
         await self.access.aclose()
 
@@ -257,10 +257,10 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
     def _adjust_or_raise(
         self, request: ChatRequest, opened: Opened[ServerT], failures: Failures, status: int, body: bytes
     ) -> Opened[ServerT]:
-        """Return the server with other parameters after a refusal.
+        """Return the server with adjusted parameters after a refusal.
 
         Raises:
-            ModelServiceError: The backend knows no other parameters.
+            ModelServiceError: The backend has no other parameters to offer.
         """
         server = self.adjust_server(request, opened.server, status, body)
         if server is None:
@@ -269,29 +269,29 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
 
 def read_model_page(value: Any, url: str) -> ModelPage:
-    """Read a page of the form `{"data": [{"id": …}, …]}`; with `has_more`, the next one is `after_id` the last id.
+    """Parse a page of the form `{"data": [{"id": …}, …]}`. With `has_more`, the next page is `after_id` the last id.
 
     Raises:
-        LookupError, TypeError, ValueError: The page has another form.
+        LookupError, TypeError, ValueError: The page has another format.
     """
     names = [str(entry["id"]) for entry in value["data"]]
     return ModelPage(names, with_query(url, after_id=names[-1]) if value.get("has_more") and names else None)
 
 
 def with_query(url: str, **parameters: object) -> str:
-    """Return a URL with these parameters of its query added or replaced."""
+    """Return a URL with these query parameters added or replaced."""
     parts = urlsplit(url)
     query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **parameters}
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def facts_of_config(config: LLMConfig) -> ModelFacts:
-    """Return the facts that a configuration has settings for; the others have their defaults."""
+    """Return the facts that a configuration has settings for. All others have their defaults."""
     return ModelFacts(**{name: getattr(config, name) for name in _FACTS if name in type(config).model_fields})
 
 
 def reads_files(request: ChatRequest) -> bool:
-    """Return True if sending a request means reading local files."""
+    """Return True if sending the request requires reading local files."""
     for message in request.messages:
         if isinstance(message.content, str):
             continue

@@ -1,4 +1,4 @@
-"""Assign the pieces of tool calls to their calls, however a server marks them."""
+"""Assemble tool calls from fragments, however a server labels them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _Call:
-    """A call whose pieces are still arriving."""
+    """A call whose fragments are still arriving."""
 
     __slots__ = ("arguments", "id", "name", "number")
 
@@ -21,7 +21,7 @@ class _Call:
         self.arguments: list[str] = []
 
     def extend(self, call_id: str, name: str, arguments: str) -> FunctionCallDelta:
-        """Add a piece, and return its event, in which only a new id and name appear."""
+        """Add a fragment and return its event, which includes the id and name only when they are new."""
         new_id = call_id if call_id != self.id else ""
         new_name = "" if self.name else name
         self.id = call_id or self.id
@@ -39,10 +39,10 @@ class _Call:
 
 
 class Calls:
-    """The tool calls of one answer.
+    """The tool calls in one answer.
 
-    A piece belongs to the call with its index. If a server leaves out the index or uses one twice, the id and the name
-    decide.
+    A fragment belongs to the call with the same index. If a server omits the index or uses it twice, the id and the
+    name decide.
     """
 
     def __init__(self) -> None:
@@ -53,18 +53,19 @@ class Calls:
         return bool(self._all)
 
     def add_piece(self, index: object, call_id: str, name: str, arguments: str) -> FunctionCallDelta:
-        """Return the event of a piece.
+        """Return the event for a fragment.
 
         Args:
-            index: The index of its call; None if the server sends none.
-            call_id: The id of its call; '' for none.
-            name: The function; servers send it with the first piece or with every piece; '' for none.
+            index: The call's index, or None if the server sends none.
+            call_id: The call's id, or '' if there is none.
+            name: The function's name, or '' if there is none. Servers send it with the first fragment or with every
+                one.
             arguments: The next part of the arguments.
         """
         return self._call_of(index, call_id, name, arguments).extend(call_id, name, arguments)
 
     def add_whole(self, call_id: str, name: str, arguments: str) -> FunctionCallDelta:
-        """Return the event of a call that arrives in one piece."""
+        """Return the event for a call that arrives complete."""
         return self._begin().extend(call_id, name, arguments)
 
     def _call_of(self, index: object, call_id: str, name: str, arguments: str) -> _Call:
@@ -84,10 +85,11 @@ class Calls:
 
 
 def _is_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
-    """Return True if a piece at the index of `call` begins another call.
+    """Return True if a fragment at the index of `call` begins another call.
 
-    A name begins one if it differs, if its id differs, or if the arguments begin anew after a whole object. An id alone
-    does not: some servers make up a new one for each piece.
+    Only a fragment with a name can begin one. If both have an id, the ids must differ; otherwise, the name must differ,
+    or the arguments must start over after a complete object. An id alone is not enough, because some servers generate a
+    new one for each fragment.
     """
     if not name or not call.name:
         return False

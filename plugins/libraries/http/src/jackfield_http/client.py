@@ -1,4 +1,4 @@
-"""Send requests to one server, over connections that are kept per event loop."""
+"""Send requests to one server, reusing connections per event loop."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MAX_REPLY_BYTES = 100_000_000
 
 
 def check_url(url: str, *, setting: str = "base_url") -> str:
-    """Check the URL of a server, and return it without slashes at its end.
+    """Validate a server's URL, and return it without trailing slashes.
 
     Args:
         url: The configured URL.
-        setting: The name of the setting, for the error.
+        setting: The setting's name, for the error.
 
     Raises:
-        ConfigError: The URL is not valid, or contains a user name. The error does not show it.
+        ConfigError: The URL is invalid, or contains a user name. The message does not quote the URL.
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting} must begin with http:// or https://, not {url.partition(':')[0]!r}")
@@ -57,7 +57,7 @@ def check_url(url: str, *, setting: str = "base_url") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole HTTP answer; header names are in lower case. `backend` is the backend that asked, for errors."""
+    """A complete HTTP response, with header names in lowercase. `backend` is the requesting backend, for errors."""
 
     backend: str
     status: int
@@ -65,10 +65,10 @@ class Reply:
     body: bytes = field(repr=False)
 
     def json(self, key: str | SentSecrets = "") -> Any:
-        """Return the JSON value of the body.
+        """Return the body's JSON value.
 
         Args:
-            key: The secrets that were sent; the error does not show them.
+            key: The secrets that were sent, which the error must not show.
 
         Raises:
             ModelResponseError: The body is not JSON.
@@ -85,18 +85,18 @@ class Reply:
 
 
 class HTTPClient:
-    """Sends requests to one server. One instance serves many calls at once, from any thread and any event loop.
+    """Sends requests to one server. An instance handles concurrent calls from any thread and any event loop.
 
     Creating an instance opens and loads nothing. Each event loop has its own connections, as many as it has concurrent
     requests. They are reused, and closed when the loop ends or the client is garbage collected. Proxies and
     certificates come from the environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …). Redirects are not followed.
 
     Args:
-        url: Any URL of the server; only its scheme, host and port matter.
-        backend: The name of the backend, for errors.
+        url: Any URL on the server. Only the scheme, host and port matter.
+        backend: The backend's name, for errors.
 
     Raises:
-        ConfigError: No server can have that address.
+        ConfigError: The URL is not a valid server address.
     """
 
     def __init__(self, url: str, *, backend: str) -> None:
@@ -113,26 +113,26 @@ class HTTPClient:
     def post(
         self, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
     ) -> AbstractAsyncContextManager[Response]:
-        """Call `request` with POST."""
+        """Send a POST request; see `request`."""
         return self.request("POST", url, body, headers, timeout_s=timeout_s)
 
     def request(
         self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
     ) -> AbstractAsyncContextManager[Response]:
-        """Send a request; enter the context when the headers of the answer are there, with its body unread.
+        """Return a context manager that sends a request, and enters once the response headers have arrived.
 
-        Leaving the context early closes the connection. The frames of an error that leaves it have no local variables,
-        because they may hold keys.
+        The body is still unread then. Leaving the context early closes the connection. Errors that leave it have no
+        local variables in their frames, because those may hold keys.
 
         Args:
-            method: GET, POST …
-            url: A URL at this server.
+            method: The HTTP method: GET, POST …
+            url: A URL on this server.
             body: The body, which may be empty.
-            headers: See `header_pairs`; the host and the length are added.
-            timeout_s: The longest silence of the server, in seconds; connecting may take at most 15.
+            headers: See `header_pairs`. The host and the length are added.
+            timeout_s: The maximum silence from the server, in seconds. Connecting may take at most 15.
 
         Raises:
-            ModelServiceError: The network failed, now or while the body is read. No status is an error here.
+            ModelServiceError: The network failed, now or while reading the body. HTTP error statuses are not raised.
             ValueError: The URL belongs to another server.
         """
         return _SentRequest(self, method, url, body, headers, timeout_s)
@@ -147,24 +147,24 @@ class HTTPClient:
         timeout_s: float,
         max_bytes: int = MAX_REPLY_BYTES,
     ) -> Reply:
-        """Send a request and read the whole answer, whatever its status.
+        """Send a request and read the complete response, whatever its status.
 
         Args:
-            method, url, body, headers, timeout_s: As for `request`.
-            max_bytes: The size of the longest body.
+            method, url, body, headers, timeout_s: See `request`.
+            max_bytes: The maximum body size.
 
         Raises:
-            ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
+            ModelServiceError: See `request`. A longer body raises `ModelResponseError`.
         """
         async with self.request(method, url, body, headers, timeout_s=timeout_s) as response:
             content = await self.body_of(response, max_bytes=max_bytes)
             return Reply(self._backend, response.status, response.headers, content)
 
     async def body_of(self, response: Response, *, max_bytes: int = MAX_REPLY_BYTES) -> bytes:
-        """Read the whole body of an answer.
+        """Read a response's whole body.
 
         Raises:
-            ModelServiceError: As for `request`; `ModelResponseError` for a longer body.
+            ModelServiceError: See `request`. A longer body raises `ModelResponseError`.
         """
         body = await response.read(limit=max_bytes + 1)
         if len(body) > max_bytes:
@@ -176,7 +176,7 @@ class HTTPClient:
         return body
 
     async def aclose(self) -> None:
-        """Close the idle connections of this event loop; other loops close theirs. The client may be used again."""
+        """Close this event loop's idle connections; other loops close their own. The client may be used again."""
         with self._lock:
             connections, self._connections = self._connections, {}
         own = connections.pop(asyncio.get_running_loop(), None)
@@ -185,7 +185,7 @@ class HTTPClient:
         # The connections of other loops close there when they are garbage collected.
 
     async def connections(self) -> Connections:
-        """Return the connections of this event loop."""
+        """Return this event loop's connections."""
         connections = self._connections.get(asyncio.get_running_loop())
         if connections is None:
             # In a thread, because loading the HTTP stack and certificates would block the event loop.
@@ -193,7 +193,7 @@ class HTTPClient:
         return connections
 
     def translate_error(self, error: BaseException, url: str, headers: HeaderPairs, timeout_s: float) -> BaseException:
-        """Return the error that a request to a URL raises for one of the HTTP stack; any other stays as it is."""
+        """Translate an error from the HTTP stack to the one a request raises. Other errors are returned unchanged."""
         translated = translate_error(
             error, self._backend, self.address, timeout_s=timeout_s, secrets=partial(_secrets_in, url, headers)
         )
@@ -221,7 +221,7 @@ class HTTPClient:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _SentRequest(AbstractAsyncContextManager["Response"]):
-    """See `HTTPClient.request`. A class, because generators around each other cost as much as a short answer."""
+    """See `HTTPClient.request`. A class, because nested generators would cost as much as a short response."""
 
     client: HTTPClient
     method: str
@@ -254,14 +254,14 @@ class _SentRequest(AbstractAsyncContextManager["Response"]):
             raise translated
 
     def _translate(self, error: BaseException) -> BaseException:
-        """Return an error as Jackfield raises it, without local variables."""
+        """Return the error to raise, translated if necessary, without local variables in its frames."""
         translated = self.client.translate_error(error, self.url, self.headers, self.timeout_s)
         forget_locals(translated, outside=self.outside)
         return translated
 
 
 def _secrets_in(url: str, headers: HeaderPairs) -> SentSecrets:
-    """Collect the keys in the headers and the query of a request."""
+    """Collect the keys in a request's headers and query."""
     sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
     return SentSecrets(headers={**sent, **dict(parse_qsl(urlsplit(url).query))})
 

@@ -1,4 +1,4 @@
-"""Turn failures of the network and HTTP status codes into Jackfield's errors."""
+"""Turn network failures and HTTP status codes into Jackfield's errors."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ _NO_SECRETS = SentSecrets()
 
 
 def class_of_status(status: int) -> ErrorClass:
-    """Return the error for an HTTP status, for servers without a more exact code of their own.
+    """Return the error class for an HTTP status, for servers without more specific codes.
 
     Args:
-        status: 300 to 599; a redirect means that the address is wrong.
+        status: The status, from 300 to 599. A redirect means that the address is wrong.
     """
     return _STATUSES.get(status) or (ModelOverloadedError if status >= 500 else ModelRequestError)
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The errors of one request. They never show a secret that was sent, even if the server repeats it.
+    """Builds one request's errors, which never show a secret that was sent, even if the server echoes it.
 
     Attributes:
-        backend: The name of the backend.
+        backend: The backend's name.
         secrets: The secrets that were sent.
-        headers: The headers of the response, names in lower case.
+        headers: The response headers, with lowercase names.
         key: The API key that was used, or the reason why there is none, for the advice.
-        now: Replaces the current time, for `Retry-After` as a date.
+        now: The current time by default, for interpreting a date in `Retry-After`.
     """
 
     backend: str
@@ -79,7 +79,7 @@ class Failures:
 
     @property
     def request_id(self) -> str | None:
-        """The server's id of the request, for its operators."""
+        """The server's id for the request, for its operators."""
         return self._shown(request_id_of(self.headers))
 
     def refused(
@@ -92,15 +92,15 @@ class Failures:
         advice: str | None = None,
         request_id: str | None = None,
     ) -> ModelServiceError:
-        """Return the error for a response that is not an answer.
+        """Return the error for a response that refuses the request.
 
         Args:
-            error_class: The class of the error.
+            error_class: The error's class.
             reason: The server's message.
             status: The HTTP status, not 2xx.
-            code: The server's own code for the error.
-            advice: Advice for this kind of server, instead of the general one.
-            request_id: The server's id of the request, if the headers may lack it.
+            code: The server's own error code.
+            advice: Advice for this type of server, in place of the general advice.
+            request_id: The server's id for the request, in case the headers lack it.
         """
         what = self._what(reason, code)
         if 300 <= status < 400:
@@ -126,11 +126,11 @@ class Failures:
         advice: str | None = None,
         request_id: str | None = None,
     ) -> ModelServiceError:
-        """Return the error for a response with status 200 that contains an error instead of an answer or its rest.
+        """Return the error for a response with status 200 that contains an error, in place of an answer or its rest.
 
         Args:
-            error_class, reason, code, advice, request_id: As for `refused`.
-            status: The status that the error in the answer states.
+            error_class, reason, code, advice, request_id: See `refused`.
+            status: The status stated by the error in the response.
         """
         return error_class(
             f"{self.backend}: error in the answer: {self._what(reason, code)} ({advice or self._advice(error_class)})",
@@ -141,16 +141,16 @@ class Failures:
         )
 
     def unreadable(self, data: bytes, *, advice: str) -> ModelResponseError:
-        """Return the error for data that is not part of an answer."""
+        """Return the error for data that does not belong to an answer."""
         sent = quote_text(data[:1000].decode("utf-8", "replace"), self.secrets, 80)
         return self.wrong(f"the server sent something that is not part of an answer: {sent!r}; {advice}")
 
     def wrong(self, text: str, *, request_id: str | None = None) -> ModelResponseError:
-        """Return the error for an answer that breaks off, or violates the protocol.
+        """Return the error for an answer that breaks off or violates the protocol.
 
         Args:
-            text: The problem, and what to do.
-            request_id: As for `refused`.
+            text: The problem, and the next step for the user.
+            request_id: See `refused`.
         """
         return ModelResponseError(
             f"{self.backend}: {text}", backend=self.backend, request_id=self._shown(request_id) or self.request_id
@@ -171,13 +171,13 @@ class Failures:
 def translate_errors(
     backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets] = SentSecrets
 ) -> Iterator[None]:
-    """Translate the errors of the HTTP stack into Jackfield's, with their cause.
+    """Translate errors from the HTTP stack into Jackfield's, with their cause.
 
     Args:
-        backend: The name of the backend.
-        address: The server without user and password, for the message.
-        timeout_s: The longest silence that was allowed.
-        secrets: Returns the secrets that were sent, because a server that violates the protocol may repeat them.
+        backend: The backend's name.
+        address: The server, without user and password, for the message.
+        timeout_s: The maximum silence that was allowed, in seconds.
+        secrets: Returns the secrets that were sent, because a server that violates the protocol may echo them.
     """
     try:
         yield
@@ -191,11 +191,11 @@ def translate_errors(
 def translate_error(
     error: BaseException, backend: str, address: str, *, timeout_s: float, secrets: Callable[[], SentSecrets]
 ) -> ModelServiceError | None:
-    """Return Jackfield's error for one of the HTTP stack, with its cause; None for any other.
+    """Translate an error from the HTTP stack into Jackfield's, with its cause. Returns None for any other error.
 
     Args:
         error: The error.
-        backend, address, timeout_s, secrets: As for `translate_errors`.
+        backend, address, timeout_s, secrets: See `translate_errors`.
     """
     import httpcore2
 

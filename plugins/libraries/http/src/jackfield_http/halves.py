@@ -1,4 +1,4 @@
-"""Join characters that are cut in two: JSON escapes an emoji as two surrogates, which may arrive in two chunks."""
+"""Join characters split in two: JSON escapes an emoji as two surrogates, which may arrive in separate chunks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from jackfield_http.jsonbytes import well_formed
 
 
 class Halves:
-    """Holds back the first half of a character until the second arrives, separately for text, thoughts and each call.
+    """Buffers the first half of a character until the second arrives, separately for text, reasoning and each call.
 
-    The resulting texts can be encoded as UTF-8: a half that stays alone becomes U+FFFD.
+    The resulting texts can be encoded as UTF-8. A half without a counterpart becomes U+FFFD.
     """
 
     def __init__(self) -> None:
         self._held: dict[object, str] = {}
 
     def mend(self, events: Iterable[ModelEvent]) -> list[ModelEvent]:
-        """Return the events with whole characters."""
+        """Return the events with only complete characters."""
         return [mended for event in events for mended in self._mend_one(event)]
 
     def rest(self) -> list[ModelEvent]:
-        """Return the rest at the end of the answer."""
+        """Return events for the halves still buffered at the end of the answer."""
         held, self._held = self._held, {}
         return [_event_of(channel, well_formed(half)) for channel, half in held.items()]
 

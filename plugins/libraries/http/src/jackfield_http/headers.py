@@ -1,4 +1,4 @@
-"""Headers as they are sent and received."""
+"""Headers in wire format."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id")
 
 
 class HeaderPairs(list[tuple[bytes, bytes]]):
-    """Headers as they are sent. `repr` shows only their names, because values may be keys."""
+    """Headers in wire format. `repr` shows only their names, because values may be keys."""
 
     def __repr__(self) -> str:
         return f"<headers {', '.join(name.decode('latin-1') for name, _ in self)}>"
 
 
 def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = None, key: str = "") -> HeaderPairs:
-    """Return headers as they are sent, with names in lower case; the last header of a name wins.
+    """Return headers in wire format, with lowercase names. The last header of a name wins.
 
     Args:
-        headers: The headers of the backend.
-        extra: The user's `extra_headers`. They override all others except for the key and the description of the body.
-        key: The API key. A header of any name that contains it carries the key.
+        headers: The backend's headers.
+        extra: The user's `extra_headers`. They override all others, except for the key and the headers that describe
+            the body.
+        key: The API key. Any header that contains it counts as carrying the key.
 
     Raises:
-        ConfigError: An extra header would replace the key or describe the body wrongly; or a header contains a lone
+        ConfigError: An extra header would replace the key or misdescribe the body, or a header contains a lone
             surrogate, which cannot be sent.
     """
     with ForgetLocals():  # keys are among them
@@ -47,7 +48,7 @@ def header_pairs(*headers: Mapping[str, str], extra: Mapping[str, str] | None = 
 
 
 def with_outgoing(headers: HeaderPairs) -> HeaderPairs:
-    """Add the headers of observers of the current run, such as `traceparent`. A header that is already set stays."""
+    """Add the headers set by observers of the current run, such as `traceparent`. Existing headers are not replaced."""
     observer_headers = outgoing_headers()
     if not observer_headers:
         return headers
@@ -78,10 +79,10 @@ def _refuse_taking_over(name: str, own: Mapping[str, str], key: str) -> None:
 
 
 def request_id_of(headers: Mapping[str, str]) -> str | None:
-    """Return the server's id of a request, for its operators; None if it gives none.
+    """Return the server's id for a request, for its operators, or None if there is none.
 
     Args:
-        headers: The headers of the response, names in lower case.
+        headers: The response headers, with lowercase names.
     """
     for name in _REQUEST_IDS:
         if headers.get(name):
@@ -90,12 +91,12 @@ def request_id_of(headers: Mapping[str, str]) -> str | None:
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return how long the server asks to wait, in seconds, at least 0; None if it does not say.
+    """Return the wait that the server requests, in seconds and at least 0, or None if it requests none.
 
     Args:
-        headers: The headers of the response, names in lower case. `retry-after-ms`, as some servers send it, wins over
-            `retry-after`, which is seconds or an HTTP date (RFC 9110).
-        now: The time, with its time zone.
+        headers: The response headers, with lowercase names. `retry-after-ms`, which some servers send, takes precedence
+            over `retry-after`, which holds seconds or an HTTP date (RFC 9110).
+        now: The current time, with its time zone.
     """
     milliseconds = _nonnegative(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -114,7 +115,7 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _nonnegative(text: str | None) -> float | None:
-    """Return a finite number, 0 if it is negative; None if the text is not one."""
+    """Return a finite number, with negative values raised to 0, or None if the text is not a number."""
     try:
         value = float(text or "")
     except ValueError:

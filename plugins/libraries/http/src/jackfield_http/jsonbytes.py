@@ -1,7 +1,7 @@
-"""Encode and decode JSON as it is sent and received.
+"""Encode and decode JSON in wire format.
 
-UTF-8 cannot encode surrogates, but they must not cost an answer: a pair becomes its character, and a lone surrogate
-becomes U+FFFD.
+UTF-8 cannot encode surrogates, but they must not cost an answer: a pair becomes the character it encodes, and a lone
+surrogate becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a value as JSON in UTF-8."""
+    """Return a value as UTF-8 encoded JSON."""
     import msgspec
 
     try:
@@ -23,10 +23,10 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(data: bytes) -> Any:
-    """Return the value of a JSON text.
+    """Parse JSON.
 
     Raises:
-        ValueError: The text is not JSON.
+        ValueError: The data is not JSON.
     """
     import msgspec
 
@@ -39,20 +39,20 @@ def json_value(data: bytes) -> Any:
 
 
 def json_piece(data: bytes, texts: Collection[str]) -> Any:
-    """Return the value of a JSON text, with lone surrogates kept at the edges of texts that continue in the next one.
+    """Parse JSON, preserving lone surrogates at the edges of texts that continue in the next object.
 
     Args:
-        data: JSON that the fast decoder refuses.
-        texts: The keys of the texts that continue; all others are read as by `json_value`.
+        data: JSON that the fast decoder rejects.
+        texts: The keys of the texts that continue. All other texts are read as by `json_value`.
 
     Raises:
-        ValueError: The text is not JSON.
+        ValueError: The data is not JSON.
     """
     return _odd_value(data, texts)
 
 
 def well_formed(text: str) -> str:
-    """Return a text that UTF-8 can encode."""
+    """Return a text with surrogates replaced, so that UTF-8 can encode it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Find the API key for a server, and never send a key to a server that it is not meant for."""
+"""Find a server's API key, and never send a key to a server it is not meant for."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class KeyRule:
     """The servers, besides this machine, that may receive the API key in a variable.
 
     Attributes:
-        variable: The environment variable of the key, or its name under `[secrets]`; '' if there is none.
-        hosts: The provider's own hosts, reached over https; a leading dot includes all subdomains.
-        url_variable: The environment variable that may give another address; '' if there is none.
+        variable: The key's environment variable, which is also its name under `[secrets]`. '' if there is none.
+        hosts: The provider's own hosts, reached over https. A leading dot includes all subdomains.
+        url_variable: The environment variable that may set another address, or '' if there is none.
     """
 
     variable: str
@@ -29,7 +29,7 @@ class KeyRule:
     url_variable: str = ""
 
     def allows(self, url: str | None) -> bool:
-        """Return True if the key may be sent to `url`; None is the provider's own address."""
+        """Return True if the key may be sent to `url`. None means the provider's own address."""
         if url is None or is_loopback(url) or is_at(url, self.hosts):
             return True
         # The user set this address together with the key.
@@ -42,9 +42,9 @@ class FoundKey:
     """An API key for one server.
 
     Attributes:
-        value: The key, '' if there is none for this server.
-        withheld: The reason why a key was not used, and what to do; '' if no key was withheld.
-        variable: The environment variable for the key; '' if there is none.
+        value: The key, or '' if there is none for this server.
+        withheld: The reason why a key was not used, and how to fix it. '' if no key was withheld.
+        variable: The key's environment variable, or '' if there is none.
     """
 
     value: str = field(default="", repr=False)
@@ -52,11 +52,11 @@ class FoundKey:
     variable: str = ""
 
     def or_missing(self, *, needed_by: str) -> str:
-        """Return the API key.
+        """Return the API key, or raise an error if there is none for this server.
 
         Raises:
             MissingSecretError: No key is set.
-            ConfigError: A key is set, but it is not meant for this server.
+            ConfigError: A key is set, but is not meant for this server.
         """
         if self.value:
             return self.value
@@ -66,16 +66,16 @@ class FoundKey:
 
 
 def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, settings: Settings) -> FoundKey:
-    """Find the API key for a server: the configured one, or that of the environment or the user's file, if allowed.
+    """Find a server's API key: the configured one, or if allowed, the one from the environment or the user's file.
 
     Args:
-        url: The server's address; None for the provider's own.
-        rule: The variable that holds the key, and the servers that it may be sent to.
-        configured: The key from settings or arguments, next to the address; it is sent to any address.
+        url: The server's address. None means the provider's own.
+        rule: The variable that holds the key, and the servers that may receive it.
+        configured: The key set next to the address, in settings or arguments. It is sent to any address.
         settings: The settings that hold the variable.
 
     Raises:
-        ConfigError: The key has characters that are not allowed in a header.
+        ConfigError: The key contains characters that are not allowed in a header.
     """
     if configured and configured.get_secret_value():
         return FoundKey(key_for_header(configured.get_secret_value(), name="api_key"), variable=rule.variable)
@@ -92,15 +92,15 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
 
 
 def key_for_header(key: str | None, *, name: str = "the key") -> str:
-    """Return an API key without surrounding space, which copying may add; '' for None.
+    """Return an API key stripped of surrounding whitespace, which copying may add, or '' for None.
 
     Args:
         key: The key.
-        name: The setting or variable that holds it, for the error.
+        name: The setting or variable that holds the key, for the error.
 
     Raises:
-        ConfigError: The key has characters that are not allowed in a header. The error does not show the key, unlike
-            the error of an HTTP library.
+        ConfigError: The key contains characters that are not allowed in a header. Unlike an HTTP library's error, this
+            one does not show the key.
     """
     stripped = (key or "").strip()
     if not (stripped.isascii() and stripped.isprintable()):
@@ -110,7 +110,7 @@ def key_for_header(key: str | None, *, name: str = "the key") -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Return True if a URL points to this machine, without asking a name server."""
+    """Return True if a URL points to this machine, without resolving names."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -121,7 +121,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_at(url: str, hosts: Sequence[str]) -> bool:
-    """Return True if a URL is at one of the hosts, over https; a leading dot includes all subdomains."""
+    """Return True if a URL is on one of the hosts, over https. A leading dot includes all subdomains."""
     parts = urlsplit(url)
     name = (parts.hostname or "").rstrip(".")
     return parts.scheme == "https" and any(name.endswith(host) if host[0] == "." else name == host for host in hosts)

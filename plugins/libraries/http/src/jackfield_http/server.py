@@ -1,4 +1,4 @@
-"""The server that requests go to: its address, its credentials, and the connections to it."""
+"""The server that requests are sent to: its address, its credentials, and the connections to it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The address of a server, and the headers of every request to it.
+    """A server's address, and the headers of every request to it.
 
     Attributes:
-        url: The whole URL of the endpoint: `https://api.acme.example/v1/chat/completions`.
-        headers: The headers of every request, with the key; they override `HEADERS`.
+        url: The endpoint's full URL: `https://api.acme.example/v1/chat/completions`.
+        headers: The headers of every request, including the key. They override `HEADERS`.
         key: The key in the headers, which errors never show, or the reason why there is none.
     """
 
@@ -50,13 +50,13 @@ ServerT = TypeVar("ServerT", bound=Server)
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The content of one request.
+    """One request's content.
 
     Attributes:
-        body: JSON.
-        url: The URL, if it is not the server's.
-        headers: Headers of this request, which override the server's.
-        method: POST, or GET for a request with a query alone.
+        body: The JSON body.
+        url: The URL, if it differs from the server's.
+        headers: Headers for this request, which override the server's.
+        method: POST, or GET for a request that has only a query.
     """
 
     body: bytes = field(repr=False)
@@ -67,11 +67,11 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Opened(Generic[ServerT]):
-    """A server and the connections to it.
+    """A server and the client connected to it.
 
     Attributes:
         server: The server.
-        client: The connections.
+        client: The client that holds the connections.
     """
 
     server: ServerT
@@ -81,7 +81,7 @@ class Opened(Generic[ServerT]):
 
     @classmethod
     def at(cls, server: ServerT, client: HTTPClient) -> Opened[ServerT]:
-        """Prepare the parts that all requests to a server share."""
+        """Prepare the data shared by all requests to a server."""
         secrets = SentSecrets(server.key.value, headers=server.headers)
         return cls(server, client, header_pairs(HEADERS, server.headers), secrets)
 
@@ -89,9 +89,9 @@ class Opened(Generic[ServerT]):
         """Send a request; see `HTTPClient.request`.
 
         Args:
-            post: The content.
-            extra: Headers that a user has set; see `header_pairs`.
-            timeout_s: The longest silence of the server, in seconds.
+            post: The request's content.
+            extra: Headers set by the user; see `header_pairs`.
+            timeout_s: The maximum silence from the server, in seconds.
         """
         with ForgetLocals():  # they may include a key
             url, headers = post.url or self.server.url, self._pairs(post, extra)
@@ -100,11 +100,12 @@ class Opened(Generic[ServerT]):
     async def exchange(
         self, post: Post, *, extra: Mapping[str, str], timeout_s: float, max_bytes: int = MAX_REPLY_BYTES
     ) -> Reply:
-        """Send a request and read the whole answer, whatever its status.
+        """Send a request and read the complete response, whatever its status.
 
         Args:
-            post, extra, timeout_s: As for `post`.
-            max_bytes: The size of the longest answer.
+            post: The request's content, including its method.
+            extra, timeout_s: See `post`.
+            max_bytes: The maximum body size.
         """
         with ForgetLocals():  # they may include a key
             url, headers = post.url or self.server.url, self._pairs(post, extra)
@@ -113,12 +114,12 @@ class Opened(Generic[ServerT]):
             )
 
     def failures(self, backend: str, headers: Mapping[str, str], *, extra: Mapping[str, str]) -> Failures:
-        """Return the errors of a request.
+        """Return the builder for a request's errors.
 
         Args:
-            backend: The name of the backend.
-            headers: The headers of the response.
-            extra: Headers that the user has set, which may be secret as well.
+            backend: The backend's name.
+            headers: The response headers.
+            extra: Headers set by the user, which may also be secret.
         """
         server = self.server
         secrets = SentSecrets(server.key.value, headers={**server.headers, **extra}) if extra else self._secrets
@@ -131,11 +132,11 @@ class Opened(Generic[ServerT]):
 
 
 class Access(Generic[ServerT]):
-    """Finds a server at the first request, with the API key of that moment, and again after closing.
+    """Resolves a server on the first request, with the API key valid at that time, and again after closing.
 
     Args:
-        find: Returns the server; called in a worker thread.
-        backend: The name of the backend, for errors.
+        find: Returns the server. Called in a worker thread.
+        backend: The backend's name, for errors.
     """
 
     def __init__(self, find: Callable[[], ServerT], *, backend: str) -> None:
@@ -148,20 +149,20 @@ class Access(Generic[ServerT]):
         return partial(Access, backend=self._backend), (self._find,)  # another process finds the server itself
 
     async def open(self) -> Opened[ServerT]:
-        """Return the server; find it at the first call.
+        """Return the server, resolving it on the first call.
 
         Raises:
-            ConfigError: The address or the key is missing or not valid.
+            ConfigError: The address or the key is missing or invalid.
         """
         opened = self._opened
         # In a thread, because finding it may import an SDK, which would block the event loop for most of a second.
         return opened if opened is not None else await sync.shared_in_worker(self._open)
 
     def change(self, opened: Opened[ServerT], server: ServerT) -> Opened[ServerT]:
-        """Replace the server from now on; keep its connections.
+        """Replace the server from now on, keeping its connections. Has no effect if another task already replaced it.
 
         Args:
-            opened: The server as it was asked before.
+            opened: The server as used so far.
             server: The same server with other parameters.
         """
         changed = replace(opened, server=server)
@@ -171,7 +172,7 @@ class Access(Generic[ServerT]):
         return changed
 
     async def aclose(self) -> None:
-        """Close the idle connections of this event loop; the next request looks up the server again."""
+        """Close this event loop's idle connections. The next request resolves the server again."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -186,15 +187,15 @@ class Access(Generic[ServerT]):
 
 
 def configured_url(configured: str | None, rule: KeyRule, *, setting: str = "base_url") -> str | None:
-    """Return the base URL of the configuration, else of the environment, without a final slash; None if unset.
+    """Return the base URL from the configuration or the environment, without a trailing slash, or None if unset.
 
     Args:
-        configured: The URL in the configuration.
+        configured: The configured URL.
         rule: The rule that names the environment variable.
-        setting: The name of the setting, for the error.
+        setting: The setting's name, for the error.
 
     Raises:
-        ConfigError: The URL is not valid.
+        ConfigError: The URL is invalid.
     """
     with ForgetLocals():  # a refused URL may contain a password
         url = configured or (os.environ.get(rule.url_variable) if rule.url_variable else None)

@@ -1,4 +1,4 @@
-"""Call services for tools: one request, one JSON value, and failures as texts that a model can read."""
+"""Call services for tools: one request, one JSON value, and errors that a model can read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MARKUP = re.compile(r"\s*(?:\ufeff\s*)?<")
 
 
 class ServiceConfig(Config):
-    """The address of a service, and its headers."""
+    """A service's address, API key, timeout and retries."""
 
     url: str | None = Field(default=None, description="The address of the service, if it is not the provider's own")
     api_key: SecretStr | None = Field(default=None, description="Better kept with the secrets")
@@ -54,15 +54,15 @@ class ServiceConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The address of a provider's service, and its credentials.
+    """A provider's service: its address and credentials.
 
     Attributes:
-        url: The provider's own address; '' if each user has a different one.
-        key: The sources of the API key, and the hosts it may be sent to.
-        header: The header that carries the key; '' for none.
-        parameter: The parameter of the query that carries it; '' for none.
-        open: True if the service needs no key.
-        refusing: The advice if it denies access (401, 403) for a reason other than the key.
+        url: The provider's own address, or '' if each user has a different one.
+        key: The sources of the API key, and the hosts that may receive it.
+        header: The header that carries the key, or '' for none.
+        parameter: The query parameter that carries the key, or '' for none.
+        open: True if the service requires no key.
+        refusing: The advice if the service denies access (401, 403) for a reason other than the key.
     """
 
     url: str = ""
@@ -74,19 +74,21 @@ class Place:
 
 
 class RefusalInAnswerError(Exception):
-    """A refusal inside an answer with status 200, in the service's own words."""
+    """A refusal in a response with status 200, in the service's own words."""
 
 
 class JSONService:
-    """A client of one service. One instance serves many calls at once, from any event loop, and keeps its connections.
+    """A client for one service. An instance handles concurrent calls from any event loop, and reuses its connections.
 
-    The address is the user's, not a model's: it may be on this machine or in a private network. Redirects are not
-    followed.
+    The address comes from the user, not from a model, so it may be on this machine or in a private network. Redirects
+    are not followed.
 
     Args:
         name: The tool and the provider, for errors.
-        place: The provider's address. config: The user's settings.
-        settings: The source of the API key, if the configuration has none; called at the first request.
+        place: The provider's address and credentials.
+        config: The user's settings.
+        settings: Returns the settings that supply the API key if the configuration has none. Called on the first
+            request.
 
     Raises:
         ConfigError: An API key is set, but the service takes none.
@@ -104,18 +106,18 @@ class JSONService:
     async def ask(
         self, read: Callable[[Any], T], *, path: str = "", query: Mapping[str, str] | None = None, body: object = None
     ) -> T:
-        """Send one request, and repeat it if that may help.
+        """Send one request, with retries if they may help.
 
         Args:
-            read: Turns the answer into a value. Python's errors about missing or mistyped parts mean an answer of
-                another form; `RefusalInAnswerError` means a refusal.
+            read: Converts the response to a value. Python's errors about missing or mistyped parts mean that the
+                response has another format, and `RefusalInAnswerError` means a refusal.
             path: Appended to the address.
-            query: The parameters.
-            body: Sent as JSON, by POST; None for GET.
+            query: The query parameters.
+            body: The JSON body, sent by POST. None sends a GET request.
 
         Raises:
-            ToolServiceError: There is no usable answer. `code` is the HTTP status, if any.
-            ConfigError: The address or the API key is missing or cannot be used.
+            ToolServiceError: There is no usable response. `code` is the HTTP status, if any.
+            ConfigError: The address or the API key is missing or unusable.
         """
         ask = partial(self._asked, read, path, query or {}, None if body is None else json_bytes(body))
         try:
@@ -125,7 +127,7 @@ class JSONService:
             raise ToolServiceError(error.message, code=code) from error
 
     async def aclose(self) -> None:
-        """Close the idle connections; the next request looks up the address and the key again."""
+        """Close the idle connections. The next request looks up the address and the key again."""
         await self._access.aclose()
 
     async def _asked(self, read: Callable[[Any], T], path: str, query: Mapping[str, str], body: bytes | None) -> T:
@@ -186,7 +188,7 @@ class JSONService:
 
 
 def _final(failures: Failures, text: str) -> ModelServiceError:
-    """Return an error that a retry does not solve."""
+    """Return an error that a retry cannot fix."""
     error = failures.wrong(text)
     return ModelRequestError(error.message, backend=error.backend, request_id=error.request_id)
 
@@ -196,7 +198,7 @@ def _is_markup(body: bytes) -> bool:
 
 
 def _reason(body: bytes) -> str:
-    """Return the server's reason for a refusal, in its own words; '' for a page for browsers."""
+    """Return the server's reason for a refusal, in its own words, or '' if it sent an HTML page."""
     text = body[:20_000].decode(errors="replace")
     try:
         answer = json_value(body)

@@ -1,4 +1,4 @@
-"""Decode server-sent events from bytes as they arrive.
+"""Decode server-sent events incrementally from bytes.
 
 Lines, events and whole streams have a maximum size, and a server may send other data only for a limited time without
 completing an event.
@@ -31,7 +31,7 @@ class StreamTooLongError(ValueError):
 
 
 class NoEventError(ValueError):
-    """Only data such as comments, but no event, arrived for `patience_s` seconds."""
+    """No event arrived for `patience_s` seconds, only other data such as comments."""
 
     def __init__(self, patience_s: float) -> None:
         super().__init__(f"no event in {patience_s:g} s")
@@ -39,11 +39,11 @@ class NoEventError(ValueError):
 
 
 class _Lines:
-    """The lines of a stream, however its bytes are cut.
+    """Splits a stream into lines, wherever its bytes are cut.
 
     Args:
         patience_s: The number of seconds for which other data, such as comments, may arrive without an event.
-        clock: Returns the time in seconds; replaced in tests.
+        clock: Returns the time in seconds. Replaced in tests.
     """
 
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class _Lines:
             raise StreamTooLongError("a stream", MAX_STREAM_BYTES)
 
     def _lines(self, piece: bytes) -> bytes:
-        """Return the lines that a piece completes, each with a line feed at its end."""
+        """Return the lines that a chunk completes, each ending in a line feed."""
         self._count(piece)
         if self._head is not None:
             piece = self._without_bom(piece)
@@ -91,14 +91,14 @@ class _Lines:
         return head.removeprefix(_BOM)
 
     def _with_line_feeds(self, piece: bytes) -> bytes:
-        """Replace each carriage return, with or without a line feed after it, by a line feed, also across pieces."""
+        """Replace each CR or CRLF by a line feed, even if the pair is split across chunks."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
         self._after_cr = piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _check_patience(self) -> None:
-        """Note that a piece has completed no event, and raise if that lasts too long."""
+        """Record that a chunk completed no event, and raise an error if that has gone on for too long."""
         now = self._clock()
         if self._waits_since is None:
             self._waits_since = now
@@ -107,7 +107,7 @@ class _Lines:
 
 
 class SSEDecoder(_Lines):
-    """Returns the `data` of each event, however the bytes are cut. Comments and other fields are ignored.
+    """Extracts the `data` of each event, wherever the bytes are cut. Comments and other fields are ignored.
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
     """
@@ -118,11 +118,11 @@ class SSEDecoder(_Lines):
         self._more_bytes = 0  # lines of an event after its first
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that this piece completes.
+        """Return the data of the events that this chunk completes.
 
         Raises:
             StreamTooLongError: A line, an event or the stream is too long.
-            NoEventError: There is no event in `patience_s` seconds.
+            NoEventError: No event arrived for `patience_s` seconds.
         """
         if self._is_one_event(piece):
             self._count(piece)
@@ -147,11 +147,11 @@ class SSEDecoder(_Lines):
         return complete
 
     def end(self) -> list[bytes]:
-        """Return the data of a last event without a blank line after it."""
+        """Return the data of a last event that lacks a blank line after it."""
         return self.feed(SSE_END)
 
     def _is_one_event(self, piece: bytes) -> bool:
-        """Return True if a piece is exactly one event of one line, as most pieces are."""
+        """Return True if a chunk is exactly one single-line event, as most chunks are."""
         return (
             piece.endswith(b"\n\n")
             and piece.startswith(b"data:")
@@ -167,10 +167,9 @@ class SSEDecoder(_Lines):
 
 
 class DataLineDecoder(_Lines):
-    """Returns the `data` of events that are one line each, with or without blank lines between them.
+    """Extracts the `data` of events that are one line each, with or without blank lines between them.
 
-    Some gateways omit the blank lines. DashScope sends the status of an event in a comment before it,
-    `:HTTP_STATUS/400`.
+    Some gateways omit the blank lines. DashScope sends an event's status in a comment before it, `:HTTP_STATUS/400`.
     """
 
     def __init__(self, *, patience_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -178,11 +177,11 @@ class DataLineDecoder(_Lines):
         self._status = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of the lines that this piece completes.
+        """Return the data of the lines that this chunk completes.
 
         Raises:
             StreamTooLongError: A line or the stream is too long.
-            NoEventError: There is no event in `patience_s` seconds.
+            NoEventError: No event arrived for `patience_s` seconds.
         """
         lines = self._lines(piece)
         self._note_status(lines)
@@ -194,12 +193,12 @@ class DataLineDecoder(_Lines):
         return complete
 
     def end(self) -> list[bytes]:
-        """Return the data of a last line without a line feed."""
+        """Return the data of a last line that lacks a line feed."""
         return self.feed(b"\n")
 
     @property
     def status(self) -> int | None:
-        """The HTTP status in the last comment before an event; None if there was none."""
+        """The HTTP status in the last comment before an event, or None if there was none."""
         return int(self._status) if self._status.isdigit() else None
 
     def _note_status(self, lines: bytes) -> None:

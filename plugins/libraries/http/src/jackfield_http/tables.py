@@ -1,7 +1,7 @@
-"""Backends for protocols of JSON objects, described by tables.
+"""Build backends for JSON protocols from declarative tables.
 
-`TableReader` has the tables for answers, `TableBackend` those for requests; only the history needs code.
-A path leads to a value in an object: `choices.0.delta.content`.
+`TableReader` has the tables for responses, `TableBackend` those for requests; only the history needs code. A path leads
+to a value in an object: `choices.0.delta.content`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class CallKeys:
-    """The places of a tool call, or of a piece of one.
+    """The paths of a tool call or a fragment of one.
 
     Attributes:
-        calls: The path of a list of calls, or of a single one; '' if the object itself is one.
-        index, id, name, arguments: Paths inside a call.
+        calls: The path of a call or a list of calls, or '' if the object itself is a call.
+        index, id, name, arguments: Paths within a call.
     """
 
     calls: Paths = ""
@@ -58,7 +58,7 @@ class CallKeys:
 
 @dataclass(frozen=True, slots=True)
 class UsageKeys:
-    """The places of the token counts; see `Usage`. A missing total is the sum of prompt and completion."""
+    """The paths of the token counts; see `Usage`. A missing total is computed as prompt plus completion."""
 
     prompt_tokens: Paths = ""
     completion_tokens: Paths = ""
@@ -70,12 +70,12 @@ class UsageKeys:
 
 @dataclass(frozen=True, slots=True)
 class ErrorKeys:
-    """The places of an error in a refusal or in an answer.
+    """The paths of an error in a refusal or in a response.
 
     Attributes:
-        error: The path of the error in an object. An answer has none there.
-        message, code: Paths inside the error.
-        classes: The classes of the codes that say more than the HTTP status.
+        error: The path of the error object, which is absent from successful responses.
+        message, code: Paths within the error.
+        classes: Error classes by code, for codes that are more specific than the HTTP status.
     """
 
     error: Paths = "error"
@@ -84,7 +84,7 @@ class ErrorKeys:
     classes: Mapping[str, ErrorClass] = field(default_factory=dict)
 
     def refused(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
-        """Return the error for a response with a status other than 2xx."""
+        """Return the error for a response with a non-2xx status."""
         try:
             wire = json_value(body)
         except ValueError:  # such as a proxy's page
@@ -94,7 +94,7 @@ class ErrorKeys:
         return failures.refused(error_class, message, status=status, code=code)
 
     def in_answer(self, failures: Failures, error: object) -> ModelServiceError:
-        """Return the error that arrived instead of the rest of an answer."""
+        """Return the error that arrived in place of the rest of an answer."""
         code, message = self._code_and_message(error)
         return failures.in_answer(self.classes.get(code, ModelOverloadedError), message, code=code)
 
@@ -106,15 +106,15 @@ class ErrorKeys:
 
 @dataclass(frozen=True, slots=True)
 class AnswerKeys:
-    """The places of the parts of an answer in one object of it. An object has any of them, or none.
+    """The paths of an answer's parts in one response object, which may have any of them or none.
 
     Attributes:
-        text, reasoning: The next piece of each.
-        calls: The next pieces of tool calls.
-        parts: A list of objects that are read like those of a stream.
-        reason: The provider's word for why the answer ended.
+        text, reasoning: The next fragment of each.
+        calls: The next fragments of tool calls.
+        parts: A list of objects to be read like those of a stream.
+        reason: The provider's finish reason.
         usage: The token counts.
-        model, id, created: The model, the id and the Unix time of the answer.
+        model, id, created: The answer's model, id and Unix time.
     """
 
     text: Paths = ""
@@ -129,15 +129,15 @@ class AnswerKeys:
 
 
 class TableReader(AnswerReader):
-    """Reads answers by tables. Override `read_object` for objects that no table can describe.
+    """Reads responses as described by tables. Override `read_object` for objects that no table can describe.
 
     Attributes:
-        kind: The key whose value says which table describes an object; '' if `answers` has a single table.
-        answers: The tables, by the value at `kind`; `""` for objects without that key. Objects of other kinds are
+        kind: The key whose value selects an object's table, or '' if `answers` has a single table.
+        answers: The tables by value of `kind`, with `""` for objects without that key. Objects of other kinds are
             ignored, because protocols grow.
-        whole_answer: The table of an answer that is one object; None for the same tables.
-        reasons: Jackfield's word for each reason why an answer ends; any other reason is `other`.
-        errors: The places of errors.
+        whole_answer: The table for a response that is a single object. None to use `answers`.
+        reasons: Jackfield's finish reason for each of the provider's. Any other reason becomes `other`.
+        errors: The paths of errors.
     """
 
     kind: ClassVar[str] = ""
@@ -166,11 +166,11 @@ class TableReader(AnswerReader):
 
     @property
     def complete(self) -> bool:
-        """True once a reason for the end has arrived."""
+        """True once a finish reason has arrived."""
         return bool(self._reason)
 
     def read_object(self, wire: Wire, keys: AnswerKeys) -> list[ModelEvent]:
-        """Return the events of one object of a stream, or of one part of an object."""
+        """Return the events for one object of a stream, or one part of an object."""
         events: list[ModelEvent] = []
         if reasoning := _text_at(wire, keys.reasoning):
             events.append(ReasoningDelta(reasoning))
@@ -231,14 +231,14 @@ class TableReader(AnswerReader):
 
 
 class TableBackend(HTTPBackend[Server]):
-    """A model behind a protocol that tables describe. A backend defines the attributes and `body`.
+    """A model behind a protocol that tables describe. Subclasses define the attributes and `body`.
 
     Attributes:
-        base_url: The provider's address; a configuration may name another.
-        path: The path of the endpoint, after the base URL.
+        base_url: The provider's address, which a configuration may override.
+        path: The endpoint's path, after the base URL.
         key_header: The header that carries the API key, with its value: `x-acme-key: {key}`.
-        answer_reader: The reader of the answers and errors.
-        options: The place of each option of Jackfield in the body. A request with any other option is refused.
+        answer_reader: The reader for responses and errors.
+        options: The path of each Jackfield option in the body. Requests with any other option are refused.
     """
 
     base_url: ClassVar[str]
@@ -249,20 +249,20 @@ class TableBackend(HTTPBackend[Server]):
 
     @abstractmethod
     def body(self, request: ChatRequest) -> Wire:
-        """Return the body of a request without the options: the model, the history, the tools, and `stream`."""
+        """Return the request body without the options: the model, the history, the tools, and `stream`."""
 
     def server(self) -> Server:
-        """See `HTTPBackend`; the server needs a key."""
+        """See `HTTPBackend`. The server requires a key."""
         url = self.configured_url() or self.base_url
         key = self.find_key(url, needed=True)
         name, _, value = self.key_header.partition(": ")
         return Server(url + self.path, {name: value.format(key=key.value)}, key)
 
     def post(self, request: ChatRequest, _: Server) -> Post:
-        """Build the request: the body, the options in their places, and `extra_body`.
+        """Build the request from the body, the options at their paths, and `extra_body`.
 
         Raises:
-            UnsupportedInputError: The protocol has no place for an option.
+            UnsupportedInputError: The protocol does not support an option.
         """
         body = self.body(request)
         for option, value in _options_of(request).items():
@@ -283,7 +283,7 @@ class TableBackend(HTTPBackend[Server]):
 
 
 def value_at(wire: object, paths: Paths) -> Any:
-    """Return the value at the first path that leads to one; None without any."""
+    """Return the value at the first path that has one, else None."""
     for path in _each(paths):
         value = wire
         for key in path.split("."):

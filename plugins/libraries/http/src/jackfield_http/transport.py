@@ -1,8 +1,8 @@
-"""HTTP to one server from one event loop: connections that are kept, over sockets that cost little.
+"""Low-overhead HTTP to one server from one event loop, with connection reuse.
 
-TLS, proxies and HTTP/1.1 itself are httpcore2's. Two parts of it are replaced through its public interfaces, because of
-their cost: its network layer on anyio (half of a short call), and its pool, which looks at every connection for every
-request (half of a call beside 200 others).
+TLS, proxies and HTTP/1.1 itself come from httpcore2. Two of its parts are replaced through its public interfaces
+because of their cost: the anyio network layer (half of a short call), and the connection pool, which examines every
+connection for every request (half of a call beside 200 others).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _LAST_BYTES = b"0\r\n\r\n"
 
 
 class NoAnswerError(httpcore2.ReadError):
-    """The connection ended, or was found spoilt, before the first byte of an answer."""
+    """The connection ended, or became unusable, before the first byte of a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The route to a server: its origin, and a proxy or a TLS context if needed.
+    """The route to a server: its origin, and a proxy or TLS context if needed.
 
     Attributes:
-        origin: Scheme, host and port.
+        origin: The scheme, host and port.
         host: The `Host` header.
     """
 
@@ -63,7 +63,7 @@ class Route:
 
     @classmethod
     def to(cls, url: str) -> Route:
-        """Return the route to a URL's server by the environment: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
+        """Return the route to a URL's server, using the environment: `HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` …
 
         Raises:
             ConfigError: The proxy or the certificates cannot be used.
@@ -81,7 +81,7 @@ class Route:
 
 
 def _without_headers(record: logging.LogRecord) -> bool:
-    """Keep the headers of answers out of the HTTP library's log: a server may have repeated a key in them."""
+    """Keep response headers out of the HTTP library's log, because a server may have echoed a key in them."""
     if "headers.complete" in str(record.msg):
         record.msg, record.args = str(record.msg).partition(" ")[0], ()
     return True
@@ -114,7 +114,7 @@ def _proxy(url: str) -> httpcore2.Proxy:
 
 @dataclass(slots=True)
 class Response:
-    """An HTTP answer, its body not yet read; header names are in lower case."""
+    """An HTTP response with an unread body. Header names are lowercase."""
 
     status: int
     headers: Mapping[str, str]
@@ -122,15 +122,15 @@ class Response:
     is_released: bool = field(default=False, init=False)
 
     def release(self) -> None:
-        """Declare that everything that matters has been read, so that the connection can be used again.
+        """Declare that everything relevant has been read, so that the connection can be reused.
 
-        The caller does not wait for the end of the response: a server that holds it open, as some do after `[DONE]`,
-        has one more second in the background; then the connection is closed.
+        The caller does not wait for the response to end. A server that holds it open, as some do after `[DONE]`, has
+        one more second in the background before the connection is closed.
         """
         self.is_released = True
 
     async def read(self, *, limit: int | None = None) -> bytes:
-        """Return the body, or at most about `limit` bytes of it."""
+        """Return the body, or roughly its first `limit` bytes."""
         body = bytearray()
         async for piece in self.pieces:
             body += piece
@@ -139,10 +139,10 @@ class Response:
         return bytes(body)
 
     async def rest(self) -> bytes:
-        """Read the rest of an answer, so that the connection can be used again.
+        """Read the rest of a response, so that the connection can be reused.
 
-        If nothing can follow, `release` is better: it does not wait. A server that does not end its response soon, or
-        breaks off, has nothing more to say: the connection is closed.
+        If nothing can follow, prefer `release`, which does not wait. If the server breaks off or does not end its
+        response soon, its connection is closed.
         """
         body = bytearray()
         try:
@@ -157,10 +157,10 @@ class Response:
 
 
 class Connections:
-    """Idle connections of one event loop, and new ones without limit. They are closed when the loop ends.
+    """The connections of one event loop to a server: idle ones, and new ones without limit. Closed when the loop ends.
 
-    A server may end an idle connection at any time. It is checked before it is used again, and if it still ends before
-    the first byte of an answer, the request is sent once more on a new one: RFC 9112, section 9.3.1.
+    A server may close an idle connection at any time. So a connection is checked before it is reused, and if it still
+    ends before the first byte of a response, the request is sent again on a new one (RFC 9112, section 9.3.1).
     """
 
     def __init__(self, route: Route) -> None:
@@ -181,10 +181,10 @@ class Connections:
     async def send(
         self, method: str, url: str, body: bytes, headers: Sequence[tuple[bytes, bytes]], *, timeout_s: float
     ) -> Answering:
-        """Send a request, and wait for the headers of the answer. `finish` must follow.
+        """Send a request and wait for the response headers. Must be followed by `finish`.
 
         Raises:
-            ValueError: The URL is at another server.
+            ValueError: The URL is on another server.
         """
         length = [(b"content-length", b"%d" % len(body))] if body or method != "GET" else []
         request = httpcore2.Request(
@@ -211,7 +211,7 @@ class Connections:
             raise
 
     async def finish(self, answering: Answering) -> None:
-        """Keep the connection if the whole answer was read, or is about to be; close it otherwise."""
+        """Keep the connection if the whole response has been read, or soon will be. Otherwise close it."""
         is_released = answering.answer.is_released
         if is_released and answering.may_wait():
             task = asyncio.ensure_future(self._finish_later(answering))
@@ -266,7 +266,7 @@ class Connections:
             await connection.aclose()
 
     async def aclose(self) -> None:
-        """Close the idle connections; those in use close when their answers end."""
+        """Close the idle connections. Those in use close when their responses end."""
         if self._keeper is not None:
             await self._keeper.aclose()
             self._keeper = None
@@ -277,11 +277,11 @@ class Connections:
 
 
 class Answering:
-    """A connection on which an answer arrives.
+    """A connection on which a response is arriving.
 
     Attributes:
         connection: The connection.
-        answer: The answer, for its reader.
+        answer: The response, for its reader.
     """
 
     def __init__(self, connection: httpcore2.AsyncConnectionInterface, response: httpcore2.Response) -> None:
@@ -301,7 +301,7 @@ class Answering:
         return not self._socket.is_at_end
 
     async def aclose(self, *, read_on: bool = False) -> None:
-        """Close the answer; the connection is closed with it unless the whole answer was read."""
+        """Close the response, along with its connection unless the whole response was read."""
         try:
             if read_on:
                 await self._read_on()
@@ -322,9 +322,10 @@ class Answering:
 
 
 async def _close_at_the_end(idle: deque[httpcore2.AsyncConnectionInterface]) -> AsyncGenerator[None, None]:
-    """Close connections when this generator is closed, which an event loop does for all generators when it ends.
+    """Close connections when this generator is closed, which an event loop does with all generators when it ends.
 
-    It is also closed, on its own loop, when nobody refers to it any more: a forgotten model leaves no socket open.
+    The generator is also closed, on its own loop, once it is no longer referenced, so a forgotten model leaves no open
+    sockets.
     """
     try:
         yield
@@ -341,7 +342,7 @@ def _as_text(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
-    """Connects by asyncio itself."""
+    """Connects using asyncio directly."""
 
     async def connect_tcp(
         self,
@@ -367,7 +368,7 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
 
 
 class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
-    """A connected socket, with or without TLS. One task at a time reads it."""
+    """A connected socket, with or without TLS, for one reading task at a time."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -456,8 +457,9 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     def _size_of_next(self, max_bytes: int) -> int:
         """Return the size of the next read.
 
-        If an answer may end here, the last byte is kept for a read of its own. So data after its end never leaves here
-        whole, and `is_readable` notices it: httpcore2 would take it for the beginning of the next answer.
+        Where a response may end, its last byte is reserved for a separate read. Data after the end is therefore never
+        returned in full, and `is_readable` detects it. Otherwise httpcore2 would mistake it for the beginning of the
+        next response.
         """
         if not self._may_end:
             across = self._tail[-2:] + self._received[:2]
@@ -561,10 +563,9 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self._connected().get_extra_info(names.get(info, info))
 
     def _has_news(self) -> bool:
-        """Return True if the peer has sent data or closed, even if a busy event loop has not noticed.
+        """Return True if the peer has sent data or closed, even if a busy event loop has not noticed yet.
 
-        This works below TLS as well: a connection on which a server sends anything unasked had better not be used
-        again.
+        The check also works below TLS. A connection on which a server sends unsolicited data should not be reused.
         """
         transport = self._connected()
         if transport.is_closing():
@@ -577,11 +578,11 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
     # Called by connections.
 
     def expect(self, *, chunks: bool, stream: bool) -> None:
-        """Note how the rest of the answer arrives, once its headers are here.
+        """Set how the rest of the response will arrive. Called once its headers are complete.
 
         Args:
-            chunks: True if it arrives in chunks: then only the last one can end it.
-            stream: True if it may take any time as long as it is never silent: its reader has bounds for that.
+            chunks: True if it arrives in chunks, so that only the last chunk can end it.
+            stream: True if it may take any time while data keeps arriving, because its reader enforces its own limits.
         """
         self._is_chunked = chunks
         self._has_head = True
@@ -590,7 +591,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
     @property
     def is_at_end(self) -> bool:
-        """True if the end of a chunked answer or of the connection has arrived, so that a read does not wait."""
+        """True if the end of a chunked response or of the connection has arrived, so that a read does not wait."""
         return self._ended or (self._tail + self._received).endswith(_LAST_BYTES)
 
     def _connected(self) -> asyncio.Transport:
@@ -600,7 +601,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
 
 
 class _Watch:
-    """Looks at a socket without waiting; made once for each."""
+    """Polls a socket without waiting. Created once per socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -610,7 +611,7 @@ class _Watch:
             self._poll.register(connection, select.POLLIN)
 
     def has_news(self) -> bool:
-        """Return True if data can be read, or the socket is closed."""
+        """Return True if data can be read or the socket is closed."""
         if self._connection.fileno() < 0:
             return True
         if self._poll is None:
