@@ -1,1 +1,1 @@
-"""Find the beginnings of documents."""
+"""Find the front pages of documents, whatever the query."""

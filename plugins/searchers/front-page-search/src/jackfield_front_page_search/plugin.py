@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for front-page search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Return the searcher of beginnings."""
+    """Provide the front-page searcher."""
     return [
         SearcherSpec(
             name="front_page_search",

@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher for the beginnings of documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fronts = list[tuple[float, int]]
 
 
 class FrontPageConfig(Config):
-    """The length of the beginning that is found."""
+    """Settings for the size of the front pages."""
 
     chunks: int = Field(default=2, ge=1, description="Chunks of each document, from its beginning")
     documents: int = Field(
@@ -36,14 +36,14 @@ class FrontPageConfig(Config):
 
 
 class FrontPageSearcher(Searcher):
-    """Finds the beginning of each document for any query: its title, author and subject.
+    """Returns the beginning of each document for any query, which covers questions about titles, authors and subjects.
 
-    Documents share `max_ref_token`. A chunk is found if it takes no more than a quarter of its document's share; the
-    first that takes more ends the front. So two chunks of each fill half of a request at most, and the more documents
-    there are, the less is found.
+    Documents share `max_ref_token` equally. The first chunks of a document are returned as long as each takes at most a
+    quarter of the document's share. Two chunks per document therefore fill at most half of a request, and more
+    documents mean fewer chunks.
 
-    For a single document, the front has a score of infinity: it comes before everything else, also when several
-    searchers are fused. For several documents, it is one ranking among others, with first chunks before second ones.
+    With a single document, its front has an infinite score and precedes all other hits, even after fusion with other
+    searchers. With several documents, the fronts are an ordinary ranking, with all first chunks before the second ones.
     """
 
     name: ClassVar[str] = "front_page_search"
@@ -62,7 +62,10 @@ class FrontPageSearcher(Searcher):
         limit: int,
         where: Where | None = None,
     ) -> list[Hit]:
-        """See `Searcher`; the query is not read. The documents that a filter selects share `max_ref_token`."""
+        """Search as described in `Searcher`, ignoring the query.
+
+        With a filter, only the selected documents share `max_ref_token`.
+        """
         if not corpus.chunks or limit < 1:
             return []
         best = (await in_worker(partial(self._found, corpus, where)))[:limit]

@@ -1,1 +1,1 @@
-"""Several searchers as one: rankings merged by scores or ranks, and reranking as the last step."""
+"""Combine several searchers by fusing their rankings, with optional reranking."""

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for hybrid search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Offer `hybrid_search`, which merges the results of several searchers."""
+    """Provide `hybrid_search`, which fuses the results of several searchers."""
     return [
         SearcherSpec(
             name="hybrid_search",

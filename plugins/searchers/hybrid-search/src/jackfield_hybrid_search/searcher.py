@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher that combines other searchers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _is_asked: ContextVar[bool] = ContextVar("jackfield_hybrid_search_is_asked", def
 
 
 class HybridConfig(Config):
-    """The searchers, their weights, and the reranker."""
+    """Settings for the searchers, their weights and the reranker."""
 
     searchers: tuple[str | ComponentSettings, ...] = Field(
         min_length=1,
@@ -83,17 +83,18 @@ class HybridConfig(Config):
 
 
 class HybridSearcher(Searcher):
-    """Asks several searchers at the same time, and merges their rankings as `jackfield_documents.fuse` does.
+    """Queries several searchers concurrently, and fuses their rankings with `jackfield_documents.fuse`.
 
-    The `ranks` of a hit give its rank in each searcher. A searcher or reranker whose service fails is skipped, which
-    `failures_noted` of `jackfield_documents`, or else the log, reports. If all searchers fail, so does the search.
+    The `ranks` of a hit include its rank from each searcher. A searcher or reranker whose service fails is skipped; the
+    failure is passed to `jackfield_documents.failures_noted`, or else logged. The search fails only if all searchers
+    fail.
 
     Args:
-        cfg: The keys of `HybridConfig`; `searchers` is required.
-        host: The host in which the searchers are looked up.
+        cfg: The settings of `HybridConfig`. `searchers` is required.
+        host: The plugin host that provides the searchers. Defaults to the installed plugins.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = NAME
@@ -111,12 +112,12 @@ class HybridSearcher(Searcher):
         self._asked: Mapping[str, Searcher] | None = None
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`. The hits and their order do not depend on `limit`.
+        """Search as described in `Searcher`. `limit` truncates the ranking but does not change it.
 
         Raises:
             ModelServiceError, ToolServiceError: The services of all searchers failed.
-            PluginError: A searcher is not installed, or cannot be loaded.
-            ConfigError: The settings of a searcher do not fit, or one of them searches with this one again.
+            PluginError: A searcher is not installed or failed to load.
+            ConfigError: A searcher's settings are invalid, or a searcher queries this one recursively.
         """
         if not corpus.chunks or limit < 1:
             return []
@@ -127,10 +128,10 @@ class HybridSearcher(Searcher):
         return [Hit(hit.chunk, hit.score, {**hit.ranks, NAME: rank}) for rank, hit in enumerate(hits[:limit], start=1)]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: all searchers prepare themselves, one after the other. A failure does not stop the others.
+        """Prepare all searchers in turn, as described in `Searcher`. A failure does not stop the others.
 
         Raises:
-            JackfieldError: The first failure, after the others have finished.
+            JackfieldError: The first failure, raised once all searchers are done.
         """
         if self.config.rerank is not None:
             reranker = await sync.in_worker(self._reranker)
@@ -151,7 +152,7 @@ class HybridSearcher(Searcher):
             raise failures[0]
 
     async def aclose(self) -> None:
-        """See `Searcher`."""
+        """Close all searchers."""
         for searcher in list(self._searchers.values()):
             await searcher.aclose()
 
@@ -181,7 +182,10 @@ class HybridSearcher(Searcher):
     # --- making the searchers ---
 
     async def _others(self) -> Mapping[str, Searcher]:
-        """Return the searchers by name, created once, in a worker thread, because their packages are imported then."""
+        """Return the searchers by name, creating them on first use.
+
+        They are created in a worker thread, because this imports their packages.
+        """
         if self._asked is None:
             self._asked = await sync.in_worker(self._made)
         return self._asked
@@ -192,7 +196,7 @@ class HybridSearcher(Searcher):
         return {name: self._one(name, settings) for name, settings in counted.items()}
 
     def _reranker(self) -> Searcher:
-        """Return the reranker, which gets its candidates from another searcher of this class."""
+        """Return the reranker, which takes its candidates from a second instance of this class."""
         assert self.config.rerank is not None  # noqa: S101 - only then it is asked for
         ((name, settings),) = searchers_by_name([self.config.rerank]).items()
         inner = {key: getattr(self.config, key) for key in self.config.model_fields_set if key != "rerank"}
@@ -211,7 +215,7 @@ class HybridSearcher(Searcher):
 
 
 class _Part:
-    """Reports the progress of one of several searchers as a share of all."""
+    """Reports the progress of one searcher as a share of the total."""
 
     def __init__(self, on_progress: Callable[[int, int], None] | None, number: int, count: int) -> None:
         self._on_progress = on_progress
@@ -248,7 +252,7 @@ def _itself(name: str) -> str:
 
 
 def _places_of(chunks: Sequence[Chunk]) -> Mapping[str, int]:
-    """Return the rank of each document; with equal scores, the first one in the corpus comes first."""
+    """Return the position of each document in the corpus, which breaks ties between equal scores."""
     places: dict[str, int] = {}
     for chunk in chunks:
         places.setdefault(chunk.source, len(places))

@@ -1,1 +1,1 @@
-"""Keyword search with BM25, for Jackfield."""
+"""Keyword search with BM25."""

@@ -1,7 +1,7 @@
-"""An index in a file, which is mapped instead of read, so that opening takes the same time for any size.
+"""Store an index in a memory-mapped file, which opens in constant time regardless of its size.
 
-A file is a line of JSON that describes the rest, followed by arrays. It contains only numbers and texts,
-so nothing in it can be run.
+The file is a line of JSON that describes the arrays, followed by the arrays. It contains only numbers and text, so
+loading it never executes code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TYPES = {"i4": np.int32, "i8": np.int64, "f8": np.float64, "u1": np.uint8}
 
 
 class Terms(Mapping[str, int]):
-    """The numbers of terms, looked up in sorted text, so that no dict is needed."""
+    """Maps terms to their numbers by searching sorted text, without building a dict."""
 
     def __init__(self, text: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         self._text = memoryview(text)  # type: ignore[arg-type] # an array has the buffer protocol
@@ -34,7 +34,7 @@ class Terms(Mapping[str, int]):
 
     @classmethod
     def arrays(cls, terms: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-        """Return its arrays."""
+        """Return the arrays from which the mapping can be restored."""
         ordered = sorted((term.encode(), number) for term, number in terms.items())
         return {
             "terms": np.frombuffer(b"".join(term for term, _ in ordered), np.uint8),
@@ -56,7 +56,7 @@ class Terms(Mapping[str, int]):
         return (self._term(place).decode() for place in range(len(self)))
 
     def by_number(self) -> list[str]:
-        """Return all terms, in the order of their numbers."""
+        """Return all terms, ordered by number."""
         text, ends = bytes(self._text), self._ends.tolist()
         ordered = [""] * len(self)
         for place, number in enumerate(self._numbers.tolist()):
@@ -68,14 +68,17 @@ class Terms(Mapping[str, int]):
 
 
 class LinesOf:
-    """Texts as bytes of an array, decoded while they are read."""
+    """An iterable of texts stored in a byte array, decoded on each iteration."""
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
         self._text = text
 
     @classmethod
     def array(cls, texts: Iterable[str]) -> NDArray[np.uint8]:
-        """Return texts as an array. A text with a line feed is read back as two, so the numbers of texts differ."""
+        """Encode texts as an array.
+
+        A text that contains a line feed comes back as two texts, so the number of texts then differs.
+        """
         return np.frombuffer("".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass"), np.uint8)
 
     def __iter__(self) -> Iterator[str]:
@@ -83,12 +86,12 @@ class LinesOf:
 
 
 def by_number(terms: Mapping[str, int]) -> list[str]:
-    """The terms in the order of their numbers, which is the order of the dict."""
+    """Return the terms ordered by number. A dict must already be in this order."""
     return terms.by_number() if isinstance(terms, Terms) else list(terms)
 
 
 def write_arrays(path: Path, size: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the arrays of an index of `size` chunks.
+    """Write the arrays of an index with `size` chunks.
 
     Raises:
         OSError: The file cannot be written.
@@ -107,11 +110,11 @@ def write_arrays(path: Path, size: int, arrays: Mapping[str, NDArray[Any]]) -> N
 
 
 def read_arrays(path: Path) -> tuple[int, dict[str, NDArray[Any]]]:
-    """Return the number of chunks of an index, and its arrays, mapped from the file.
+    """Return the number of chunks in an index and its memory-mapped arrays.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is not an index, is of another version, or is cut short.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is not an index, has another version, or is truncated.
     """
     mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
     header = json.loads(bytes(mapped[:_HEADER_BYTES]))

@@ -1,7 +1,7 @@
-"""An inverted index in memory, with the weights of `rank_bm25`.
+"""An in-memory inverted index with the weights of `rank_bm25`.
 
-`rank_bm25` scans every chunk for every term of a query; here a term leads to the chunks that have it. The scores are
-the same except for a constant that `rank_bm25` adds to all chunks.
+Unlike `rank_bm25`, which scans every chunk for every query term, the index looks up the chunks that contain a term. The
+scores are the same, except for a constant that `rank_bm25` adds to all chunks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TABLE = bytes(code if chr(code).isalnum() or code >= 128 or code in b"'." else 
 
 
 class Index:
-    """The terms of chunks, and the chunks that contain them.
+    """Maps terms to the chunks that contain them.
 
     Args:
-        chunks: The chunks that are searched.
-        analyzer: Turns texts into terms.
-        k1: The weight of further occurrences of a term; with 0 they do not count.
+        chunks: The chunks to index.
+        analyzer: Splits texts into terms.
+        k1: The weight of repeated occurrences of a term. With 0, repetitions do not count.
         b: The penalty for long chunks, from 0 to 1.
     """
 
@@ -61,7 +61,7 @@ class Index:
         self._weigh(k1, b)
 
     def _weigh(self, k1: float, b: float) -> None:
-        """Return the weight of each term, and of each term in each chunk."""
+        """Compute the weight of each term, overall and in each chunk."""
         self._idf: NDArray[np.float64] = np.zeros(0)
         self._weights: NDArray[np.float64] = np.zeros(0)
         if len(self._chunks):  # rank_bm25 divides by the number of terms
@@ -71,10 +71,10 @@ class Index:
             self._weights = self._counts * (k1 + 1) / (self._counts + held_back[self._chunks])
 
     def changed(self, chunks: Sequence[Chunk], *, k1: float, b: float) -> Index | None:
-        """Return the index of other chunks, most of which are in this one; it equals a new index.
+        """Update the index for a new list of chunks. The result equals a newly built index.
 
-        None if a new index would be as fast. Chunks are distinguished by their ids; if `chunks` has
-        a method `ids`, no text of a chunk that is here already is read.
+        None if building a new index would be as fast. Chunks are compared by id. If `chunks` has a method `ids`, the
+        text of chunks that are already in the index is not read.
         """
         change = _change(list(self._ids), self._size, _ids_of(chunks))
         if change is None:
@@ -91,7 +91,7 @@ class Index:
         return index
 
     def _merge(self, old: Index, kept: NDArray[np.int64], fresh: Index, new: NDArray[np.int64]) -> None:
-        """Merge the terms of two indexes, whose chunks have these numbers here; below 0 means removed."""
+        """Merge the terms of two indexes. `kept` and `new` are the new numbers of their chunks; -1 means removed."""
         bits = max(1, self._size.bit_length())
         vocabulary = {term: number for number, term in enumerate(by_number(old._terms))}
         numbers = [vocabulary.setdefault(term, len(vocabulary)) for term in by_number(fresh._terms)]
@@ -110,16 +110,16 @@ class Index:
         self._starts = np.concatenate([[0], np.cumsum(chunks_with_term[is_used])]).astype(np.int64)
 
     def _term_of_each(self) -> NDArray[np.int64]:
-        """The number of the term of each entry of `_chunks`."""
+        """Return the term number of each entry in `_chunks`."""
         return np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
 
     @classmethod
     def from_file(cls, path: Path, analyzer: Analyzer) -> Self:
-        """Return an index that `write` wrote. The file is mapped, so it is read only when searched.
+        """Load an index written by `write`. The file is memory-mapped, so data is read only during a search.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is not an index, is of another version, or is cut short.
+            FileNotFoundError: The file does not exist.
+            ValueError: The file is not an index, has another version, or is truncated.
         """
         size, arrays = read_arrays(path)
         index = cls.__new__(cls)
@@ -135,7 +135,7 @@ class Index:
         return index
 
     def write(self, path: Path) -> None:
-        """Write it to a file.
+        """Write the index to a file.
 
         Raises:
             OSError: The file cannot be written.
@@ -148,12 +148,14 @@ class Index:
     def search(
         self, texts: Sequence[str], limit: int, selected: Sequence[int] | None = None
     ) -> list[tuple[int, float]]:
-        """Return the numbers and scores of the chunks with any term of the texts, best first, equal ones in order.
+        """Return the numbers and scores of chunks that contain any term of the texts, best first.
+
+        Chunks with equal scores keep their order.
 
         Args:
-            texts: The texts.
-            limit: The most chunks.
-            selected: The numbers of the chunks that may be returned; None for all.
+            texts: The texts of the query.
+            limit: The maximum number of chunks.
+            selected: The numbers of the chunks to consider. If None, all chunks are searched.
         """
         scores = self.scores([term for text in texts for term in self._analyzer.terms_of_query(text)])
         if selected is not None:
@@ -166,7 +168,7 @@ class Index:
         return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def scores(self, terms: Sequence[str]) -> NDArray[np.float64]:
-        """Return the score of every chunk, 0 without any of the terms; a repeated term counts repeatedly."""
+        """Return the score of every chunk, which is 0 without any of the terms. Repeated terms count repeatedly."""
         scores = np.zeros(self._size)
         for term in terms:
             number = self._terms.get(term)
@@ -178,7 +180,10 @@ class Index:
         return scores
 
     def _add(self, number: int, scores: NDArray[np.float64]) -> None:
-        """Add the weight of a term in each chunk. Scanning all chunks is faster than picking an eighth of them."""
+        """Add a term's weight in each chunk to the scores.
+
+        For common terms, adding to all chunks is faster than to an eighth of them by index.
+        """
         place = slice(self._starts[number], self._starts[number + 1])
         if _PICKED * (place.stop - place.start) < self._size:
             scores[self._chunks[place]] += self._idf[number] * self._weights[place]
@@ -187,7 +192,7 @@ class Index:
         scores += self._along(number, place) if along is None else along
 
     def _along(self, number: int, place: slice) -> NDArray[np.float64]:
-        """Return the weight of a common term in each chunk, 0 without it; it is cached for the next query."""
+        """Return a common term's weight in every chunk, and cache it for later queries."""
         along = np.zeros(self._size)
         along[self._chunks[place]] = self._idf[number] * self._weights[place]
         if (len(self._common) + 1) * self._size <= _COMMON_NUMBERS:
@@ -196,18 +201,18 @@ class Index:
 
     @cached_property
     def _common(self) -> dict[int, NDArray[np.float64]]:
-        """The cached weights of common terms in each chunk, by number."""
+        """Cached weights of common terms in every chunk, by term number."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The change of the chunks of an index.
+    """The difference between two lists of chunks.
 
     Attributes:
-        ids: The numbers of the present chunks.
-        kept: The new number of each old chunk, -1 if it is gone.
-        new: The numbers of the new chunks, ascending.
+        ids: The ids of the current chunks.
+        kept: The new number of each old chunk, or -1 if it was removed.
+        new: The numbers of the added chunks, in ascending order.
     """
 
     ids: list[str]
@@ -216,7 +221,10 @@ class _Change:
 
 
 def _change(old: Sequence[str], size: int, ids: list[str]) -> _Change | None:
-    """Return the change; None if a new index is cheaper: duplicate ids, another order, or mostly new chunks."""
+    """Return the difference between two lists of chunk ids.
+
+    None if a new index is cheaper: for duplicate ids, a changed order, or mostly new chunks.
+    """
     before, now = _numbers(old), _numbers(ids)
     kept = np.array([now.get(id_, -1) for id_ in before], np.int64)
     new = np.array([number for number, id_ in enumerate(ids) if id_ not in before], np.int64)
@@ -236,10 +244,10 @@ def _ids_of(chunks: Sequence[Chunk]) -> list[str]:
 
 
 class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
-    """Computes what `rank_bm25` does from the counts of an index, without a second count and a dict for every chunk.
+    """Computes the weights of `rank_bm25` from the counts in an index, without counting again.
 
-    BM25Plus, because its weight of a term is never 0 or less: Okapi's weight is 0 or less for a term in half of the
-    chunks or more, so that in a small corpus nothing would be found for it. Otherwise both score alike.
+    Uses BM25Plus, whose term weights are always positive. With Okapi, a term in at least half of the chunks has a
+    weight of 0 or less, so searches in a small corpus would find nothing. The scores are otherwise alike.
     """
 
     def __init__(self, lengths: NDArray[Any], chunks_with_term: NDArray[Any], *, k1: float, b: float) -> None:
@@ -255,7 +263,7 @@ class _Model(BM25Plus):  # type: ignore[misc] # rank_bm25 has no types
 
 
 class _Vocabulary(dict[bytes, int]):
-    """Numbers for the words between spaces, and the terms of each. Most words occur more than once."""
+    """Numbers whitespace-separated words and caches the terms of each, because most words occur more than once."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__({_END.strip(): 0})
@@ -274,7 +282,7 @@ class _Vocabulary(dict[bytes, int]):
         return number
 
     def expand(self, tokens: NDArray[np.int32], chunks: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-        """Return one code for each term of each token: the term's number, shifted by `bits`, and the chunk's."""
+        """Return a code for each term of each token: the term number shifted by `bits`, plus the chunk number."""
         terms = np.array([term for terms in self._terms_of for term in terms], dtype=np.int64) << bits
         counts = np.array([len(terms) for terms in self._terms_of])
         starts = np.cumsum(counts) - counts
@@ -291,7 +299,7 @@ class _Vocabulary(dict[bytes, int]):
 
 
 def _codes(chunks: Sequence[Chunk], vocabulary: _Vocabulary) -> tuple[NDArray[np.int64], int]:
-    """Return the codes of all terms of all chunks, and the bits of a chunk's number in them."""
+    """Return the codes of all terms in all chunks, and the number of bits that the chunk number takes in a code."""
     bits = max(1, len(chunks).bit_length())
     codes = [np.zeros(0, np.int64)]
     batches: list[NDArray[np.int32]] = []

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for keyword search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Search by words."""
+    """Provide the keyword searcher."""
     return [
         SearcherSpec(
             name="keyword_search",

@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher for keywords."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it loads numpy, which only the first search should do
 
 
 class KeywordConfig(Config):
-    """The weights of words, and the segmentation of Chinese."""
+    """Settings for term weights and Chinese word segmentation."""
 
     k1: float = Field(default=1.5, ge=0, description="Weight of further occurrences of a word; 0: none")
     b: float = Field(default=0.75, ge=0, le=1, description="Penalty for long chunks")
@@ -31,7 +31,7 @@ class KeywordConfig(Config):
 
 
 class KeywordSearcher(Searcher):
-    """Finds chunks by their words. The indexes of the last eight corpora are kept."""
+    """Finds chunks by their words. The indexes of the last eight corpora are cached."""
 
     name: ClassVar[str] = "keyword_search"
     config_class = KeywordConfig
@@ -42,12 +42,12 @@ class KeywordSearcher(Searcher):
         self._indexes: IndexCache[Index] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """Return the chunks that share words with the query, best first; [] if none does.
+        """Return chunks that share words with the query, best first.
 
         Args:
-            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
-            corpus: The corpus that is searched.
-            limit: The most hits.
+            query: Text, or JSON with any of `keywords_zh`, `keywords_en` and `text`.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
             where: A filter; see `Searcher`.
         """
         return await in_worker(partial(self._search, query, corpus, limit, where))
@@ -63,14 +63,14 @@ class KeywordSearcher(Searcher):
         ]
 
     def build_index(self, chunks: Sequence[Chunk]) -> Index:
-        """Index chunks with the settings of this searcher; a search does this itself when needed."""
+        """Index chunks with this searcher's settings. A search does so itself when necessary."""
         from jackfield_keyword_search.index import Index
 
         return Index(chunks, Analyzer(self.config.chinese), k1=self.config.k1, b=self.config.b)
 
     @cached_property
     def _on_shelf(self) -> OnShelf[Index]:
-        """The keeper of the index of a corpus on disk, which is stored beside it."""
+        """Stores the index of an on-disk corpus next to the corpus."""
         versions = [metadata.version(name) for name in ("jackfield-keyword-search", "jackfield-documents")]
         digest = hashlib.sha256(f"{versions} {self.config.model_dump_json()}".encode()).hexdigest()
         return OnShelf(f"{self.name}-{digest[:8]}", self._read_index, _write_index, self._changed_index)

@@ -1,1 +1,1 @@
-"""Search in PostgreSQL, by vectors, by words or by both."""
+"""Search in PostgreSQL by vectors, by words, or by both."""

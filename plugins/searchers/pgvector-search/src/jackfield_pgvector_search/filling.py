@@ -1,4 +1,4 @@
-"""Bring a corpus into the database: write new chunks in batches, then publish everything at once."""
+"""Load a corpus into the database: write new chunks in batches, then publish the corpus in one step."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _KEPT = 4  # corpora under one name: an agent's files before they changed, those
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A corpus that can be searched.
+    """A corpus that is ready to be searched.
 
     Attributes:
-        number: The corpus's own number, which no other corpus will ever have.
-        chunks, mean_length: The number of its chunks, and the mean number of their words.
-        words, vectors: The tables that contain them; None for those that were not requested.
+        number: The corpus's id in the database. Ids are never reused.
+        chunks: The number of chunks.
+        mean_length: The mean number of words per chunk.
+        words, vectors: The tables of words and vectors, or None if not requested.
     """
 
     number: int
@@ -51,16 +52,16 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings for keeping corpora.
+    """Settings for storing corpora.
 
     Attributes:
-        schema: The schema of the tables.
-        analyzer: A text that is equal for two analyzers that produce the same words; '' for no words.
-        space: The same for the vectors; '' for none.
-        embed: Makes vectors of texts that are not empty, in order.
-        analyze: Makes words of a text.
-        approximate_from: The number of chunks from which the nearest are looked up in an index; None for never.
-        max_chars: The number of characters of a text that are embedded.
+        schema: The database schema.
+        analyzer: An identifier that is equal for analyzers that produce the same words, or '' to store no words.
+        space: An identifier of the vector space, or '' to store no vectors.
+        embed: Returns vectors for non-empty texts, in order.
+        analyze: Splits a text into words.
+        approximate_from: The number of vectors from which an approximate index is created. None means never.
+        max_chars: The number of characters of a text to embed.
     """
 
     schema: str
@@ -74,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The keys of a chunk in the database: of its content, and of the texts of its words and its vector."""
+    """A chunk to be stored: the key of its content, the text for its words, and the text for its vector."""
 
     key: str
     text: str
@@ -82,14 +83,14 @@ class _Piece:
 
 
 class Filling:
-    """One corpus on its way into the database.
+    """Loads one corpus into the database.
 
     Args:
-        database: The database to write to.
-        plan: The way in which it is kept.
-        name: The group it belongs to: a corpus of the same name replaces older ones.
-        content: Changes whenever a chunk does; None to compute it from the chunks.
-        chunks: All of them.
+        database: The target database.
+        plan: The settings for storing the corpus.
+        name: The name of the corpus. Only its most recent versions are kept under the same name.
+        content: A hash that changes with any chunk. If None, it is computed from the chunks.
+        chunks: All chunks of the corpus.
     """
 
     def __init__(
@@ -103,11 +104,11 @@ class Filling:
         self.content = hashlib.sha256(recipe.encode("utf-8", "replace")).hexdigest()
 
     def ready(self) -> Ready:
-        """Return the corpus in the database, after storing it if it is missing.
+        """Return the corpus in the database, loading it first if necessary.
 
         Raises:
-            ConfigError: The tables are of a newer version, vectors have another length now, or pgvector is missing.
-            ToolServiceError: The database failed. The part already written stays, and the next attempt continues from
+            ConfigError: The tables are of a newer version, the vector dimension has changed, or pgvector is missing.
+            ToolServiceError: The database failed. Data already written is kept, and the next attempt resumes from
                 there.
             ModelServiceError: The embedder failed.
         """
@@ -148,7 +149,7 @@ class Filling:
 
     @contextmanager
     def _turn(self, connection: Connection) -> Iterator[None]:
-        """Hold the lock to fill the corpus of this name. The server releases it when the connection ends."""
+        """Hold the lock for loading corpora of this name. The server releases the lock when the connection ends."""
         lock = f"jackfield {self.plan.schema} {self.name}"
         while not connection.run("SELECT pg_try_advisory_lock(hashtextextended(:name, 0))", name=lock)[0][0]:
             time.sleep(_POLL_S)
@@ -157,7 +158,7 @@ class Filling:
 
 
 class _Fill:
-    """Fill the corpus while holding the lock."""
+    """Loads the corpus while the lock is held."""
 
     def __init__(self, connection: Connection, filling: Filling) -> None:
         self._connection = connection
@@ -186,7 +187,7 @@ class _Fill:
         return Ready(self._number, done, mean_length, self._words, self._vectors)
 
     def _begun(self) -> tuple[int, int]:
-        """Return the unpublished corpus, and the number of its chunks that an earlier attempt stored."""
+        """Return the id of the unpublished corpus, and the number of chunks stored by an earlier attempt."""
         schema = self._schema
         self._connection.run(
             f"INSERT INTO {schema}.jackfield_corpora (name, content, chunks) VALUES (:name, :content, 0) "  # noqa: S608
@@ -203,7 +204,7 @@ class _Fill:
         return number, done
 
     def _add(self, start: int, pieces: Sequence[_Piece]) -> None:
-        """Add chunks: first their missing words and vectors, and then their places."""
+        """Add chunks: first their missing words and vectors, then their positions."""
         for _ in range(_ATTEMPTS):
             lacking = self._lacking(pieces)
             words = {key: self._words_of(piece) for key, piece in lacking.words.items()}
@@ -230,7 +231,7 @@ class _Fill:
         return _Lacking(self._without(by_key), words=_only(by_key, words), vectors=_only(to_embed, vectors))
 
     def _without(self, keys: Iterable[str], side: str = "") -> Set[str]:
-        """Return the missing keys; with a side, those that are not in its table."""
+        """Return the keys without a stored chunk. If `side` is given, return the keys without a row in its table."""
         join = f"LEFT JOIN {self._schema}.jackfield_{side} AS s ON s.chunk = c.id" if side else ""
         rows = self._connection.run(
             f"SELECT CAST(key AS text) FROM {_KEYS} LEFT JOIN {self._schema}.jackfield_chunks AS c USING (key) "  # noqa: S608
@@ -289,7 +290,7 @@ class _Fill:
         )
 
     def _publish(self, count: int) -> float:
-        """Make it visible to searches, and remove the one it replaces; return the mean length in words."""
+        """Make the corpus visible to searches, and delete outdated versions. Return the mean length in words."""
         schema, run = self._schema, self._connection.run
         with alone_in(self._connection, schema):
             mean_length = self._mean_length()
@@ -317,7 +318,7 @@ class _Fill:
         return mean_length
 
     def _gather_statistics(self) -> None:
-        """Update the planner's statistics; without that, it assumes that the table is empty."""
+        """Update the planner's statistics. Without them, the planner assumes that the tables are empty."""
         tables = ["jackfield_chunks", "jackfield_places"]
         tables += [f"jackfield_words_{self._words.number}"] if self._words else []
         tables += [f"jackfield_vectors_{self._vectors.number}"] if self._vectors else []
@@ -335,7 +336,7 @@ class _Fill:
         return max(float(mean or 0), 1.0)
 
     def _sweep(self) -> None:
-        """Remove chunks that are in no corpus, with their words and vectors."""
+        """Delete chunks that belong to no corpus, along with their words and vectors."""
         self._connection.run(
             f"DELETE FROM {self._schema}.jackfield_chunks AS c WHERE NOT EXISTS "  # noqa: S608
             f"(SELECT FROM {self._schema}.jackfield_places AS p WHERE p.chunk = c.id)"
@@ -344,7 +345,7 @@ class _Fill:
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """The keys that are missing among some chunks, and those without words or without a vector."""
+    """The keys of chunks that are not stored yet, and the chunks that lack words or a vector."""
 
     chunks: Set[str]
     words: dict[str, _Piece]

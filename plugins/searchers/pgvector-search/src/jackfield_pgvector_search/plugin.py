@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for search in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Search in a database."""
+    """Provide the PostgreSQL searcher."""
     return [
         SearcherSpec(
             name="pgvector_search",

@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher that uses PostgreSQL with pgvector."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NEAREST = "SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
 
 
 class PgvectorConfig(Config):
-    """The database, the ways of ranking, and the embedder."""
+    """Settings for the database, the ranking methods and the embedder."""
 
     dsn: SecretStr | None = Field(
         default=None, repr=False, description="postgresql://USER:PASSWORD@HOST/DATABASE; better kept as PGVECTOR_DSN"
@@ -79,27 +79,27 @@ class PgvectorConfig(Config):
 
     @property
     def has_words(self) -> bool:
-        """True if words are ranked."""
+        """True if chunks are ranked by words."""
         return self.search != "vectors"
 
     @property
     def has_vectors(self) -> bool:
-        """True if vectors are ranked."""
+        """True if chunks are ranked by vectors."""
         return self.search != "words" and self.embedding_model is not None
 
 
 class PgvectorSearcher(Searcher):
-    """Finds chunks in PostgreSQL by their meaning, by their words, or by both.
+    """Finds chunks in PostgreSQL by meaning, by words, or by both.
 
-    The first search in a corpus writes its new chunks into the database; the next searches, of any process, find them
-    there. Texts are not kept in the database, only their words and vectors.
+    The first search in a corpus writes its new chunks to the database, where later searches of any process find them.
+    The database stores words and vectors, but not the text itself.
 
     Args:
-        cfg: The keys of `PgvectorConfig`.
-        host: The host in which the embedder is looked up, and the secret `PGVECTOR_DSN`.
+        cfg: The settings of `PgvectorConfig`.
+        host: The plugin host that provides the embedder and the secret `PGVECTOR_DSN`.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "pgvector_search"
@@ -126,19 +126,19 @@ class PgvectorSearcher(Searcher):
         )
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`; the score is a cosine, a BM25 score, or that of reciprocal rank fusion.
+        """Search as described in `Searcher`. The score is a cosine, a BM25 score or a reciprocal rank fusion score.
 
         Args:
-            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
-            corpus: The corpus that is searched.
-            limit: The most hits.
-            where: A filter; see `Searcher`. The server gets the numbers of the selected chunks as one parameter.
+            query: Text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. There is no query syntax.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
+            where: A filter; see `Searcher`. The numbers of the selected chunks are sent to the server as one parameter.
 
         Raises:
-            ToolServiceError: The database cannot be reached, or failed.
-            ModelServiceError: The embedder failed, or sent something that is not vectors.
-            ConfigError: The DSN is missing or wrong, a newer version made the tables, pgvector is missing, or the
-                vectors differ in length from the stored ones.
+            ToolServiceError: The database is unreachable or failed.
+            ModelServiceError: The embedder failed or returned invalid vectors.
+            ConfigError: The DSN is missing or wrong, the tables are of a newer version, pgvector is missing, or the
+                vector dimension differs from that of the stored vectors.
         """
         if not corpus.chunks or limit < 1 or not query.strip():
             return []
@@ -146,7 +146,7 @@ class PgvectorSearcher(Searcher):
             return await sync.in_worker(self._search, query, corpus, limit, where)
 
     async def aclose(self) -> None:
-        """Close the connections and the embedder; a search opens them again."""
+        """Close the connections and the embedder. The next search reopens them."""
         await self._embedding.aclose()
         if self._opened is not None:
             await sync.in_worker(self._opened.close)
@@ -174,7 +174,7 @@ class PgvectorSearcher(Searcher):
     def _rows(
         self, ready: Ready, texts: Sequence[str], vector: Vector | None, limit: int, selected: Sequence[int] | None
     ) -> list[Row] | None:
-        """Return the hits; None if the corpus is no longer in the database."""
+        """Return the hits, or None if the corpus is no longer in the database."""
         try:
             return self._found(ready, texts, vector, limit, selected) or self._nothing_in(ready)
         except ToolServiceError as error:
@@ -203,7 +203,7 @@ class PgvectorSearcher(Searcher):
         return self._database.ask(statement, **limits, **asked_words, **asked_vector, **places)
 
     def _asked_vector(self, ready: Ready, vector: Vector | None) -> _Asked:
-        """Return the table of vectors, and the query's values for a statement; nothing without a search by vectors."""
+        """Return the table of vectors and the parameters for the query's vector, or neither without a vector search."""
         if ready.vectors is None or not vector:
             return None, {}
         kept, least = ready.vectors.dimension, self.config.min_score
@@ -212,7 +212,7 @@ class PgvectorSearcher(Searcher):
         return ready.vectors, {"vector": vector_text(vector), "least": _ANY_SCORE if least is None else least}
 
     def _asked_words(self, ready: Ready, texts: Sequence[str]) -> _Asked:
-        """Return the table of words, and the query's values for a statement; nothing without words."""
+        """Return the table of words and the parameters for the query's words, or neither without words."""
         if ready.words is None:
             return None, {}
         terms = [term for text in texts for term in map(term_of, self._analyzer.terms_of_query(text)) if term]
@@ -228,7 +228,7 @@ class PgvectorSearcher(Searcher):
         }
 
     def _in_parts(self, corpus: int, words: Side, terms: Sequence[str]) -> list[str]:
-        """Return terms, with Chinese words that are in no chunk replaced by their parts that are in one."""
+        """Replace each Chinese word that occurs in no chunk by those of its parts that do occur."""
         candidates = list(dict.fromkeys(chain.from_iterable(map(_with_parts, terms))))
         if not candidates:
             return list(terms)
@@ -279,7 +279,7 @@ class PgvectorSearcher(Searcher):
 
     @cached_property
     def _analyzer_name(self) -> str:
-        """A text that changes whenever the words of a text may."""
+        """An identifier that changes whenever the analyzer may produce different words."""
         return f"{self.config.chinese} {metadata.version('jackfield-documents')}"
 
     @property
@@ -302,7 +302,7 @@ class PgvectorSearcher(Searcher):
 
 
 def _with_parts(term: str) -> list[str]:
-    """Return a Chinese term and all its parts; [] for other languages, and for terms without parts."""
+    """Return a Chinese term and all its parts, or [] for a term that has no parts."""
     parts: list[str] = []
 
     def note(part: str) -> bool:

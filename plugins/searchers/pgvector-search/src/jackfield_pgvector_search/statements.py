@@ -1,4 +1,4 @@
-"""Build the statements for a search: one for all ways of ranking."""
+"""Build the SQL statements for a search, one for each ranking method."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SELECTED = "WHERE p.place = ANY(CAST(:places AS bigint[]))"
 
 
 def ranking(schema: str, words: Side | None, vectors: Side | None, *, is_filtered: bool = False) -> str | None:
-    """Return the statement that ranks by words, by vectors or by both; None without either.
+    """Return the statement that ranks by words, by vectors or by both, or None if neither is given.
 
-    A filtered one takes the array `places` of the chunks that may be found.
+    A filtered statement takes the positions of the selected chunks as the array `places`.
     """
     if words and vectors:
         return fused(schema, words, vectors, is_filtered=is_filtered)
@@ -31,7 +31,10 @@ def ranking(schema: str, words: Side | None, vectors: Side | None, *, is_filtere
 
 
 def nearest(schema: str, vectors: Side, *, is_filtered: bool = False) -> str:
-    """Places and cosines: `vector`, `corpus`, `limit`, `least` (the lowest cosine, -2 for any)."""
+    """Return a statement for positions and cosines.
+
+    Parameters: `vector`, `corpus`, `limit`, and `least`, the lowest cosine (-2 for any).
+    """
     return f"""
         SELECT place, score, NULL, place_in_ranking FROM (
             SELECT place, score, row_number() OVER (ORDER BY distance, place) AS place_in_ranking
@@ -41,7 +44,10 @@ def nearest(schema: str, vectors: Side, *, is_filtered: bool = False) -> str:
 
 
 def by_words(schema: str, words: Side, *, is_filtered: bool = False) -> str:
-    """Places and scores by BM25: `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length`, `limit`."""
+    """Return a statement for positions and BM25 scores.
+
+    Parameters: `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length`, `limit`.
+    """
     return f"""
         WITH {_by_words(schema, words, "CAST(:limit AS integer)", is_filtered)}
         SELECT place, score, rank, NULL FROM by_words ORDER BY rank
@@ -49,7 +55,7 @@ def by_words(schema: str, words: Side, *, is_filtered: bool = False) -> str:
 
 
 def fused(schema: str, words: Side, vectors: Side, *, is_filtered: bool = False) -> str:
-    """Return places and scores of both rankings, fused by reciprocal rank; it takes the arguments of both."""
+    """Return a statement that fuses both rankings by reciprocal rank, with the parameters of both."""
     depth = f"greatest({_DEPTH}, CAST(:limit AS integer))"
     return f"""
         WITH {_by_words(schema, words, depth, is_filtered)},
@@ -66,7 +72,7 @@ def fused(schema: str, words: Side, vectors: Side, *, is_filtered: bool = False)
 
 
 def known_terms(schema: str, words: Side) -> str:
-    """Return the statement for the `terms` that are in `corpus`; `queries` has a query for each."""
+    """Return a statement for those of the `terms` that occur in `corpus`. `queries` has a tsquery for each term."""
     return f"""
         SELECT term FROM unnest(CAST(:terms AS text[]), CAST(:queries AS text[])) AS t (term, query) WHERE EXISTS (
             SELECT FROM {schema}.jackfield_words_{words.number} AS w
@@ -89,10 +95,10 @@ def _nearest(schema: str, vectors: Side, limit: str, is_filtered: bool) -> str:
 
 
 def _by_words(schema: str, words: Side, limit: str, is_filtered: bool) -> str:
-    """BM25. PostgreSQL's own ranking does not give rare words more weight than frequent ones.
+    """Return common table expressions for BM25. PostgreSQL's own ranking does not favour rare words.
 
-    Chunks that have the rarest words are chosen first, as if they had each once, without a look at their texts; how
-    often a word is in each is only counted for those.
+    Candidates are chosen first, as if each word occurred once per chunk, without reading the chunks' words. Occurrences
+    are counted only for the candidates.
     """
     table = f"{schema}.jackfield_words_{words.number}"
     return f"""
@@ -139,23 +145,23 @@ def _by_words(schema: str, words: Side, limit: str, is_filtered: bool) -> str:
 
 
 def term_of(word: str) -> str:
-    """Return a word as a term for PostgreSQL: of at most 2046 bytes, without NUL and lone surrogates."""
+    """Convert a word to a term that PostgreSQL accepts: at most 2046 bytes, without NUL and lone surrogates."""
     return word[:_LONGEST_TERM].replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def query_of(term: str) -> str:
-    """Return a term as a query for exactly this term: characters that PostgreSQL interprets are quoted."""
+    """Quote a term as a tsquery that matches exactly this term."""
     escaped = term.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def vector_text(numbers: Sequence[float]) -> str:
-    """Return a vector as pgvector reads it; 32 bits hold nine digits."""
+    """Format a vector for pgvector. Nine digits preserve a 32-bit float."""
     return f"[{','.join(format(number, '.9g') for number in numbers)}]"
 
 
 def words_text(terms: Iterable[str]) -> str:
-    """Return terms as a tsvector: each with as many positions as it has occurrences, up to PostgreSQL's limit."""
+    """Format terms as a tsvector, with as many positions per term as it has occurrences, up to PostgreSQL's limit."""
     counts = Counter(terms)
     return " ".join(f"{query_of(term)}:{_positions(count)}" for term, count in counts.items())
 

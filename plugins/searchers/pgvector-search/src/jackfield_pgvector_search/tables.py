@@ -1,11 +1,11 @@
 """Define the tables, and create them in a schema.
 
-- `jackfield_facts`: the version.
-- `jackfield_sides`: a way to look at chunks: the words of one analyzer, or the vectors of one space. Each has a table
-  of its own, `jackfield_words_N` or `jackfield_vectors_N`.
-- `jackfield_chunks`: each text once, by its content, for all corpora. The text itself is not kept.
-- `jackfield_corpora`: chunks that are searched together; visible once they are published.
-- `jackfield_places`: the chunk at each place of a corpus.
+- `jackfield_facts`: the schema version.
+- `jackfield_sides`: the representations of chunks: the words from an analyzer, or the vectors in a space. Each has its
+  own table, `jackfield_words_N` or `jackfield_vectors_N`.
+- `jackfield_chunks`: the distinct chunks of all corpora, identified by content. The text itself is not stored.
+- `jackfield_corpora`: corpora, visible to searches once they are published.
+- `jackfield_places`: the chunk at each position in a corpus.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Words or vectors of chunks: the number of the table, and the length of a vector."""
+    """A table of words or vectors: its number, and the vector dimension."""
 
     number: int
     dimension: int | None = None
 
 
 def prepare(connection: Connection, schema: str, *, steps: tuple[str, ...] = _STEPS) -> None:
-    """Create the tables of a schema, or update them; if they are up to date, nothing is written.
+    """Create or upgrade the tables in a schema. Nothing is written if they are up to date.
 
     Raises:
-        ConfigError: A newer version made them.
+        ConfigError: The tables are of a newer version.
     """
     version = _version(connection, schema)
     if version < len(steps):
@@ -91,7 +91,7 @@ def _version(connection: Connection, schema: str) -> int:
 
 
 def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
-    """Return the table of an analyzer's words, which is created if it is missing."""
+    """Return the table for an analyzer's words, creating it if necessary."""
     with alone_in(connection, schema):
         side = _side(connection, schema, f"words {analyzer}", None)
         connection.run(
@@ -106,7 +106,7 @@ def words_side(connection: Connection, schema: str, analyzer: str) -> Side:
 
 
 def known_vectors(connection: Connection, schema: str, space: str) -> Side | None:
-    """Return the table of a space's vectors; None if there is none yet."""
+    """Return the table for the vectors of a space, or None if it does not exist."""
     rows = connection.run(
         f"SELECT id, dimension FROM {schema}.jackfield_sides WHERE what = :what",  # noqa: S608 - a checked name
         what=f"vectors {space}",
@@ -115,10 +115,10 @@ def known_vectors(connection: Connection, schema: str, space: str) -> Side | Non
 
 
 def vectors_side(connection: Connection, schema: str, space: str, dimension: int) -> Side:
-    """Return the table of a space's vectors, which is created if it is missing.
+    """Return the table for the vectors of a space, creating it if necessary.
 
     Raises:
-        ConfigError: The vectors have another length, or pgvector is missing.
+        ConfigError: The stored vectors have another dimension, or pgvector is missing.
     """
     _check_pgvector(connection)
     with alone_in(connection, schema):
@@ -133,7 +133,7 @@ def vectors_side(connection: Connection, schema: str, space: str, dimension: int
 
 
 def index_vectors(connection: Connection, schema: str, side: Side, *, least: int) -> None:
-    """Create an index of the nearest if there are so many vectors that scanning all of them takes long."""
+    """Create an HNSW index if there are at least `least` vectors, because scanning that many is slow."""
     table = f"{schema}.jackfield_vectors_{side.number}"
     [[count]] = connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608 - of a checked name and a number
     if count < least or (side.dimension or 0) > _MOST_INDEXED:
@@ -144,7 +144,7 @@ def index_vectors(connection: Connection, schema: str, side: Side, *, least: int
 
 
 def wrong_dimension(schema: str, space: str, *, kept: int | None, now: int) -> ConfigError:
-    """Return the error for an embedder whose vectors have changed their length."""
+    """Return the error for an embedder whose vector dimension has changed."""
     return ConfigError(
         f"the embedder ({space}) makes vectors of {now} numbers now, and those in schema {schema!r} have {kept}: "
         f"give it its old model or dimension back, or set another db_schema, for which everything is embedded again"

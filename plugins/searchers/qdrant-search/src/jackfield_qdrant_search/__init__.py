@@ -1,1 +1,1 @@
-"""Search by meaning in a Qdrant server, for Jackfield."""
+"""Semantic search in a Qdrant server."""

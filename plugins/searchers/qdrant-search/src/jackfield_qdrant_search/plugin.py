@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for search in Qdrant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Search by vectors in Qdrant."""
+    """Provide the Qdrant searcher."""
     return [
         SearcherSpec(
             name="qdrant_search",

@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher that uses a Qdrant server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TIES = 1000  # points to examine so that equal ones come in document order
 
 
 class QdrantConfig(Config):
-    """The server, the collection, and the embedder."""
+    """Settings for the server, the collection and the embedder."""
 
     url: ServerAddress = Field(
         default="http://localhost:6333", description="The address of the server; without a port, 6333 is added"
@@ -69,17 +69,17 @@ class QdrantConfig(Config):
 
 
 class QdrantSearcher(Searcher):
-    """Finds chunks in Qdrant by their meaning.
+    """Finds chunks in Qdrant by meaning.
 
-    The first search in a corpus embeds and uploads its new chunks; points are identified by their text, so that the
-    next search, of any process, finds them there. Texts are not uploaded.
+    The first search in a corpus embeds and uploads its new chunks. Points are identified by their text, so later
+    searches of any process find them. The text itself is not uploaded.
 
     Args:
-        cfg: The keys of `QdrantConfig`.
-        host: The host in which the embedder is looked up, and the secret `QDRANT_API_KEY`.
+        cfg: The settings of `QdrantConfig`.
+        host: The plugin host that provides the embedder and the secret `QDRANT_API_KEY`.
 
     Raises:
-        ConfigError: A setting does not fit.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "qdrant_search"
@@ -104,18 +104,18 @@ class QdrantSearcher(Searcher):
         self._uploaded: IndexCache[str] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`; the score is the cosine.
+        """Search as described in `Searcher`. The score is the cosine.
 
         Args:
-            query: A text, or JSON with `text`, as it is made for word searches.
-            corpus: The corpus that is searched.
-            limit: The most hits.
+            query: Text, or JSON with a `text` key, the format for keyword search.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
             where: A filter; see `Searcher`.
 
         Raises:
-            ToolServiceError: The server cannot be reached, refuses, or failed.
-            ModelServiceError: The embedder failed, or sent something that is not vectors.
-            ConfigError, PluginError: The embedder's settings do not fit, or it is not installed.
+            ToolServiceError: The server is unreachable, rejected the request, or failed.
+            ModelServiceError: The embedder failed or returned invalid vectors.
+            ConfigError, PluginError: The embedder's settings are invalid, or it is not installed.
         """
         question = self._embedder.question_in(query)
         if not corpus.chunks or limit < 1 or not question:
@@ -123,14 +123,16 @@ class QdrantSearcher(Searcher):
         return await sync.in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: OnProgress | None = None) -> None:
-        """Embed and upload the new chunks of a corpus, so that no search has to; uploaded chunks stay if this fails.
+        """Embed and upload the new chunks of a corpus, so that a search does not have to.
+
+        Chunks uploaded before a failure are kept.
 
         Args:
-            corpus: The corpus that will be searched.
-            on_progress: Called with the number of ready chunks and the number of all chunks, from any thread.
+            corpus: The corpus to prepare.
+            on_progress: Called with the number of finished chunks and the total, from any thread.
 
         Raises:
-            ToolServiceError, ModelServiceError, ConfigError, PluginError: As `search`.
+            ToolServiceError, ModelServiceError, ConfigError, PluginError: As in `search`.
         """
         if corpus.chunks:
             await sync.in_worker(partial(self._ready, corpus, on_progress))
@@ -138,7 +140,7 @@ class QdrantSearcher(Searcher):
             on_progress(len(corpus.chunks), len(corpus.chunks))
 
     async def aclose(self) -> None:
-        """Close the connections and those of the embedder; a search opens them again."""
+        """Close the connections and the embedder. The next search reopens them."""
         await self._embedder.aclose()
         if self._opened is not None:
             await sync.in_worker(self._opened.close)
@@ -186,7 +188,7 @@ class QdrantSearcher(Searcher):
     def _nearest_points(
         self, key: str, vector: Vector, limit: int, named: Sequence[str] | None
     ) -> list[tuple[str, float]]:
-        """Return the nearest points, with rounded scores, and all others as near as the last one."""
+        """Return the nearest points with rounded scores, including all ties with the last one."""
         wanted = 2 * limit
         while True:
             found = self._collection.nearest(key, vector, wanted, named)
@@ -198,16 +200,16 @@ class QdrantSearcher(Searcher):
     # --- points in the server ---
 
     def _ready(self, corpus: Corpus, on_progress: OnProgress | None = None) -> tuple[Points, str]:
-        """Return the points of a corpus, after storing them in the server, and their name there."""
+        """Return the points of a corpus and the key of the corpus in Qdrant, uploading the points if necessary."""
         points = self._points.get(corpus, self._points_of, self._on_shelf)
         if not len(points):
             return points, ""
         return points, self._uploaded.get(corpus, partial(self._upload, corpus, points, on_progress))
 
     def _upload(self, corpus: Corpus, points: Points, on_progress: OnProgress | None, chunks: Sequence[Chunk]) -> str:
-        """Upload the new chunks of a corpus; return the name under which its points are found.
+        """Upload the new chunks of a corpus, and return the key of the corpus in Qdrant.
 
-        Chunks that are already uploaded stay if this fails, and the next attempt continues from there.
+        Chunks uploaded before a failure are kept, and the next attempt resumes from there.
         """
         key = f"corpus_{corpus.content_hash[:32]}"
         if self._collection.is_whole(key):
@@ -241,7 +243,7 @@ class QdrantSearcher(Searcher):
                 on_progress(done, len(chunks))
 
     def _embedded(self, texts: dict[UUID, str]) -> dict[UUID, Vector]:
-        """Return the vectors of points, after creating their collection."""
+        """Return the vectors of points, creating the collection if necessary."""
         if not texts:
             return {}
         vectors = sync.run(self._embedder.embed(list(texts.values()), "document"))
@@ -289,7 +291,7 @@ def _shelf_of(corpus: Corpus) -> Shelf | None:
 
 
 def _batches(embedder: ChunkEmbedder, chunks: Sequence[Chunk]) -> Iterator[dict[UUID, str]]:
-    """Yield the texts of chunks by their points, in batches, each once."""
+    """Yield the distinct texts of chunks by point id, in batches."""
     from jackfield_qdrant_search.points import id_of
 
     seen: set[UUID] = set()

@@ -1,4 +1,4 @@
-"""A collection of points in a Qdrant server; all its failures become a `ToolServiceError` without the API key."""
+"""Access a collection in a Qdrant server. All failures are raised as a `ToolServiceError` without the API key."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _REFUSED = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of the server, and its key.
+    """The address of the server and its API key.
 
     Attributes:
-        url: The URL of the server; '' for Qdrant's local mode.
-        local_path: A folder for the local mode, or `:memory:`.
-        key: The API key; '' for none.
-        withheld: The reason why a key that is set is not sent.
-        timeout_s: The time that one request may take.
+        url: The URL of the server, or '' for Qdrant's local mode.
+        local_path: The folder for the local mode, or `:memory:`.
+        key: The API key, or '' if there is none.
+        withheld: The reason why a configured key is not sent.
+        timeout_s: The time limit for a request.
     """
 
     url: str
@@ -51,9 +51,10 @@ class Address:
 
 
 class Collection:
-    """Points with a vector each, and which corpora they belong to: a field for each corpus, true if they do.
+    """A collection of points with one vector each.
 
-    Its methods block. They may be called by many threads: all requests are sent from one event loop.
+    The payload of a point has a true field for each corpus that the point belongs to. All methods block and are
+    thread-safe; requests are sent from a single event loop.
 
     Args:
         address: The address of the server.
@@ -73,32 +74,32 @@ class Collection:
         return self._ask(lambda client: client.collection_exists(self._name))
 
     def is_whole(self, corpus: str) -> bool:
-        """Return True if all points of a corpus are stored."""
+        """Return True if the corpus has been stored completely."""
         if not self.exists():
             return False
         found = self._ask(lambda client: client.retrieve(self._name, [_manifest_id(corpus)]))
         return bool(found and (found[0].payload or {}).get("whole"))
 
     def known(self, points: Sequence[UUID]) -> set[UUID]:
-        """Return the points that are stored, of any corpus."""
+        """Return those of the points that are stored, in any corpus."""
         ids = [str(point) for point in points]
         found = self._ask(lambda client: client.retrieve(self._name, ids, with_payload=False))
         return {UUID(str(record.id)) for record in found}
 
     def count(self, corpus: str) -> int:
-        """Return the number of points of a corpus."""
+        """Return the number of points in a corpus."""
         return self._ask(lambda client: client.count(self._name, count_filter=_of(corpus), exact=True)).count
 
     def nearest(
         self, corpus: str, vector: Vector, limit: int, named: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:
-        """Return the points of a corpus that are nearest to a vector, with their cosines, best first.
+        """Return the points of a corpus nearest to a vector with their cosines, best first.
 
         Args:
-            corpus: The corpus.
-            vector: The vector.
-            limit: The most points.
-            named: The ids of the points that may be returned; None for all.
+            corpus: The key of the corpus.
+            vector: The query vector.
+            limit: The maximum number of points.
+            named: The ids of the points to consider. If None, all points of the corpus are searched.
         """
         is_named = [] if named is None else [models.HasIdCondition(has_id=list(named))]
         query_filter = models.Filter(must=[_belongs_to(corpus), *is_named])
@@ -117,7 +118,7 @@ class Collection:
     # --- changes ---
 
     def make(self, dimension: int) -> None:
-        """Make the collection, if it does not exist."""
+        """Create the collection if it does not exist."""
         if self.exists():
             return
         space = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
@@ -128,7 +129,7 @@ class Collection:
                 raise
 
     def announce(self, corpus: str, index: str) -> None:
-        """Announce the points of a corpus, so that no clean-up deletes them."""
+        """Register a corpus before its points are added, so that no cleanup deletes them."""
         self._put_manifest(corpus, index, whole=False)
         if self._address.url:  # the local mode would warn that it has no payload index
             self._ask(
@@ -138,7 +139,7 @@ class Collection:
             )
 
     def put(self, corpus: str, vectors: Mapping[UUID, Vector]) -> None:
-        """Add points of a corpus."""
+        """Add new points to a corpus."""
         points = [
             models.PointStruct(id=str(point), vector={_VECTOR: list(vector)}, payload={corpus: True})
             for point, vector in vectors.items()
@@ -151,7 +152,7 @@ class Collection:
         self._ask(lambda client: client.set_payload(self._name, payload={corpus: True}, points=ids))
 
     def finish(self, corpus: str, index: str, *, keep: int) -> None:
-        """Mark a corpus as complete, and remove the older ones of the same index except for the last `keep`."""
+        """Mark a corpus as complete, and delete all but the latest `keep` corpora of the same index."""
         self._put_manifest(corpus, index, whole=True)
         manifests = self._manifests()
         same = sorted((one for one in manifests if one["index"] == index), key=lambda one: -float(one["at"]))
@@ -180,7 +181,7 @@ class Collection:
     # --- the wire ---
 
     def close(self) -> None:
-        """Close the connections; the next request opens them again. The local mode in memory forgets everything."""
+        """Close the connections. The next request reopens them. In-memory local mode loses its data."""
         client, self._client = self._client, None
         if client is not None:
             sync.run(client.close())

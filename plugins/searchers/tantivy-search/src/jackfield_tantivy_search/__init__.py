@@ -1,1 +1,1 @@
-"""Keyword search over millions of chunks, with an index on disk, for Jackfield."""
+"""Keyword search over millions of chunks with an on-disk index."""

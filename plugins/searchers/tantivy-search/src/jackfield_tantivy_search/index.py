@@ -1,4 +1,4 @@
-"""The words of chunks in an index of tantivy, in memory or in a folder."""
+"""Index the words of chunks with tantivy, in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』
 
 
 class DamagedIndexError(Exception):
-    """The files of an index cannot be written, or no longer contain what was written to them."""
+    """The index files cannot be written, or are corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The facts about an index, written in one step with the chunks.
+    """Metadata of an index, committed together with the chunks.
 
     Attributes:
         content: The content hash of the corpus.
-        made_by: The versions and settings that decide its terms.
-        gone: The number of chunks removed since it was made; scores still count them, and they take space.
+        made_by: The versions and settings that determine the terms.
+        gone: The number of chunks removed since the index was built. They still take space and affect scores.
     """
 
     content: str
@@ -55,37 +55,37 @@ class State:
 
 
 class Places:
-    """The position in a corpus of the chunk of each key."""
+    """Maps the keys of chunks to their positions in a corpus."""
 
     def __init__(self, table: NDArray[np.int64]) -> None:
         self.table = table
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Places:
-        """The positions of chunks with these ids, in order."""
+        """Build the mapping from the ids of the chunks in order."""
         keys = np.fromiter(map(_key_of, ids), np.int64)
         order = np.argsort(keys, kind="stable")
         return cls(np.stack([keys[order], order]))
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        """All keys, ascending."""
+        """All keys in ascending order."""
         keys: NDArray[np.int64] = self.table[0]
         return keys
 
     @cached_property
     def _by_key(self) -> dict[int, int] | None:
-        """The positions by key; None if there are so many that a dict would take much memory."""
+        """The positions by key, or None if a dict of this size would take too much memory."""
         known, places = self.table
         return dict(zip(known.tolist(), places.tolist(), strict=True)) if known.size <= _MOST_IN_DICT else None
 
     def keys_of(self, places: Sequence[int]) -> list[int]:
-        """Return the keys of the chunks at these positions, ascending."""
+        """Return the keys of the chunks at these positions, in ascending order."""
         keys: list[int] = self.keys[np.isin(self.table[1], np.asarray(places, np.int64))].tolist()
         return keys
 
     def find(self, keys: Sequence[int]) -> list[int]:
-        """Return the position of each key; -1 for unknown ones."""
+        """Return the position of each key, or -1 if the key is unknown."""
         if (by_key := self._by_key) is not None:
             return [by_key.get(key, -1) for key in keys]
         known, places = self.table
@@ -97,12 +97,12 @@ class Places:
 
 
 class WordIndex:
-    """A snapshot of an index when it was opened.
+    """A read-only snapshot of an index.
 
     Args:
-        index: The index.
-        places: The positions in the corpus that is searched.
-        analyzer: The one whose terms are in the index.
+        index: The tantivy index.
+        places: The positions of chunks in the corpus being searched.
+        analyzer: The analyzer that produced the terms in the index.
     """
 
     def __init__(self, index: tantivy.Index, places: Places, analyzer: Analyzer) -> None:
@@ -115,12 +115,12 @@ class WordIndex:
     def search(
         self, texts: Sequence[str], limit: int, selected: Sequence[int] | None = None
     ) -> list[tuple[int, float]]:
-        """Return the positions and scores of the best chunks, best first, equal ones in document order.
+        """Return the positions and scores of the best chunks, best first. Chunks with equal scores keep document order.
 
         Args:
             texts: The texts of the query.
-            limit: The most chunks.
-            selected: The positions of the chunks that may be returned; None for all.
+            limit: The maximum number of chunks.
+            selected: The positions of the chunks to consider. If None, all chunks are searched.
 
         Raises:
             DamagedIndexError: The index cannot be read.
@@ -144,7 +144,7 @@ class WordIndex:
         return [(place, -score) for score, place in best[:limit]]
 
     def _best(self, query: tantivy.Query, limit: int) -> tuple[list[tantivy.DocAddress], list[float]]:
-        """Return the addresses of the best documents, with rounded scores, and all others as good as the last one."""
+        """Return the addresses and rounded scores of the best documents, including all ties with the last one."""
         wanted = limit + _BEYOND
         while True:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
@@ -158,7 +158,10 @@ class WordIndex:
             wanted = 8 * max(wanted, limit)  # the last one ties with others, some of which may come before it
 
     def _query(self, texts: Sequence[str]) -> tantivy.Query | None:
-        """Return a query for chunks with any term of the texts; a short text or a quotation in full scores more."""
+        """Build a query for chunks that contain any term of the texts.
+
+        Chunks that contain a short text or a quotation as a phrase score higher.
+        """
         terms = [self._known(self._analyzer.terms_of_query(text)) for text in texts]
         counts: dict[str, int] = {}
         for term in chain.from_iterable(terms):
@@ -168,7 +171,7 @@ class WordIndex:
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, one) for one in clauses]) if clauses else None
 
     def _phrases(self, texts: Sequence[str], terms: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Return the phrases to search for: quoted texts, and short texts with several terms, sorted."""
+        """Return the phrases to search for, sorted: quoted texts, and short texts with several terms."""
         phrases = {tuple(self._analyzer.terms_of_query(part)[:_LONGEST_PHRASE]) for part in _quoted(texts)}
         # Not whole questions, because with a phrase, tantivy scans every chunk that has one of the terms.
         phrases |= {tuple(known) for known in terms if len(known) <= _SHORT}
@@ -185,20 +188,20 @@ class WordIndex:
 
 
 def _quoted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts in quotation marks."""
+    """Yield the quoted parts of the texts."""
     for text in texts:
         for match in _QUOTED.finditer(text):
             yield from filter(None, match.groups())
 
 
 class damage_noticed:  # noqa: N801 - it is used like a function
-    """Turn tantivy's errors about files that it cannot read or write into a `DamagedIndexError`."""
+    """Translate tantivy's errors about unreadable or unwritable files to `DamagedIndexError`."""
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Translate an error."""
+        """Translate the error, if there is one."""
         if error is None or isinstance(error, JackfieldError):
             return
         # A panic comes from tantivy, which verifies checksums of files only on request.
@@ -207,7 +210,7 @@ class damage_noticed:  # noqa: N801 - it is used like a function
 
 
 def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
-    """Return an index of chunks in memory."""
+    """Build an in-memory index of chunks."""
     index = tantivy.Index(_SCHEMA)
     places = Places.of(chunk.id for chunk in chunks)
     with writing(index) as writer:
@@ -219,7 +222,7 @@ def in_memory(chunks: Sequence[Chunk], analyzer: Analyzer) -> WordIndex:
 
 @contextmanager
 def writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
-    """Open a writer of an index; changes without a commit are dropped."""
+    """Open a writer for an index. Uncommitted changes are discarded."""
     writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)  # with more, the order of equal chunks would be random
     try:
         yield writer
@@ -228,7 +231,7 @@ def writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
 
 
 def add(writer: tantivy.IndexWriter, chunks: Iterable[Chunk], analyzer: Analyzer) -> None:
-    """Add chunks."""
+    """Add chunks to the index."""
     for chunk in chunks:
         document = tantivy.Document()
         document.add_integer("key", _key_of(chunk.id))
@@ -239,13 +242,13 @@ def add(writer: tantivy.IndexWriter, chunks: Iterable[Chunk], analyzer: Analyzer
 
 
 def remove(writer: tantivy.IndexWriter, keys: Iterable[int]) -> None:
-    """Remove the chunks of keys."""
+    """Remove the chunks with these keys."""
     for key in keys:
         writer.delete_documents_by_term("key", key)
 
 
 def set_state(writer: tantivy.IndexWriter, state: State) -> None:
-    """Set the facts about the index for the next commit."""
+    """Set the metadata of the index for the next commit."""
     remove(writer, [_STATE])
     document = tantivy.Document()
     document.add_integer("key", _STATE)
@@ -254,10 +257,10 @@ def set_state(writer: tantivy.IndexWriter, state: State) -> None:
 
 
 def state_of(index: tantivy.Index) -> State:
-    """Return the facts about an index.
+    """Return the metadata of an index.
 
     Raises:
-        ValueError: The index does not contain them.
+        ValueError: The index has no metadata.
     """
     searcher = index.searcher()
     hits = searcher.search(tantivy.Query.term_query(_SCHEMA, "key", _STATE), 1).hits
@@ -267,15 +270,15 @@ def state_of(index: tantivy.Index) -> State:
 
 
 def made_in(folder: str) -> tantivy.Index:
-    """Return a new index in an empty folder."""
+    """Create an index in an empty folder."""
     return tantivy.Index(_SCHEMA, path=folder)
 
 
 def opened_in(folder: str) -> tantivy.Index:
-    """Return the present index in a folder.
+    """Open the index in a folder.
 
     Raises:
-        ValueError: There is none, or it is damaged.
+        ValueError: There is no index, or it is damaged.
     """
     index = tantivy.Index.open(folder)
     index.config_reader(reload_policy="manual")  # otherwise a thread checks for changes twice a second
@@ -284,7 +287,7 @@ def opened_in(folder: str) -> tantivy.Index:
 
 
 def _key_of(chunk_id: str) -> int:
-    """Return a number from 1 to 2**63 - 1; among ten million ids, the chance that two are equal is 1 in 180,000."""
+    """Return a key from 1 to 2**63 - 1. Among ten million ids, the probability of a collision is 1 in 180,000."""
     digest = hashlib.blake2b(chunk_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1 or 1
 

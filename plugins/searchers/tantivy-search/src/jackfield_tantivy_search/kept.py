@@ -1,7 +1,7 @@
-"""An index in a folder beside a corpus: it follows the corpus, and is rebuilt if it is incomplete.
+"""Maintain an index in a folder next to a corpus, updating it with the corpus and rebuilding it if it is incomplete.
 
-Any number of processes search it while one changes it. A file for each content lists the chunk at each place of the
-corpus; it is written before the index states that it holds that content.
+Any number of processes can search the index while one changes it. For each version of the corpus, a file maps chunks to
+positions. The file is written before the index is committed with that version.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _NOT_WHOLE = (
 
 
 class KeptIndex:
-    """The index of one corpus after another.
+    """The on-disk index of a corpus in its successive versions.
 
     Args:
         folder: The folder of the index.
-        made_by: The versions and settings that decide its terms; an index with others is rebuilt.
-        analyzer: Makes the terms.
+        made_by: The versions and settings that determine the terms. An index with other values is rebuilt.
+        analyzer: Splits texts into terms.
     """
 
     def __init__(self, folder: Path, made_by: str, analyzer: Analyzer) -> None:
@@ -72,12 +72,12 @@ class KeptIndex:
     def following(
         self, shelf: Shelf, chunks: Sequence[Chunk], on_read: Callable[[int], None] | None = None
     ) -> WordIndex:
-        """Return the index of a corpus; only new chunks are read.
+        """Return the index for the current version of a corpus, reading only new chunks if possible.
 
         Args:
             shelf: The shelf of the corpus.
             chunks: The chunks of the corpus.
-            on_read: Called with the number of ready chunks if all of them are read.
+            on_read: Called with the number of finished chunks if the index is rebuilt.
 
         Raises:
             OSError, DamagedIndexError: The index cannot be written.
@@ -94,12 +94,12 @@ class KeptIndex:
         return found
 
     def remove(self) -> None:
-        """Remove the index, which is rebuilt when needed."""
+        """Delete the index. It is rebuilt when necessary."""
         with self._alone():
             shutil.rmtree(self._index_folder, ignore_errors=True)
 
     def _opened(self, content: str) -> WordIndex | None:
-        """Return the index if it is complete and has this content; None otherwise."""
+        """Open the index, or return None if it is incomplete or of another version of the corpus."""
         try:
             index = opened_in(str(self._index_folder))
             state = state_of(index)
@@ -120,7 +120,7 @@ class KeptIndex:
                     path.unlink()
 
     def _make(self, content: str, chunks: Iterable[Chunk]) -> None:
-        """Rebuild the index; the old one stays until the new one is complete."""
+        """Rebuild the index. The old one is kept until the new one is complete."""
         new = self._folder / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -129,7 +129,7 @@ class KeptIndex:
         new.rename(self._index_folder)
 
     def _change(self, content: str, chunks: Sequence[Chunk], places: Places) -> bool:
-        """Replace the chunks of the index, if it is complete and has most of them already; return True if so."""
+        """Update the index in place. Return False if it is incomplete or has too few of the chunks."""
         try:
             index = opened_in(str(self._index_folder))
             state = state_of(index)
@@ -149,7 +149,7 @@ class KeptIndex:
         return True
 
     def _commit(self, index: tantivy.Index, state: State, *, gone: Iterable[int], new: Iterable[Chunk]) -> None:
-        """Change the index in one step."""
+        """Remove and add chunks in a single commit."""
         with damage_noticed(), writing(index) as writer:
             remove(writer, gone)
             add(writer, new, self._analyzer)
@@ -172,7 +172,7 @@ class KeptIndex:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock for changing the index, which ends with the process."""
+        """Hold the lock for changing the index. The lock is released when the process ends."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         lock = OwnFile(
             self._folder / "lock.sqlite",

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for search with tantivy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Search by words, at scale."""
+    """Provide the tantivy searcher."""
     return [
         SearcherSpec(
             name="tantivy_search",

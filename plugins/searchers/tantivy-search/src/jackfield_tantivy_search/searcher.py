@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher that uses tantivy."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-documents", "tantivy
 
 
 class TantivyConfig(Config):
-    """The segmentation of Chinese."""
+    """Settings for Chinese word segmentation."""
 
     chinese: Chinese = Field(default="words", description="words (found with a dictionary) or bigrams")
 
 
 class TantivySearcher(Searcher):
-    """Finds chunks by their words and phrases. The index of a corpus on disk is kept beside it, and follows it."""
+    """Finds chunks by words and phrases. The index of an on-disk corpus is stored and updated next to the corpus."""
 
     name: ClassVar[str] = "tantivy_search"
     config_class = TantivyConfig
@@ -48,16 +48,16 @@ class TantivySearcher(Searcher):
         self._indexes: IndexCache[WordIndex] = IndexCache()
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """Return the chunks that share words with the query, best first; [] if none does.
+        """Return chunks that share words with the query, best first.
 
         Args:
-            query: A text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. Nothing in it is syntax.
-            corpus: The corpus that is searched.
-            limit: The most hits.
+            query: Text, or JSON with any of `keywords_zh`, `keywords_en` and `text`. There is no query syntax.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
             where: A filter; see `Searcher`.
 
         Raises:
-            ConfigError: The index beside the corpus cannot be written or read.
+            ConfigError: The on-disk index cannot be written or read.
         """
         index = self._indexes.peek(corpus)
         is_small = 0 < limit <= _QUICK_HITS and len(query) <= _QUICK_CHARS and len(corpus.chunks) <= _QUICK_CHUNKS
@@ -67,14 +67,14 @@ class TantivySearcher(Searcher):
         return await in_worker(partial(self._search, query, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Make the index of a corpus, so that no search has to.
+        """Build the index of a corpus, so that a search does not have to.
 
         Args:
-            corpus: The corpus that will be searched.
-            on_progress: Called with the number of ready chunks and the number of all chunks, from any thread.
+            corpus: The corpus to prepare.
+            on_progress: Called with the number of finished chunks and the total, from any thread.
 
         Raises:
-            ConfigError: As `search`.
+            ConfigError: As in `search`.
         """
         total = len(corpus.chunks)
         on_read = (lambda done: on_progress(done, total)) if on_progress else None
@@ -136,7 +136,7 @@ class TantivySearcher(Searcher):
 
     @cached_property
     def _made_by(self) -> str:
-        """A text that identifies the terms of an index."""
+        """An identifier of the terms in an index."""
         versions = [f"{name} {metadata.version(name)}" for name in _DECIDE_THE_TERMS]
         return " ".join((*versions, self.config.model_dump_json()))
 

@@ -1,1 +1,1 @@
-"""Search by meaning, with the vectors of any embedder."""
+"""Semantic search with the vectors of any embedder."""

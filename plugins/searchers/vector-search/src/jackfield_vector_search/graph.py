@@ -1,4 +1,4 @@
-"""Find candidates for the nearest vectors by a neighbour graph of usearch, without comparing every vector."""
+"""Find candidates for the nearest vectors with usearch's neighbour graph, without comparing every vector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def can_be_made() -> bool:
 
 
 class Graph:
-    """Finds candidates. An exact comparison of them finds almost all nearest vectors."""
+    """An approximate nearest-neighbour index.
+
+    Comparing its candidates exactly finds almost all of the nearest vectors.
+    """
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -33,7 +36,7 @@ class Graph:
 
     @classmethod
     def of(cls, rows: Matrix) -> Graph | None:
-        """Return the graph of vectors of length 1; None, and a line in the log, without usearch."""
+        """Build a graph of unit vectors, or log a warning and return None if usearch is not installed."""
         if not can_be_made():
             _log.warning(
                 "each search compares %s vectors: pip install 'jackfield-vector-search[approximate]' makes that faster",
@@ -48,7 +51,9 @@ class Graph:
 
     @classmethod
     def of_bytes(cls, data: npt.NDArray[np.uint8]) -> Graph | None:
-        """Return the graph that `to_bytes` wrote, which may be a mapped file and is not copied; None without usearch.
+        """Load a graph written by `to_bytes`, or return None if usearch is not installed.
+
+        The data may be memory-mapped and is not copied.
 
         Raises:
             ValueError: The graph is incomplete.
@@ -66,11 +71,11 @@ class Graph:
         return cls(index)
 
     def to_bytes(self) -> bytes:
-        """Return the graph as bytes."""
+        """Serialise the graph."""
         return bytes(self._index.save())
 
     def near(self, vector: Matrix, count: int) -> npt.NDArray[np.intp]:
-        """Return the rows that are candidates for the nearest `count`, ascending."""
+        """Return the row numbers of candidates for the nearest `count` vectors, in ascending order."""
         wanted = max(count, _LOOKED_AT)
         with self._one_at_a_time:
             self._index.expansion_search = wanted

@@ -1,4 +1,4 @@
-"""Find the nearest vectors of a corpus."""
+"""Find the nearest vectors in a corpus."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ _MAGIC = b"jackfield-vectors 1"
 
 
 class Index:
-    """Compares a vector with all vectors of a corpus: exact, and as fast as one product of a matrix.
+    """Compares a query vector with all vectors of a corpus, exactly, at the cost of one matrix product.
 
-    Beyond a certain size it compares with candidates only, if usearch is installed, and may then miss one of the
-    nearest.
+    From a certain size on, only candidates are compared if usearch is installed, so one of the nearest may be missed.
 
     Args:
-        vectors: The vectors, one in each row, of any length but 0; they are scaled to length 1.
-        numbers: The number of the chunk that each row belongs to, ascending.
-        approximate_from: The number of vectors from which it compares with candidates only; None for never.
+        vectors: The vectors, one per row. They are scaled to unit length.
+        numbers: The chunk number of each row, in ascending order.
+        approximate_from: The number of vectors from which only candidates are compared. None means never.
     """
 
     def __init__(self, vectors: Matrix, numbers: Sequence[int], *, approximate_from: int | None = None) -> None:
@@ -40,11 +39,11 @@ class Index:
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Return an index that `write` wrote. The file is mapped, so it is read only when searched.
+        """Load an index written by `write`. The file is memory-mapped, so data is read only during a search.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is not an index, is of another version, or is cut short.
+            FileNotFoundError: The file does not exist.
+            ValueError: The file is not an index, has another version, or is truncated.
         """
         mapped = np.memmap(path, dtype=np.uint8, mode="r")  # which also refuses an empty file
         if len(mapped) < _HEADER.itemsize:
@@ -76,16 +75,17 @@ class Index:
 
     @property
     def dimension(self) -> int | None:
-        """The length of a vector; None if there are none."""
+        """The vector dimension, or None if there are no vectors."""
         return self._rows.shape[1] if len(self._numbers) else None
 
     def search(self, vector: Matrix, limit: int, selected: Sequence[int] | None = None) -> list[tuple[int, float]]:
-        """Return the chunks nearest to a vector, with their cosines (1: the same direction); equal ones in order.
+        """Return the nearest chunks with their cosines, nearest first. Ties keep chunk order.
 
         Args:
-            vector: The vector.
-            limit: The most chunks.
-            selected: The numbers of the chunks that may be returned, ascending; None for all. They are all compared.
+            vector: The query vector.
+            limit: The maximum number of chunks.
+            selected: The numbers of the chunks to consider, in ascending order. These are always compared exactly. If
+                None, all chunks are searched.
         """
         if not len(self._numbers):
             return []
@@ -113,7 +113,7 @@ class Index:
 
 
 def normalized(vectors: Matrix) -> Matrix:
-    """Return vectors of length 1 in the same directions; one of length 0 stays unchanged, and is near to nothing."""
+    """Scale vectors to unit length. A zero vector stays zero and is similar to nothing."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     divided: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return divided

@@ -1,4 +1,4 @@
-"""The components of this distribution."""
+"""Plugin hooks for vector search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SearcherSpec, hook
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Search by vectors."""
+    """Provide the vector searcher."""
     return [
         SearcherSpec(
             name="vector_search",

@@ -1,4 +1,4 @@
-"""The searcher."""
+"""Searcher for similar vectors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AT_ONCE = 512  # texts after which vectors are saved; later ones are lost if th
 
 
 class VectorConfig(Config):
-    """The embedder, and the place of cached vectors."""
+    """Settings for the embedder and the storage of vectors."""
 
     embedding_model: str = Field(
         min_length=1, description="The embedder and its model, openai:text-embedding-3-small; there is no default"
@@ -57,17 +57,17 @@ class VectorConfig(Config):
 
 
 class VectorSearcher(Searcher):
-    """Finds chunks by their meaning: those whose vectors have the direction of the query's.
+    """Finds chunks by meaning: those whose vectors are most similar to the query's vector.
 
-    A chunk is embedded once, together with its headings. The vectors of the last eight corpora are kept in memory;
-    those of all chunks, by their text, in the file `index_path`, or beside a corpus that is on disk.
+    Each chunk is embedded once, along with its headings. The vectors of the last eight corpora are cached in memory.
+    Vectors are also stored by text in the file `index_path`, or next to an on-disk corpus.
 
     Args:
-        cfg: The keys of `VectorConfig`.
-        host: The host that looks up the embedder.
+        cfg: The settings of `VectorConfig`.
+        host: The plugin host that provides the embedder.
 
     Raises:
-        ConfigError: A setting does not fit, or no embedder is named.
+        ConfigError: A setting is invalid, or no embedder is named.
     """
 
     name: ClassVar[str] = "vector_search"
@@ -89,18 +89,18 @@ class VectorSearcher(Searcher):
         self._stores: dict[Path, VectorStore] = {}
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`; the score is the cosine.
+        """Search as described in `Searcher`. The score is the cosine.
 
         Args:
-            query: A text, or JSON with `text`, as it is made for word searches.
-            corpus: The corpus that is searched.
-            limit: The most hits.
+            query: Text, or JSON with a `text` key, the format for keyword search.
+            corpus: The corpus to search.
+            limit: The maximum number of hits.
             where: A filter; see `Searcher`.
 
         Raises:
-            ModelServiceError: The embedder failed, or sent something that is not vectors.
-            PluginError: The embedder is not installed, or cannot be loaded.
-            ConfigError: The embedder's settings are not valid, or `index_path` cannot be used.
+            ModelServiceError: The embedder failed or returned invalid vectors.
+            PluginError: The embedder is not installed or failed to load.
+            ConfigError: The embedder's settings are invalid, or `index_path` is not usable.
         """
         question = self._embedding.question_in(query)
         if not corpus.chunks or limit < 1 or not question:
@@ -108,16 +108,16 @@ class VectorSearcher(Searcher):
         return await _in_worker(partial(self._search, question, corpus, limit, where))
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """See `Searcher`: embed the texts that are not embedded yet. Vectors are stored after every 512 texts.
+        """Embed the texts that have no vector yet, as described in `Searcher`. Vectors are saved after every 512 texts.
 
         Raises:
-            ModelServiceError, PluginError, ConfigError: As `search`.
+            ModelServiceError, PluginError, ConfigError: As in `search`.
         """
         if corpus.chunks:
             await _in_worker(partial(self._index_of, corpus, on_progress))
 
     async def aclose(self) -> None:
-        """Close the embedder and the file; the next search reopens them."""
+        """Close the embedder and the vector files. The next search reopens them."""
         await self._embedding.aclose()
         for store in list(self._stores.values()):
             await sync.in_worker(store.close)
@@ -145,7 +145,7 @@ class VectorSearcher(Searcher):
         return self._indexes.get(corpus, build, self._on_shelf())
 
     def _on_shelf(self) -> OnShelf[Index]:
-        """Return the keeper of the index of a corpus on disk, which is stored beside it."""
+        """Return the storage for the index of an on-disk corpus, which is next to the corpus."""
         from jackfield_vector_search.graph import can_be_made
 
         versions = [metadata.version(name) for name in ("jackfield-vector-search", "jackfield-documents")]
@@ -176,7 +176,7 @@ class VectorSearcher(Searcher):
     def _vectors_of(
         self, texts: Sequence[str], store: VectorStore | None, given_up: threading.Event
     ) -> Iterator[Mapping[str, Matrix]]:
-        """Yield the vectors of texts: cached ones first; the others are computed in batches, and cached."""
+        """Yield the vectors of texts: stored ones first, then new ones, which are computed and stored in batches."""
         space = self._embedding.space
         found = store.get(space, texts) if store else {}
         yield found
@@ -208,7 +208,7 @@ class VectorSearcher(Searcher):
         )
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Matrix:
-        """Return the vectors of texts, checked, one in each row."""
+        """Return the validated vectors of texts, one per row."""
         import numpy as np
 
         return np.asarray(sync.run(self._embedding.embed(texts, purpose)), dtype=np.float32)
@@ -218,7 +218,7 @@ class VectorSearcher(Searcher):
         return ModelResponseError(f"embedder {name}: {what}", backend=name)
 
     def _store_for(self, corpus: Corpus) -> VectorStore | None:
-        """Return the store of the vectors of a corpus; None to keep them in memory only."""
+        """Return the vector store for a corpus, or None if vectors are only cached in memory."""
         shelf = getattr(corpus, "shelf", None)
         if self.config.index_path:
             path = Path(self.config.index_path).expanduser()
@@ -235,11 +235,11 @@ class VectorSearcher(Searcher):
 
 
 class _GivenUpError(Exception):
-    """Raised when the caller no longer waits for the vectors; finished ones are kept."""
+    """The caller no longer waits for the vectors. Vectors computed so far have been stored."""
 
 
 async def _in_worker(work: Callable[[threading.Event], T]) -> T:
-    """Run work in a thread that stops when its caller no longer waits, because embedding costs money."""
+    """Run work in a thread that stops when the caller is cancelled, because embedding costs money."""
     given_up = threading.Event()
     try:
         return await sync.in_worker(work, given_up)

@@ -1,6 +1,6 @@
-"""Vectors in a file, by their text and space, so that no text is embedded twice.
+"""Store vectors in a file by text and space, so that no text is embedded twice.
 
-Many threads and processes may use one file. Stored data stays intact whenever a process ends.
+Several threads and processes can share a file. Stored data stays intact even if a process is killed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 
 class VectorStore:
-    """Keeps vectors of 32-bit numbers.
+    """Stores vectors of 32-bit floats.
 
     Args:
-        path: The file; it and its folder are made if they are missing, readable only by the user.
+        path: The file. It is created with its folder if missing, with access for the current user only.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,10 +44,10 @@ class VectorStore:
         )
 
     def get(self, space: str, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of the texts that are stored.
+        """Return the vectors of those texts that are stored.
 
         Raises:
-            ConfigError: The file is not one of ours, or cannot be read.
+            ConfigError: The file was not created by this package, or cannot be read.
         """
         by_key = {key_of(space, text): text for text in texts}
         keys = list(by_key)
@@ -64,10 +64,10 @@ class VectorStore:
         return self._used(read, otherwise={})
 
     def put(self, space: str, vectors: Mapping[str, Matrix]) -> None:
-        """Keep vectors by their texts.
+        """Store vectors by text.
 
         Raises:
-            ConfigError: The file is not one of ours, or cannot be written.
+            ConfigError: The file was not created by this package, or cannot be written.
         """
         rows = [(key_of(space, text), vector.astype("<f4").tobytes()) for text, vector in vectors.items()]
 
@@ -78,11 +78,14 @@ class VectorStore:
         self._used(write, otherwise=None)
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file. It is reopened when needed."""
         self._file.close()
 
     def _used(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
-        """Use the file; if another process keeps it busy, continue without it and embed the texts again."""
+        """Run work on the file, or return `otherwise` if another process keeps the file locked.
+
+        Texts are then simply embedded again.
+        """
         try:
             with self._file.use(patience_s=_PATIENCE_S) as connection:
                 return work(connection)
@@ -98,5 +101,5 @@ class VectorStore:
 
 
 def key_of(space: str, text: str) -> bytes:
-    """Return the key of a vector: a digest of its space and its text."""
+    """Return the key of a vector, a digest of the space and the text."""
     return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
