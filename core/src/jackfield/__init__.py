@@ -1,6 +1,6 @@
 """Jackfield: a panel of sockets for LLM agents.
 
-Importing this package loads nothing else. Each name is loaded from its module at first use.
+Importing this package loads nothing else. Each name is imported from its module on first use.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def __dir__() -> list[str]:
 
 
 def _raise_for(name: str) -> NoReturn:
-    """Raise for an unknown name: ImportError if it exists elsewhere, else AttributeError."""
+    """Raise ImportError for a name that lives elsewhere, or AttributeError for an unknown one."""
     if name[:1] != "_":
         from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""The editor of a client, whose files and terminal tools use in place of their own."""
+"""The client's editor, whose files and terminal replace the tools' own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEnd:
-    """The end of a command in an editor's terminal.
+    """The outcome of a command in an editor's terminal.
 
     Attributes:
-        output: The command's output, standard output and errors together.
-        exit_code: The command's exit code, as a shell reports it.
-        timed_out: True if the command was ended because its time was over.
+        output: Standard output and standard error, combined.
+        exit_code: The exit code, as a shell reports it.
+        timed_out: True if the command was stopped by its timeout.
         is_cut: True if the beginning of the output is missing.
     """
 
@@ -28,12 +28,12 @@ class CommandEnd:
 class Editor(Protocol):
     """The editor in which the user of a run works, on the same machine.
 
-    A tool checks names against its workspace before it passes paths. It uses the abilities of the editor, and does the
-    rest itself. The methods run in the event loop of the run.
+    Tools check names against their workspace before they pass paths. They use what the editor supports, and do the rest
+    themselves. The methods run in the run's event loop.
 
     Attributes:
-        reads, writes: True if it reads files, and if it writes files.
-        runs_commands: True if it has a terminal.
+        reads, writes: True if the editor can read files, and if it can write files.
+        runs_commands: True if the editor has a terminal.
     """
 
     reads: bool
@@ -41,7 +41,7 @@ class Editor(Protocol):
     runs_commands: bool
 
     async def read_text(self, path: Path) -> str:
-        """Return the text of a file, including unsaved changes.
+        """Return a file's text, including unsaved changes.
 
         Raises:
             ToolServiceError: The editor cannot read the file.
@@ -65,15 +65,15 @@ class Editor(Protocol):
         run_id: str,
         call_id: str,
     ) -> CommandEnd:
-        """Run a program in a terminal that the user sees. Cancelling ends it.
+        """Run a program in a terminal that the user can see. Cancellation stops the program.
 
         Args:
             argv: The program and its arguments.
-            env: The program's environment variables, in addition to those of the editor.
-            folder: The program's working directory.
-            timeout_s: The time limit, in seconds.
-            output_bytes: The number of bytes of output to return, from the end.
-            run_id, call_id: The call that runs it, as in `ToolContext`.
+            env: Environment variables to add to those of the editor.
+            folder: The working directory.
+            timeout_s: Timeout in seconds.
+            output_bytes: The maximum size of the returned output, counted from its end.
+            run_id, call_id: The call that runs the program, as in `ToolContext`.
 
         Raises:
             ToolServiceError: The editor cannot run the program.

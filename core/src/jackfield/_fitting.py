@@ -16,20 +16,20 @@ def check_argument(name: str, value: object, hint: object, wanted: str) -> None:
     """Check an argument of a public function.
 
     Args:
-        name: The parameter's name, for the error.
+        name: The parameter's name, for the error message.
         value: The argument.
-        hint: The type of the argument, as for `fits`.
-        wanted: The allowed values in words, for the error.
+        hint: The expected type, as for `fits`.
+        wanted: A description of the allowed values, for the error message.
 
     Raises:
-        ConfigError: The value does not fit.
+        ConfigError: The value has another type.
     """
     if not fits(value, hint):
         raise ConfigError(f"{name} must be {wanted}, not {type(value).__name__}")
 
 
 def check_seconds(name: str, value: object, *, optional: bool = False) -> None:
-    """Raise ConfigError unless an argument is a number above 0; with `optional`, None is allowed as well."""
+    """Raise ConfigError unless an argument is a number above 0, or None if `optional` is True."""
     if optional and value is None:
         return
     check_argument(name, value, float, "a number of seconds")
@@ -38,14 +38,14 @@ def check_seconds(name: str, value: object, *, optional: bool = False) -> None:
 
 
 def check_count(name: str, value: object) -> None:
-    """Raise ConfigError unless an argument is a whole number of at least 1."""
+    """Raise ConfigError unless an argument is an integer of at least 1."""
     check_argument(name, value, int, "a whole number")
     if value < 1:  # type: ignore[operator]
         raise ConfigError(f"{name} must be at least 1, got {value}")
 
 
 def fits(value: object, hint: object) -> bool:
-    """Return True if a value fits an annotation. A list fits a tuple, and True is not a number."""
+    """Return True if a value matches an annotation. Lists match tuples, and bools do not match numbers."""
     if type(value) is hint:
         return True
     origin, inner = _parts_of(hint)

@@ -1,4 +1,4 @@
-"""Folders of the user."""
+"""The user's folders."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the user's configuration, which contains `config.toml`.
+    """Return the user's configuration folder, which contains `config.toml`.
 
     Args:
-        environ: Replaces `os.environ`.
+        environ: Environment variables to use instead of `os.environ`.
     """
     env = os.environ if environ is None else environ
     base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118

@@ -1,4 +1,4 @@
-"""Remove local variables, which may contain secrets, from the tracebacks of errors."""
+"""Remove local variables, which may contain secrets, from error tracebacks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Self
 
 
 class ForgetLocals:
-    """A context manager that removes local variables from the tracebacks of errors that leave it.
+    """Context manager, also async, that removes local variables from the tracebacks of errors that leave it.
 
-    It works with `with` and `async with`. Frames that still run, such as the frame of the `with` itself, cannot be
-    emptied, so they are left out of the traceback. The frames below stay, with their lines. Causes of the error from
-    inside the context are treated in the same way.
+    Frames that are still running, such as the one with the `with` statement, cannot be cleared, so they are removed
+    from the traceback. Inner frames stay, with their line numbers. Causes raised inside the context are treated the
+    same way.
     """
 
     def __enter__(self) -> Self:
@@ -32,9 +32,9 @@ class ForgetLocals:
 
 
 def forget_locals(error: BaseException, *, outside: BaseException | None = None) -> None:
-    """Empty the frames of an error and its causes, and leave out frames that still run.
+    """Clear the frames of an error and its causes, and remove frames that are still running.
 
-    Contexts that `from None` hides are dropped.
+    Contexts hidden by `from None` are dropped.
 
     Args:
         error: The error to change.
@@ -55,7 +55,7 @@ def forget_locals(error: BaseException, *, outside: BaseException | None = None)
 
 
 def _empty_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Clear the local variables of a traceback's frames, and leave out frames that still run."""
+    """Clear the local variables of a traceback's frames, and remove frames that are still running."""
     import traceback  # for errors only, because it loads more modules than listing plugins
 
     traceback.clear_frames(trace)

@@ -1,7 +1,7 @@
-"""The class of hooks. A hook is the decorator of its implementations, and has the facts about its kind.
+"""The `Hook` class. A hook decorates its implementations, and holds metadata about its kind.
 
-`hookspecs` defines the hooks. Both modules load pluggy and the descriptors only when needed, because listing plugins
-needs only the names of the kinds.
+`hookspecs` defines the hooks. Neither module loads pluggy or the descriptors until they are needed, because listing
+plugins requires only the names of the kinds.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Offer = Callable[[], Sequence[Spec]]
 
 
 class Hook(Generic[Spec]):
-    """One hook. As a decorator, it makes a function of any name implement the hook.
+    """A hook. Used as a decorator, it marks a function of any name as its implementation.
 
     Attributes:
         name: The hook's name in pluggy.
-        kind: The kind of the components that it offers.
-        base: The class that a target extends, as `module:name`; '' if targets are plain functions.
-        is_stable: True if the contract of the kind is final.
-        specification: The function in `hookspecs` that documents it.
+        kind: The kind of component that the hook offers.
+        base: The class that targets extend, as `module:name`, or '' if targets are plain functions.
+        is_stable: True if the kind's contract is final.
+        specification: The function in `hookspecs` that documents the hook.
     """
 
     def __init__(self, specification: Offer[Spec], *, base: str, kind: str, is_stable: bool) -> None:
@@ -54,7 +54,7 @@ class Hook(Generic[Spec]):
 
     @cached_property
     def spec_class(self) -> type[Spec]:
-        """The class of the descriptors that implementations return in a list."""
+        """The descriptor class. Implementations return a list of its instances."""
         from jackfield import descriptors
 
         (spec_class,) = get_args(get_type_hints(self.specification, vars(descriptors))["return"])
@@ -65,10 +65,10 @@ class Hook(Generic[Spec]):
 
 
 def stable(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """Define a hook whose contract is final. By default, its kind is its name without the final s."""
+    """Define a hook with a final contract. `kind` defaults to the hook's name without the final s."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=True)
 
 
 def provisional(base: str, *, kind: str = "") -> Callable[[Offer[Spec]], Hook[Spec]]:
-    """Define a hook whose contract may change, because the kind is new or has fewer than two real plugins."""
+    """Define a hook whose contract may change, because its kind is new or has fewer than two real plugins."""
     return lambda specification: Hook(specification, base=base, kind=kind, is_stable=False)

@@ -1,9 +1,9 @@
-"""Local files that settings name as plugins, like `conftest.py` in pytest: `local = ["./my_tools.py"]`.
+"""Local files that settings list as plugins, like `conftest.py` in pytest: `local = ["./my_tools.py"]`.
 
-A local file must be inside the folder of the settings that name it, and not be reached through a link. Reading the
-settings records the hash of its content, so the code that runs later is the code to which the user has agreed.
+A local file must be inside the folder of the settings that list it, and must not be reached through a link. A hash of
+its content is recorded when the settings are read, so only code that the user agreed to can run later.
 
-This module imports the standard library only, as `settings` does.
+This module imports only the standard library, like `settings`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MAX_BYTES = 1 << 20
 
 
 class LocalFile(NamedTuple):
-    """One local file.
+    """A local file.
 
     Attributes:
-        name: The file's name in addresses, in place of a distribution's: `my-tools@project`, `my-tools@user`.
+        name: The name that replaces a distribution's name in addresses: `my-tools@project` or `my-tools@user`.
         path: The file's path.
-        content: The hash of its content; '' if it cannot be read.
-        fault: The reason why it is not used, as the end of a sentence; '' if it is used.
+        content: The hash of the file's content, or '' if it cannot be read.
+        fault: The reason why the file is not used, phrased as the end of a sentence, or '' if it is used.
     """
 
     name: str
@@ -37,7 +37,7 @@ class LocalFile(NamedTuple):
 
 
 def local_files(folder: Path, paths: Iterable[str], owner: Owner) -> tuple[LocalFile, ...]:
-    """Return the local files that settings in a folder name, in the order of the settings."""
+    """Return the local files that a folder's settings list, in the order of the settings."""
     files = [_local_file(os.path.realpath(folder), path, owner) for path in dict.fromkeys(paths)]
     names = [file.name for file in files]
     return tuple(
@@ -49,7 +49,7 @@ def local_files(folder: Path, paths: Iterable[str], owner: Owner) -> tuple[Local
 
 
 def source_of(file: LocalFile) -> bytes:
-    """Return the content of a file.
+    """Return a file's content, after checking that it has not changed.
 
     Raises:
         OSError: The file cannot be read.

@@ -1,8 +1,8 @@
 """pydantic's `BaseModel`, guarded against broken distributions.
 
-For the first model of a process, pydantic looks for its plugins with the standard library, which fails if any
-distribution has a malformed `entry_points.txt`. It does not look again for the second model, so this module builds the
-first one, and ignores its failure.
+When a process builds its first model, pydantic uses the standard library to look for plugins, which fails if any
+distribution has a malformed `entry_points.txt`. pydantic does not look again, so this module builds a first model and
+ignores the failure.
 """
 
 from __future__ import annotations

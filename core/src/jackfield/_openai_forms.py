@@ -1,4 +1,4 @@
-"""Translate messages and their parts from OpenAI's dicts into ours, before they are validated."""
+"""Convert messages and their parts from OpenAI's format to ours, before validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST_ID = 1 << 64
 
 
 def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
-    """Return True for a dict that is a message in OpenAI's form, not in ours."""
+    """Return True if a dict is a message in OpenAI's format rather than ours."""
     if not isinstance(value, _MAPPINGS):
         return False
     role = value.get("role")
@@ -26,11 +26,11 @@ def is_openai_message(value: object) -> TypeGuard[OpenAIMessage]:
 
 
 def translate_messages(values: Iterable[Value], message_keys: frozenset[str]) -> Iterator[Value | dict[str, Any]]:
-    """Replace OpenAI's messages with one or more dicts in our form, and keep all other messages unchanged.
+    """Replace each message in OpenAI's format with one or more dicts in ours. Other messages stay unchanged.
 
     Args:
         values: Messages and dicts, oldest first.
-        message_keys: The keys of a message in our form.
+        message_keys: The keys of a message in our format.
     """
     tool_names: dict[str, str] = {}  # by the ids of the calls
     for value in values:
@@ -80,7 +80,7 @@ def _translate_answer(
 
 
 def _text(entry: Mapping[Any, Any], key: str) -> str:
-    """Return a value of an entry as text; '' if it is missing. Some clients number their calls."""
+    """Return an entry's value as text, or '' if it is missing. Integers are allowed, as some clients number calls."""
     value = entry.get(key) or ""
     if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_ID):
         return str(value)
@@ -88,10 +88,10 @@ def _text(entry: Mapping[Any, Any], key: str) -> str:
 
 
 def translate_part(part: object) -> object:
-    """Translate a message part of OpenAI's two APIs into a content item; return values without `type` unchanged.
+    """Convert a message part from either of OpenAI's APIs to a content item. Values without `type` stay unchanged.
 
     Raises:
-        ValueError: There is no content item for the part.
+        ValueError: The part has no equivalent content item.
     """
     match part:
         case {"type": "text" | "input_text" | "output_text", "text": text} | {"type": "refusal", "refusal": text}:

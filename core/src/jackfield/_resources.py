@@ -1,4 +1,4 @@
-"""Hold the resources of a run, such as kernels, connections and clients, and close them at its end."""
+"""Resources of a run, such as kernels, connections and clients, which are closed when the run ends."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ R = TypeVar("R")
 
 
 class RunResources:
-    """Opens resources at first use, and closes them in reverse order when the run ends.
+    """Resources that are opened on first use, and closed in reverse order when the run ends.
 
-    By default, an agent creates this object for each run. To keep resources over several runs (a chat), create it
-    yourself, pass it to each run, and close it.
+    By default, an agent creates this object for each run. To keep resources open across several runs (a chat), create
+    it yourself, pass it to each run, and close it at the end.
 
     Args:
-        editor: The editor of the user.
+        editor: The user's editor.
 
     Attributes:
-        editor: The editor whose files and terminal tools use; None if there is none. Subagents share it.
-        attached: The paths of files in messages by their `data:` URIs; see `save_attached`.
+        editor: The editor whose files and terminal the tools use, or None. Subagents share it.
+        attached: Maps the `data:` URIs in messages to the paths of the saved files; see `save_attached`.
     """
 
     def __init__(self, editor: Editor | None = None) -> None:
@@ -37,7 +37,9 @@ class RunResources:
         self._closed = False
 
     async def get(self, key: str, opener: Callable[[], Awaitable[R]]) -> R:
-        """Return the resource of this key, which `opener` opens if necessary. Concurrent calls open it once.
+        """Return the resource stored under `key`, calling `opener` on first use.
+
+        If several calls ask concurrently, the resource is opened only once.
 
         Raises:
             RuntimeError: The run has ended.
@@ -56,11 +58,11 @@ class RunResources:
             raise
 
     def discard(self, key: str) -> None:
-        """Forget a broken resource, so that the next `get` opens a new one. The caller closes the old one."""
+        """Drop a broken resource, so that the next `get` opens a new one. The caller closes the old one."""
         self._open.pop(key, None)
 
     async def aclose(self) -> None:
-        """Close everything. Failures are logged, and do not keep other resources open."""
+        """Close all resources. Errors are logged, and do not prevent other resources from being closed."""
         self._closed = True
         while self._open:
             key, task = self._open.popitem()

@@ -1,4 +1,4 @@
-"""Convert schemas of answers into the form that providers accept."""
+"""Convert output schemas to the format that providers accept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Schema = Mapping[str, object]
 
 
 def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
-    """Return a schema as `response_format` in OpenAI's form, with `strict` if the schema allows it.
+    """Return a schema as OpenAI's `response_format`, with `strict` if the schema allows it.
 
     Args:
         schema: The schema of the whole answer.
-        name: A name for the schema; '' for its title.
+        name: A name for the schema. Defaults to its title.
     """
     title = re.sub(r"[^A-Za-z0-9_-]+", "_", name or str(schema.get("title") or "answer"))[:64] or "answer"
     strict = strict_schema(schema)
@@ -29,10 +29,11 @@ def response_format(schema: Schema, *, name: str = "") -> dict[str, object]:
 
 
 def strict_schema(schema: Schema) -> dict[str, object] | None:
-    """Return the schema as strict modes require it: all properties required, no others allowed, no defaults.
+    """Convert a schema to strict mode: all properties required, no additional ones, no defaults.
 
     Returns:
-        None if this would change which objects are valid: for objects with free keys, and objects without any keys.
+        The strict schema, or None if strict mode would change which objects are valid. This applies to objects with
+        arbitrary keys, and to objects without any keys.
     """
     try:
         strict = _strict(dict(schema))

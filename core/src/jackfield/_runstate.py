@@ -1,4 +1,4 @@
-"""The state of a run, as the fold of its events. The loop, growing lists, results and resumption use it."""
+"""The state of a run as a fold over its events, for the loop, growing lists, results and resuming."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from jackfield.events import (
 from jackfield.messages import Message, Usage
 
 HANDED_TO = "jackfield/handed_to"
-"""The key of the agent's name in the metadata of a hand-off's result."""
+"""Metadata key for the agent's name in the result of a hand-off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The usage of a run so far."""
+    """A run's usage so far."""
 
     turns: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
 
     def plus_turn(self, usage: Usage) -> Spent:
-        """Return the usage after one more answer of a model."""
+        """Return the usage after another answer from a model."""
         return Spent(self.turns + 1, self.tool_calls, self.usage + usage)
 
     def plus_calls(self, count: int) -> Spent:
@@ -44,13 +44,13 @@ class Spent:
         return Spent(self.turns, self.tool_calls + count, self.usage)
 
     def plus_below(self, other: Spent) -> Spent:
-        """Return the usage plus that of nested runs, whose turns do not count."""
+        """Return the usage plus that of nested runs, except their turns."""
         if not other.tool_calls and not other.usage.total_tokens and other.usage.cost is None:
             return self
         return Spent(self.turns, self.tool_calls + other.tool_calls, self.usage + other.usage)
 
     def plus(self, event: ModelEvent | AgentEvent | RunEvent) -> Spent:
-        """Return the usage after an event of the run or of a nested run, whose turns do not count."""
+        """Return the usage after an event of the run, or of a nested run, whose turns do not count."""
         match event:
             case TurnFinished():
                 return self.plus_turn(event.usage)
@@ -70,15 +70,15 @@ class RunState:
     Pass every event of the run to `apply`. Deltas do not change the state, because they belong to an incomplete answer.
 
     Attributes:
-        history: The messages that the run began with and all complete messages that it has produced, oldest first.
-        start: The number of messages in `history` with which the run began.
-        spent: The model's turns and their usage. The code that decides about tool calls counts the calls.
-        agents: The names of the agents that have led the conversation, in order; the last one leads it now.
-        handoff_to: The agent that takes the conversation over before the next turn; '' for none.
-        in_doubt: The ids of calls that were under way when the run was interrupted, so they may have taken effect.
-        reported: The reports of plugins, in this run before it was interrupted, or in the last run of its session.
-        waiting: The calls at which the run has paused; None if it has not paused.
-        end: The event that ended the run; None while it runs.
+        history: The run's initial messages and all complete messages that it has produced, oldest first.
+        start: The number of initial messages in `history`.
+        spent: The model's turns and their usage. Tool calls are counted by the code that decides about them.
+        agents: The names of the agents that have led the conversation, in order. The last one leads it now.
+        handoff_to: The agent that takes over before the next turn, or '' for none.
+        in_doubt: The ids of calls that were running when the run was interrupted, and may have taken effect.
+        reported: Plugins' reports, from this run before it was interrupted, or from the session's last run.
+        waiting: The event that lists the calls at which the run has paused, or None.
+        end: The event that ended the run, or None while it runs.
     """
 
     history: list[Message] = field(default_factory=list)
@@ -99,7 +99,7 @@ class RunState:
         return tuple(self.history[self.start :])
 
     def after(self, spent: Spent) -> RunState:
-        """Return the same state with the total usage after other work of the run."""
+        """Return the same state with the usage of other work added."""
         return replace(self, spent=spent)
 
     def apply(self, event: ModelEvent | AgentEvent) -> bool:
@@ -108,7 +108,7 @@ class RunState:
         return change is not None and change(self, event)
 
     def settle(self) -> bool:
-        """Append results that still wait for the result of an earlier call, and return True if there were any."""
+        """Append results that were held until earlier calls had theirs, and return True if there were any."""
         self._next_result = 0
         if not self._results:
             return False
@@ -128,7 +128,7 @@ class RunState:
         return True
 
     def _finish_tool(self, event: ToolFinished) -> bool:
-        """Append results in the order of the calls. They arrive as tools finish."""
+        """Append results in the order of their calls, although they arrive as tools finish."""
         if event.metadata:
             self.handoff_to = event.metadata.get(HANDED_TO, self.handoff_to)
         self._results[event.index] = event.message

@@ -1,4 +1,4 @@
-"""The form of an answer that is data: a schema for the model, and a reader for its answers."""
+"""Output formats for structured answers: a schema for the model, and a reader for its answers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from jackfield.jsontext import dumps, loads_lenient
 T = TypeVar("T")
 
 MAX_SHOWN_CHARS = 4000
-"""The maximum length of a quoted answer that is sent back, and of the reasons."""
+"""The maximum length of a rejected answer, and of the reasons, when both are sent back to the model."""
 
 _THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
 class MisfitError(Exception):
-    """An answer does not fit. The model reads the text of this error."""
+    """An answer does not match the output format. The message is written for the model."""
 
 
 class Form(Generic[T]):
-    """The form that an answer must have.
+    """The output format of an answer.
 
     Args:
         wanted: A type that pydantic can validate, or a JSON Schema.
@@ -65,7 +65,7 @@ class Form(Generic[T]):
 
     @property
     def sent(self) -> dict[str, Any]:
-        """The schema of the object that the model must write."""
+        """The JSON Schema that the model receives, always of an object."""
         if self.is_object:
             return self.schema
         inner = {key: value for key, value in self.schema.items() if key != "$defs"}
@@ -73,10 +73,10 @@ class Form(Generic[T]):
         return {**outer, "$defs": self.schema["$defs"]} if "$defs" in self.schema else outer
 
     def read(self, text: str) -> T:
-        """Return the value of an answer.
+        """Parse and validate an answer, and return its value.
 
         Raises:
-            MisfitError: The answer is not JSON, or does not fit.
+            MisfitError: The answer is not JSON, or does not match.
         """
         value = _find_json(text)
         if not self.is_object and isinstance(value, dict) and set(value) == {"value"}:
@@ -104,7 +104,7 @@ class Form(Generic[T]):
 
 
 def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
-    """Return the form for a type or a schema; a `Form` is returned unchanged.
+    """Return the output format for a type or schema. A `Form` is returned unchanged.
 
     Raises:
         ConfigError: `wanted` is neither a type that can be read from JSON nor a valid JSON Schema.
@@ -115,12 +115,12 @@ def form_of(wanted: type[T] | Mapping[str, object] | Form[T]) -> Form[T]:
 
 
 def asking_text(schema: Mapping[str, object], lang: Lang) -> str:
-    """Return the prompt that asks for an object of this schema."""
+    """Return a prompt that asks for an object matching the schema."""
     return _PROMPT[lang].format(schema=dumps(schema))
 
 
 def sent_back_text(problem: str, lang: Lang) -> str:
-    """Return the prompt that sends back an answer that does not fit."""
+    """Return a prompt that rejects an answer and asks for a corrected one."""
     return _SENT_BACK[lang].format(problem=problem[:MAX_SHOWN_CHARS])
 
 
@@ -137,7 +137,7 @@ _SENT_BACK: Mapping[Lang, str] = {
 
 
 def _dangling_reference(schema: Mapping[str, object]) -> str:
-    """Return a reference without a target, or ''. Names (`#name`) are resolved when an answer is checked."""
+    """Return a reference that has no target, or ''. Anchors (`#name`) are resolved when an answer is checked."""
     has_addresses = '"$id"' in dumps(schema)
     for reference in _references(schema):
         if reference.startswith("#/"):
@@ -162,7 +162,7 @@ def _resolves(path: str, schema: object) -> bool:
 
 
 def _references(schema: object) -> Iterator[str]:
-    """Yield all `$ref` of a schema, except in parts with their own address (`$id`)."""
+    """Yield every `$ref` in a schema, skipping subschemas with their own `$id`."""
     match schema:
         case {"$id": _}:
             return
@@ -179,7 +179,7 @@ def _references(schema: object) -> Iterator[str]:
 
 
 def _find_json(text: str) -> Any:
-    """Read the JSON of an answer: the whole text, the content of its last code fence, or from the first bracket on."""
+    """Parse the JSON in an answer: the whole text, a code fence (the last first), or text from the first bracket on."""
     answer = _THOUGHT.sub("", text).strip()
     if not answer:
         raise MisfitError("there is no answer")

@@ -1,8 +1,8 @@
-"""Prepare files that a user attaches for a model: unchanged, as text, or refused.
+"""Prepare files attached by users for a model: sent unchanged, converted to text, or refused.
 
-A PDF stays part of the message if the model takes PDFs. A text file is sent unchanged, below its name. Any other file
-is read by a parser, which a processor provides; without a parser, the request is refused. Notebooks, mails and other
-texts that are mostly data are read by a parser if there is one. No file is dropped silently.
+A PDF stays in the message if the model accepts PDFs. A text file is sent unchanged, below its name. Any other file is
+read by a parser, which a processor provides; without a parser, the request is refused. Notebooks, emails and other text
+formats that are mostly data are read by a parser if one is available. Files are never dropped silently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jackfield.streams import closing
 from jackfield.sync import in_worker
 
 UNREAD_FILES = "jackfield.unread_files"
-"""The name of the event that lists files of which only the name was sent."""
+"""The name of the event that lists files sent only by name."""
 
 _PDF = b"%PDF"
 _NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are ASCII
@@ -40,12 +40,12 @@ _MOST_BYTES_PER_TOKEN = 6  # tables and prose have fewer, so a file that exceeds
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that needs a parser, because it is not plain text and the model does not take it.
+    """A file that needs a parser, because it is not plain text and the model does not accept it.
 
     Attributes:
         name: The file's name, without folders.
-        address: The file's path or URL; '' for a `data:` URI.
-        content: The file's bytes; None for a URL.
+        address: The file's path or URL, or '' for a `data:` URI.
+        content: The file's bytes, or None for a URL.
     """
 
     name: str
@@ -58,12 +58,12 @@ Parse: TypeAlias = Callable[[AttachedFile], Awaitable[str]]
 
 
 def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = False) -> CallNext:
-    """Wrap a part of a chain, so that attached files are read before it gets a request.
+    """Wrap part of a processor chain, so that it receives requests whose attached files have been read.
 
     Args:
-        call_next: The part.
-        parse: Reads the files that are neither plain text nor taken by the model.
-        keep_unread: True to leave unreadable files in their messages for `call_next`; False to replace them with notes.
+        call_next: The part of the chain to wrap.
+        parse: A function that reads files that are neither plain text nor accepted by the model.
+        keep_unread: True to leave unreadable files in their messages for `call_next`. False to replace them with notes.
     """
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
@@ -78,7 +78,7 @@ def read_files_before(call_next: CallNext, parse: Parse, *, keep_unread: bool = 
 
 
 def send_as_text(call_next: CallNext) -> CallNext:
-    """Wrap a chain whose model takes no PDFs, so that PDFs are read as text."""
+    """Wrap a processor chain to declare that the model accepts no PDFs, so that PDFs are read as text."""
 
     def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
         if not request.facts.files:
@@ -89,19 +89,19 @@ def send_as_text(call_next: CallNext) -> CallNext:
 
 
 async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = False) -> tuple[ChatRequest, list[str]]:
-    """Read the files that users and the author of the system message attached.
+    """Read the files attached to user and system messages.
 
     Args:
         request: The request. Its `files` determines if unreadable files are refused.
         parse, keep_unread: As for `read_files_before`.
 
     Returns:
-        The request with texts in place of files, and a warning for each file of which only the name is sent.
+        The request with text in place of files, and a warning for each file that is sent only by name.
 
     Raises:
         MissingFileError: A file does not exist.
         UnsupportedInputError: A file cannot be read. The message says what to install.
-        ContextLengthError: A file of the last question is by itself longer than the model's context.
+        ContextLengthError: A file in the last question is by itself longer than the model's context.
     """
     # Earlier questions, with their files, have been answered.
     answered = max((place for place, message in enumerate(request.messages) if message.role == ASSISTANT), default=-1)
@@ -125,7 +125,7 @@ async def read_files(request: ChatRequest, parse: Parse, *, keep_unread: bool = 
 
 
 def name_files(history: Sequence[Message]) -> list[Message]:
-    """Return a conversation with names in place of attached files."""
+    """Replace attached files with their names."""
     return [
         message.replace(content=[_note(item) for item in message.items]) if _names_files(message) else message
         for message in history
@@ -151,7 +151,7 @@ async def refuse_file(file: AttachedFile) -> str:
 
 
 def decode_text(content: bytes) -> str | None:
-    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; None for anything else."""
+    """Decode a file as UTF-8, or as UTF-16 with a byte order mark. Return None if it is anything else."""
     if content.lstrip()[:5].startswith(_NO_TEXT):
         return None
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
@@ -163,7 +163,7 @@ def decode_text(content: bytes) -> str | None:
 
 
 def text_of_file(name: str, text: str) -> ContentItem:
-    """Return the text of a file as part of a message, below its name."""
+    """Return a content item with a file's name and text."""
     shown = " ".join(name.replace('"', "'").split())
     return ContentItem(text=f'<file name="{shown}">\n{text.rstrip() or "(empty)"}\n</file>')
 
@@ -190,9 +190,9 @@ def _names_files(message: Message) -> bool:
 
 
 async def _read(item: ContentItem, request: ChatRequest, parse: Parse, role: str, *, must_fit: bool) -> ContentItem:
-    """Return a text in place of a file; the item itself if the model takes it, or if it is not a file.
+    """Return text in place of a file. Other items, and files that the model accepts, are returned unchanged.
 
-    No provider takes files in a system message.
+    No provider accepts files in system messages.
     """
     if item.file is None:
         return item
@@ -238,7 +238,7 @@ def _open(address: str) -> AttachedFile:
 
 
 def decode_uri(uri: str) -> AttachedFile:
-    """Return the file in a `data:` URI, with the name that it states or a name from its type.
+    """Decode the file in a `data:` URI. Its name comes from the URI, or else from its media type.
 
     Raises:
         UnsupportedInputError: The content is not valid base64.

@@ -1,4 +1,4 @@
-"""Citations: the passages to which marks in an answer refer."""
+"""Citations, which link marks in an answer to the passages that they refer to."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from jackfield.messages import basename_of, name_in_file
 
 CITATIONS = "citations"
-"""The key under which a `PluginEvent` lists the citations of an answer, in `data`; see `Citation.to_dict`."""
+"""Key under which a `PluginEvent`'s `data` lists the citations of an answer; see `Citation.to_dict`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A passage that an answer uses, checked against the passages that the model was shown.
+    """A passage that an answer cites, verified against the passages that the model was shown.
 
     Attributes:
-        mark: The mark of the passage, without its brackets: `1` for `[1]` in the answer.
-        location: The name of the file, or the URL.
-        part: The file inside that file: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
-        page: The page on which the passage begins, from 1, or None.
+        mark: The passage's mark, without brackets: `1` for `[1]` in the answer.
+        location: The file's name, or the URL.
+        part: The file inside that file, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for none.
+        page: The page on which the passage starts, counted from 1, or None.
         headings: The headings above the passage in the file or part, outermost first.
-        passage: The text of the passage.
-        start, end: The range of `passage` that the answer quotes; the whole passage if it quotes nothing.
-        quote: The text of that range if the answer quotes it, otherwise ''.
-        answer_ranges: The ranges of the marks in the text of the answer, in order, including brackets.
+        passage: The passage's text.
+        start, end: The range of `passage` that the answer quotes, or the whole passage if it quotes nothing.
+        quote: The quoted text, or '' if the answer quotes nothing.
+        answer_ranges: The ranges of the marks in the answer's text, in order, including brackets.
     """
 
     mark: str
@@ -41,7 +41,7 @@ class Citation:
 
     @property
     def place(self) -> str:
-        """The file, the part, the page and the headings as one line."""
+        """File, part, page and headings, in one line."""
         name = name_in_file(basename_of(self.location), self.part)
         page = "" if self.page is None else f"page {self.page}"
         return ", ".join(text for text in (name, page, " › ".join(self.headings)) if text)
@@ -51,7 +51,7 @@ class Citation:
         return f"[{self.mark}] {self.place}: “{quote}”" if quote else f"[{self.mark}] {self.place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the citation as plain JSON values, which `citations_in` reads."""
+        """Return the citation as JSON-compatible values, which `citations_in` can read."""
         part = {"part": self.part} if self.part else {}
         page = {} if self.page is None else {"page": self.page}
         return {
@@ -68,14 +68,14 @@ class Citation:
         }
 
     def is_in(self, text: str) -> bool:
-        """Return True if the text has the mark at all `answer_ranges`."""
+        """Return True if the text contains the mark at every range in `answer_ranges`."""
         return bool(self.answer_ranges) and all(
             0 <= start < end <= len(text) and self.mark in text[start:end] for start, end in self.answer_ranges
         )
 
 
 def citations_in(data: Mapping[str, object]) -> list[Citation]:
-    """Return the citations that a plugin lists under `citations`. Malformed entries are ignored."""
+    """Return the citations that a plugin lists under `citations`. Malformed entries are skipped."""
     listed = data.get(CITATIONS)
     citations: list[Citation] = []
     for entry in listed if isinstance(listed, list | tuple) else ():

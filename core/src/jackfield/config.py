@@ -1,6 +1,6 @@
-"""Typed configurations of models, agents and components, and their validation from plain dicts.
+"""Typed configurations of models, agents and components, validated from plain dicts.
 
-An unknown setting is an error that names the closest known one. Options of a single provider go into `extra_body`,
+An unknown setting is an error that suggests the closest known one. Provider-specific options go into `extra_body`,
 which is sent unchanged.
 """
 
@@ -46,7 +46,7 @@ class SettingsDict(dict[str, Any]):
 
 
 def mask_secrets(value: object) -> object:
-    """Replace values with asterisks if their names suggest a secret, at any depth."""
+    """Replace values whose names suggest a secret with asterisks, at any depth."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if is_secret(key, entry) else mask_secrets(entry) for key, entry in value.items()}
     return [mask_secrets(entry) for entry in value] if isinstance(value, list | tuple) else value
@@ -68,26 +68,26 @@ def _refuse_user(address: str) -> str:
 
 
 ServerAddress = Annotated[str, AfterValidator(_refuse_user), PlainSerializer(hide_in_address)]
-"""The address of a server in a configuration. Addresses with a user name or a password are refused and never shown.
+"""A server address in a configuration. Addresses with a user name or a password are rejected and never shown.
 
-`repr` and dumps hide keys in its query and random parts of its path.
+`repr` and dumps hide keys in the query and random parts of the path.
 """
 
 Headers = Annotated[dict[str, str], PlainSerializer(lambda headers: dict.fromkeys(headers, HIDDEN))]
-"""Headers in a configuration. Dumps hide their values, which may be API keys; also set `repr=False` on the field."""
+"""HTTP headers in a configuration. Dumps hide their values, which may be keys. Also set `repr=False` on the field."""
 
 PathText = Annotated[str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path)]
 """A path in settings: a string or a `pathlib` path."""
 
 ProgramText = Annotated[PathText, "program"]
-"""A program that a setting starts. An agent file with such a setting needs consent."""
+"""A program to start. An agent file with such a setting needs consent."""
 
 ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), PlainSerializer(mask_secrets)]
 """Settings that are validated elsewhere. `repr` and dumps hide values whose names suggest a secret."""
 
 
 class Config(BaseModel):
-    """The base of all configurations. They are frozen; `parse` makes them from dicts."""
+    """Base class of all configurations, which are frozen. Use `parse` to create one from a dict."""
 
     # Built at first use, because most programs use two of these classes.
     model_config = ConfigDict(
@@ -99,7 +99,7 @@ class Config(BaseModel):
             yield name, hide_in_address(value) if isinstance(value, str) else value
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return the state without keys and headers; pass them to another process separately."""
+        """Return the state without keys and headers. Pass those to another process separately."""
         state = super().__getstate__()
         values = {name: None if isinstance(value, SecretStr) else value for name, value in state["__dict__"].items()}
         if "extra_headers" in values:
@@ -108,14 +108,14 @@ class Config(BaseModel):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | Self | None, *, what: str = "") -> Self:
-        """Validate a dict. A configuration is returned unchanged; None gives the default one.
+        """Validate a dict. A configuration is returned unchanged, and None yields the default one.
 
         Args:
             value: The settings.
-            what: The name of the configuration in errors; '' for the class's name.
+            what: The name of the configuration in error messages. Defaults to the class's name.
 
         Raises:
-            ConfigError: A setting is unknown or a value is not valid. The error shows no values, which may be secret.
+            ConfigError: A setting is unknown or a value is not valid. The message shows no values, which may be secret.
         """
         if isinstance(value, cls):
             return value
@@ -160,7 +160,7 @@ _FORMS = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "a number"),
 }
-"""The form that a setting must have, by the type of pydantic's error."""
+"""Descriptions of what a setting must be, by the type of pydantic's error."""
 _KINDS: Mapping[type, str] = {
     bool: "true or false",
     int: "a number",
@@ -175,12 +175,12 @@ _ALTERNATIVES = ("str", "int", "float", "bool", "constrained-str", "is-instance[
 
 
 def _place(path: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the path of a setting without pydantic's names for the types of a union."""
+    """Return a setting's path without pydantic's names for the members of a union."""
     return tuple(part for part in path if not (isinstance(part, str) and ("[" in part or part in _ALTERNATIVES)))
 
 
 def _kind_of(value: object, forms: Sequence[str]) -> str:
-    """Return the kind of a wrong value, never the value, with a hint to quote text that YAML reads as another type."""
+    """Return a wrong value's kind, but not the value, with a hint to quote text that YAML reads as another type."""
     kind = _KINDS.get(type(value), "")
     if not kind or kind in forms or (kind == "a number" and "a whole number" in forms):
         return ""
@@ -189,13 +189,13 @@ def _kind_of(value: object, forms: Sequence[str]) -> str:
 
 
 def _meaning_of(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """Return the description of a setting in brackets, which tells more than a pattern; '' if there is none."""
+    """Return a setting's description in parentheses, which is clearer than a pattern, or ''."""
     field = _model_at(cls, path[:-1]).model_fields.get(str(path[-1]))
     return f" ({field.description})" if field is not None and field.description else ""
 
 
 def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
-    """Return a hint for an unknown setting: its right place, else close names."""
+    """Return a hint for an unknown setting: its correct place, or else similar names."""
     key, model = str(path[-1]), _model_at(cls, path[:-1])
     if "generate_cfg" in cls.model_fields:
         if key in cls.model_fields:
@@ -212,7 +212,7 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
 
 
 def _names_elsewhere(option: str) -> str:
-    """Return the replacement for another library's option; '' if it is not a known one."""
+    """Return our replacement for another library's option, or '' if the option is unknown."""
     import json
     import pkgutil  # both for errors only
 
@@ -230,23 +230,23 @@ def _model_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseMod
 
 
 class Configured(StatesSecrets):
-    """A component with settings: processors, tools, searchers, parsers, embedders, tokenizers.
+    """Base class of components with settings: processors, tools, searchers, parsers, embedders, tokenizers.
 
     A subclass sets `config_class`, the class that its descriptor names as `config`, and reads `self.config`. It needs
-    no `__init__`. A subclass with other arguments (a clock, `host`) calls `super().__init__(cfg)` or
+    no `__init__`. If it takes other arguments (a clock, `host`), its `__init__` must call `super().__init__(cfg)` or
     `super().__init__(**settings)`.
 
     Args:
-        cfg: The settings as `config_class` or as a dict.
-        settings: Settings as keywords; they override `cfg`.
+        cfg: The settings, as a `config_class` or a dict.
+        settings: Settings as keyword arguments, which override `cfg`.
 
     Attributes:
-        config_class: The class of the settings; None for a component without settings, or one that reads `cfg` itself.
-        cfg: The settings as passed; `repr` hides values whose names suggest a secret.
-        config: The validated settings with their defaults; only if there is a `config_class`.
+        config_class: The settings class. None for a component without settings, or one that reads `cfg` itself.
+        cfg: The settings as passed. `repr` hides values whose names suggest a secret.
+        config: The validated settings with defaults filled in. Set only if there is a `config_class`.
 
     Raises:
-        ConfigError: A setting is unknown or not valid. The error shows no values.
+        ConfigError: A setting is unknown or not valid. The message shows no values.
     """
 
     config_class: ClassVar[type[Config] | None] = None
@@ -275,7 +275,7 @@ DEFAULT_RETRIES = 2
 
 
 def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) -> object:
-    """Refuse True and False in place of a number; pydantic would accept them as 1 and 0."""
+    """Reject True and False where a number is expected. pydantic would accept them as 1 and 0."""
     if isinstance(value, bool) and info.field_name:
         annotation = cls.model_fields[info.field_name].annotation
         if not {bool, Any} & {annotation, *get_args(annotation)}:
@@ -284,11 +284,11 @@ def _refuse_switch(cls: type[BaseModel], value: object, info: ValidationInfo) ->
 
 
 Adjustable = Literal["temperature", "top_p", "max_tokens", "seed"]
-"""The answer options that an agent can let its users change."""
+"""The model options that an agent can let its users change."""
 
 
 class GenerateConfig(Config):
-    """Options for an answer. Each can be set for a model and for a single call; the call's value wins."""
+    """Options for an answer. Each can be set for a model and for a single call, whose value wins."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)
@@ -361,7 +361,7 @@ class GenerateConfig(Config):
         return wanted
 
     def merged(self, other: GenerateConfig | Mapping[str, object] | None) -> GenerateConfig:
-        """Return a copy that `other` overrides; `stop` and `extra_body` are combined."""
+        """Return a copy with the options in `other` applied on top. `stop` and `extra_body` are combined."""
         if other is None:
             return self
         new = GenerateConfig.parse(other, what="generate_cfg")
@@ -374,7 +374,7 @@ class GenerateConfig(Config):
 
 
 class LLMConfig(Config):
-    """A model, its server, and options for its answers. A backend with settings of its own subclasses this."""
+    """A model, its server, and options for its answers. Backends with settings of their own subclass it."""
 
     model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
         description="The model's name, as its server knows it; there is no default"
@@ -401,7 +401,7 @@ class LLMConfig(Config):
 
     @property
     def server_url(self) -> str | None:
-        """The address of the server: `api_base`, else `base_url`, else `model_server` if it is a URL."""
+        """The server's address: `api_base`, else `base_url`, else `model_server` if it is a URL."""
         server = self.model_server if (self.model_server or "").startswith(("http://", "https://")) else None
         return self.api_base or self.base_url or server
 
@@ -410,15 +410,15 @@ _LISTS = (tuple, list)  # checks against an abstract type are slow, and each req
 
 
 def checked_list(values: Several, what: str, of: str) -> Several:
-    """Return `values` if it is a list or another iterable of several values.
+    """Return `values` after checking that it is a list or another iterable of several values.
 
     Args:
-        values: The values. A single text or table would be split into its parts.
-        what: The name of the setting, for the error.
-        of: The elements in the plural, for the error.
+        values: The values. A single string or table is rejected, because iterating over it would split it.
+        what: The setting's name, for the error message.
+        of: A plural noun for the elements, for the error message.
 
     Raises:
-        ConfigError: `values` is a single text, path or table, or cannot be iterated over.
+        ConfigError: `values` is a single string, path or table, or is not iterable.
     """
     if isinstance(values, _LISTS):
         return values
@@ -429,7 +429,7 @@ def checked_list(values: Several, what: str, of: str) -> Several:
 
 
 class Limits(Config):
-    """The limits of a run; None means unlimited. `RunFinished.stop_reason` names the limit that ended a run."""
+    """Limits of a run, where None means unlimited. `RunFinished.stop_reason` names the limit that ended a run."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     _refuse_switches = field_validator("*", mode="before")(_refuse_switch)

@@ -1,10 +1,10 @@
-"""Consent to the effects of configuration files. One gate decides for all of them.
+"""Consent to the effects of configuration files, decided by one gate for all of them.
 
-A reader turns a file into a `Request`: the path, the effects, and the content to which consent is bound. The gate
+A reader describes a file as a `Request`: the path, the effects, and the content for which consent is valid. The gate
 accepts requests without effects, files in the user's own configuration folder, and files whose path and content the
-user has agreed to. Otherwise it raises `ConsentNeededError`, which lists the effects and how to allow them.
+user has agreed to. Otherwise, it raises `ConsentNeededError`, which lists the effects and how to allow them.
 
-This module imports the standard library only, as `settings` does.
+This module imports only the standard library, like `settings`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StartsProcess:
 
 @dataclass(frozen=True, slots=True)
 class SendsVariable:
-    """Sends an environment variable, or a secret of the user's file, out of this process."""
+    """Sends an environment variable, or a secret from the user's file, out of this process."""
 
     variable: str
     receiver: str
@@ -56,7 +56,7 @@ class Contacts:
 
 @dataclass(frozen=True, slots=True)
 class ReachesOutside:
-    """Reads or writes a path outside of the configuration file's folder."""
+    """Reads or writes a path outside the configuration file's folder."""
 
     setting: str
     path: str
@@ -88,7 +88,7 @@ class RunsCode:
 
 @dataclass(frozen=True, slots=True)
 class UsesPackage:
-    """Loads a component of a foreign package that the user has neither enabled nor allowed."""
+    """Loads a component of a third-party package that the user has neither enabled nor allowed."""
 
     component: str
     distribution: str
@@ -99,7 +99,7 @@ class UsesPackage:
 
 @dataclass(frozen=True, slots=True)
 class MakesCall:
-    """Makes a tool call that no model of this run has requested."""
+    """Makes a tool call that no model requested in this run."""
 
     name: str
     arguments: str
@@ -111,7 +111,7 @@ class MakesCall:
 Effect: TypeAlias = (
     StartsProcess | SendsVariable | Contacts | ReachesOutside | Loosens | RunsCode | UsesPackage | MakesCall
 )
-"""An effect of a file that may harm its user. Its text completes a sentence about the file."""
+"""An effect of a file that may harm its user. `str` completes a sentence about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class Request:
 
     Attributes:
         path: The file.
-        effects: The effects that need consent, in the order of the file, each once.
-        content: The hash of the file and of all files to which it refers.
-        by_command: True if `jackfield trust` can read the file; otherwise consent is given at a terminal or with
+        effects: The effects that need consent, in the order of the file, without duplicates.
+        content: A hash of the file and all files that it refers to.
+        by_command: True if `jackfield trust` can read the file. Otherwise, consent is given in a terminal or with
             `--trust`.
     """
 
@@ -133,12 +133,12 @@ class Request:
 
     @property
     def lines(self) -> list[str]:
-        """One line for each effect, safe for a terminal."""
+        """One line per effect, safe for a terminal."""
         return [_escape(str(effect)) for effect in self.effects]
 
 
 def content_hash(parts: Mapping[str, bytes]) -> str:
-    """Hash files by name and content, so that bytes cannot move from one file to another unnoticed."""
+    """Hash files by name and content, so that moving bytes from one file to another changes the hash."""
     digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in parts.items()}
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
@@ -147,8 +147,8 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
     """Return True if nothing in the file needs consent, or the user has given it.
 
     Args:
-        request: The effects of the file.
-        folder: The folder that records consent; None for the user's.
+        request: The file's effects.
+        folder: The folder that records consent. Defaults to the user's.
     """
     if not request.effects:
         return True
@@ -158,22 +158,22 @@ def is_agreed(request: Request, *, folder: Path | None = None) -> bool:
 
 
 def require_consent(request: Request, *, trust: bool = False, folder: Path | None = None) -> None:
-    """Raise ConsentNeededError, which lists the effects of a file, unless the file may be used.
+    """Check that a file may be used.
 
     Args:
-        request: The effects of the file.
+        request: The file's effects.
         trust: True if the caller vouches for the file, as with `--trust`. Nothing is recorded.
-        folder: The folder that records consent; None for the user's.
+        folder: The folder that records consent. Defaults to the user's.
 
     Raises:
-        ConsentNeededError: The file has effects to which the user has not agreed.
+        ConsentNeededError: The user has not agreed to the file's effects, which the error lists.
     """
     if not (trust or is_agreed(request, folder=folder)):
         raise ConsentNeededError(request.path, request.lines, request, by_command=request.by_command)
 
 
 def record_consent(request: Request, *, folder: Path | None = None) -> Path:
-    """Record the user's consent to a file with this path and content, and return the file of the record.
+    """Record the user's consent to a file with this path and content, and return the path of the record.
 
     Raises:
         ConfigError: The record cannot be written.
@@ -192,7 +192,7 @@ def record_consent(request: Request, *, folder: Path | None = None) -> Path:
 
 
 def consent_path(path: Path) -> Path:
-    """Return the path to which consent is bound: the real folder with the given name, which may be a link."""
+    """Return the path for which consent is valid: the resolved folder plus the file's own name, which may be a link."""
     folder = os.path.realpath(path.parent)
     return Path(folder, path.name)
 
@@ -203,7 +203,7 @@ def unique(effects: Iterable[Effect]) -> tuple[Effect, ...]:
 
 
 def _is_own(path: Path, folder: Path) -> bool:
-    """Return True if only the user can write a file, and it is in the configuration folder, not through a link."""
+    """Return True if a file is in the configuration folder, not through a link, and only the user can write it."""
     real = Path(os.path.realpath(path))
     if real != path or Path(os.path.realpath(folder)) not in real.parents:
         return False

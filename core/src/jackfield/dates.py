@@ -1,4 +1,4 @@
-"""Write the date in words for system messages."""
+"""Format the date for system messages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MONTHS = (
 
 
 def get_current_date_str(lang: Lang = "en", hours_from_utc: float | None = None, *, now: datetime | None = None) -> str:
-    """Return the date in one line: `Current date: Friday, March 1, 2024`, or `当前时间：2024年3月1日，星期五。`.
+    """Return the date as one line: `Current date: Friday, March 1, 2024`, or `当前时间：2024年3月1日，星期五。`.
 
     Args:
         lang: The language of the line.
-        hours_from_utc: The time zone; None for the machine's.
-        now: The time, with its time zone; None for the current time.
+        hours_from_utc: The time zone's offset from UTC, in hours. Defaults to the machine's time zone.
+        now: The time, with its time zone. Defaults to the current time.
     """
     zone = None if hours_from_utc is None else timezone(timedelta(hours=hours_from_utc))
     day = (now or datetime.now(UTC)).astimezone(zone)

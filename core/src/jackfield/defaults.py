@@ -1,4 +1,4 @@
-"""The core's defaults. Only this module of the core names other packages and their components."""
+"""The core's defaults. No other module of the core names other packages or their components."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ DEFAULT_CHAIN = (
     "jackfield-multimodal/multimodal",
     "jackfield-truncation/truncation",
 )
-"""The processors that act around every model if they are installed, by full address.
+"""The processors that wrap every model if they are installed, by full address.
 
-This is the only exception to "installed is not active": without it, a long history or a document in a message would be
-an error in every first program. Settings can block each of them. A processor of the same name that is enabled or named
-in code replaces the default.
+This is the only exception to "installed is not active". Without it, a long history or a document in a message would be
+an error in every first program. Settings can block each of these processors. A processor of the same name that is
+enabled or named in code replaces the default.
 """
 
 CALL_FORMAT = "nous"
 """The call format for models without native tool calls."""
 
 COMPATIBLE_SERVER = "openai"
-"""The backend of a server if only its address is given."""
+"""The backend to use if only a server address is given."""
 
 FIRST_BACKEND = "jackfield-openai"
 """The package that errors suggest if no backend is installed."""
@@ -27,10 +27,10 @@ FIRST_SANDBOX = "jackfield-bubblewrap"
 """The package that errors suggest if no sandbox can be used."""
 
 READER_OF_FILES = "jackfield-multimodal"
-"""The package of the default chain whose processor reads attached files with parsers."""
+"""The package with the default chain's processor that reads attached files with parsers."""
 
 FETCHER = "jackfield-fetch"
-"""The package that fetches files at URLs; errors suggest it."""
+"""The package that errors suggest for fetching files from URLs."""
 
 FIRST_PARSER = "jackfield-text"
 """The package that errors suggest for a file whose parser is unknown."""
@@ -39,13 +39,13 @@ AGENT_WITH_FILES = "assistant"
 """The agent kind that the command line uses for documents."""
 
 STORE = "sqlite"
-"""The store in which the command line records runs, if it is installed."""
+"""The store that the command line uses to record runs, if it is installed."""
 
 MANAGER = "jackfield-manage"
 """The package whose commands manage the installation.
 
-If the package is proven to be ours, it has two privileges: only a rule that names it can keep it from loading, and
-other packages cannot take the names of its commands.
+If it is proven to be ours, it has two privileges: only a rule that names it can prevent it from loading, and other
+packages cannot take the names of its commands.
 """
 
 EXPLAINED_BY = "jackfield_manage.judging.absences:explain_absence"

@@ -1,6 +1,6 @@
-"""Descriptors: light, frozen values that describe a plugin's components without importing them.
+"""Descriptors: lightweight, frozen values that describe a plugin's components without importing them.
 
-`target` names the class as `module:Class`. It is imported when the first component is made.
+`target` names the class as `module:Class`. It is imported when the first component is created.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 Texts = str | Mapping[str, str]
-"""A text, or a text for each language: `{"en": …, "zh": …}`."""
+"""Text, or a dict of texts by language: `{"en": …, "zh": …}`."""
 
 RequiredBy = Mapping[str, str | list[str] | Mapping[str, list[str]]]
 """The components that each setting requires; see `ComponentSpec.required_by`."""
 
 
 def in_language(texts: Texts, lang: str) -> str:
-    """Return the text in a language, else in English, else the first text."""
+    """Return the text in the given language, else in English, else the first text."""
     if isinstance(texts, str):
         return texts
     return texts.get(lang) or texts.get("en") or next(iter(texts.values()), "")
 
 
 def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
-    """Return the components that settings require. See `ComponentSpec.required_by`."""
+    """Return the components that these settings require. See `ComponentSpec.required_by`."""
     for setting, required in table.items():
         value = settings.get(setting)
         if value is None:
@@ -39,7 +39,7 @@ def required_by(table: RequiredBy, settings: Mapping[str, object]) -> list[str]:
 
 
 def _names_in(value: object) -> list[str]:
-    """Return the names in a list of components, which are names or dicts with `name` and settings."""
+    """Return the names in a list of components, each a name or a dict of `name` and settings."""
     entries = value if isinstance(value, list | tuple) else ()
     names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in entries]
     return [name for name in names if isinstance(name, str)]
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 else:
 
     class _Lenient(type):
-        """Collects unknown fields in `extra`, so that a plugin written for a newer core loads in this one.
+        """Metaclass that collects unknown fields in `extra`, so that plugins written for a newer core can load.
 
-        Type checkers do not see this class, so they still report misspelt fields to the plugin's author.
+        Type checkers do not see this metaclass, so they still report misspelt fields to plugin authors.
         """
 
         def __call__(cls, **values):
@@ -62,26 +62,26 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentSpec(metaclass=_Lenient):
-    """The common fields of all descriptors.
+    """The fields that all descriptors share.
 
     Attributes:
-        name: The name, as in the entry point without the kind.
-        target: The class, as `module:Class`.
-        summary: One line for people.
-        config: The class of its settings, as `module:Class`; '' if it takes no settings.
-        secrets: Environment variables for its credential: an API key, a token or a DSN. Several are alternatives, of
-            which one is enough.
-        effects: Any of `network`, `files` and `processes`, for people. `forbid` of agents uses the effects of tools.
-        network: The hosts to which it connects, if known.
-        requires: The components that it looks up by name, as `kind.name`.
-        required_by: The components that its settings require, by setting. Only the first setting in the table that has
-            a value counts. Its entry is a kind (the value names components of this kind), a table from values to
-            components, or a list of components for any value. They must be installed when the component is looked up.
-            The last entry may have the key '', which applies if no setting has a value; its components may be missing
-            until they are used.
+        name: The component's name, as in the entry point after the kind.
+        target: The component's class, as `module:Class`.
+        summary: A one-line summary for people.
+        config: The component's settings class, as `module:Class`, or '' if it takes no settings.
+        secrets: Environment variables for the component's credential: an API key, a token or a DSN. If there are
+            several, one of them is enough.
+        effects: Any of `network`, `files` and `processes`, for people. An agent's `forbid` uses the tools' own effects.
+        network: The hosts that the component connects to, if known.
+        requires: The components that the component looks up by name, as `kind.name`.
+        required_by: The components that the component's settings require, by setting. Only the first setting in the
+            table that has a value counts. Its entry is a kind (the value names components of this kind), a table from
+            values to components, or a list of components for any value. These components must be installed when this
+            one is looked up. The last entry may have the key '', which applies if no setting has a value; its
+            components may be missing until they are used.
         check: A function without arguments, as `module:function`, that checks this machine and returns a list of
-            problems as texts. `doctor --deep` calls it.
-        extra: Fields of newer cores. Unknown keywords end up here; do not set it.
+            problems as strings. `doctor --deep` calls it.
+        extra: Fields from newer versions of the core. Unknown keyword arguments end up here; do not set it yourself.
     """
 
     name: str
@@ -102,11 +102,11 @@ class LLMSpec(ComponentSpec):
     """A backend: a subclass of `jackfield.BaseChatModel`.
 
     Attributes:
-        models: The models that it offers, if the set is fixed.
+        models: The backend's models, if the set is fixed.
         keys: Settings that only this backend has. A configuration with one of them need not name the backend.
-        names: Patterns of its models' names, such as `qwen*`. A matching model needs no backend name; if several
-            patterns match, the longest wins. `keys` and `names` count only for packages that the core knows, so that
-            plugins cannot attract calls.
+        names: Patterns of the backend's model names, such as `qwen*`. A matching model needs no backend name. If
+            several patterns match, the longest wins. `keys` and `names` count only for packages that the core knows, so
+            plugins cannot use them to attract calls.
     """
 
     models: tuple[str, ...] = ()
@@ -115,19 +115,19 @@ class LLMSpec(ComponentSpec):
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence of a text, cut to fit a line."""
+    """Return the first sentence of a text, cut to a maximum length."""
     first = re.split(r"(?<=[.!?。！？])\s", text.strip(), maxsplit=1)[0]
     return first if len(first) <= 300 else first[:299] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolSpec(ComponentSpec):
-    """A tool: a subclass of `jackfield.BaseTool`, or a function with `@tool`.
+    """A tool: a subclass of `jackfield.BaseTool`, or a function decorated with `@tool`.
 
-    A model chooses the tool by its descriptor alone. For safety-relevant fields, the strictest of the descriptor, the
-    class and the settings applies.
+    Models choose a tool by its descriptor alone. For safety-relevant fields, the strictest value from descriptor, class
+    and settings applies.
 
-    `jackfield.BaseTool` documents the fields as attributes of the same names.
+    The fields are documented as attributes of `jackfield.BaseTool`.
     """
 
     description: Texts
@@ -152,14 +152,14 @@ class ToolSpec(ComponentSpec):
         requires: tuple[str, ...] = (),
         check: str = "",
     ) -> ToolSpec:
-        """Return the descriptor of a function with `@tool`: its name, texts, schema and flags.
+        """Create the descriptor of a function decorated with `@tool` from its name, texts, schema and flags.
 
-        This imports the function and everything it needs, which is fine for plugins registered in code and for local
-        files. For a light module, `python -m jackfield_testkit.tool_specs PACKAGE` writes the descriptor instead.
+        This imports the function and everything it needs, which is fine for local files and plugins registered by code.
+        For a light module, generate the descriptor with `python -m jackfield_testkit.tool_specs PACKAGE`.
 
         Args:
-            target: The result of `@tool`, or its location as `module:name`.
-            secrets, network, requires, check: As in `ComponentSpec`, because the function does not state them.
+            target: The decorated function, or its location as `module:name`.
+            secrets, network, requires, check: As in `ComponentSpec`. The function does not state them.
 
         Raises:
             TypeError: The target is not a tool.
@@ -186,11 +186,11 @@ class ToolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetSpec(ComponentSpec):
-    """A toolset, also of the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
+    """A toolset, which also has the kind `tool`: a subclass of `jackfield.tools.Toolset`, or tools of the same package.
 
     Attributes:
         tools: The names of the package's tools that make up the toolset. `target` and `config` are then empty, and each
-            tool gets the settings of the toolset.
+            tool receives the toolset's settings.
         keys: Settings that only this toolset has. A dict with one of them needs no `name`. They count only for packages
             that the core knows.
     """
@@ -209,23 +209,23 @@ class SearcherSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ParserSpec(ComponentSpec):
-    """A parser: `jackfield.retrieval.Parser`. These fields decide which parser reads a file, before any is imported.
+    """A parser: `jackfield.retrieval.Parser`. These fields determine which parser reads a file, before any is imported.
 
     Attributes:
-        extensions: Lower case, without the dot.
-        media_types: As in HTTP: `application/pdf`.
-        magic: The first bytes of files of this type.
-        in_process_bytes: Files up to this size are parsed in the same process, which is faster. Set it only for parsers
-            whose time and memory stay within a small multiple of the file's size, for any content.
-        has_parts: True if its documents may have `parts`, which are files for other parsers. Documents with parts are
-            read again if the installed parsers change.
+        extensions: File extensions in lower case, without the dot.
+        media_types: Media types, as in HTTP: `application/pdf`.
+        magic: The bytes that files of this type start with.
+        in_process_bytes: The size up to which files are parsed in the same process, which is faster. Set it only for
+            parsers whose time and memory stay within a small multiple of the file's size, for any content.
+        has_parts: True if documents may have `parts`, which are files for other parsers. Documents with parts are read
+            again if the installed parsers change.
         part_extensions: The extensions of the parts, if they are always the same. Documents with parts are then read
             again only if the parsers for these extensions change.
-        draws_pages: True if it can draw the pages of a file; see `Parser.draw_page`.
-        pictures: A parser, in the form of `target`, whose documents have the pictures in a file as `parts`, for models
-            that describe them. It runs only if descriptions are requested.
-        environment: A function, in the form of `target`, that takes the settings and returns a text about installed
-            programs and data on which documents depend. Documents are read again when the text changes.
+        draws_pages: True if the parser can render a file's pages; see `Parser.draw_page`.
+        pictures: A parser, written like `target`, that returns a file's pictures as `parts`, for models that describe
+            them. It runs only if descriptions are requested.
+        environment: A function, written like `target`, that takes the settings and describes the installed programs and
+            data that affect documents, as a string. Documents are read again if the string changes.
     """
 
     extensions: tuple[str, ...] = ()
@@ -244,8 +244,8 @@ class ProcessorSpec(ComponentSpec):
     """A processor: `jackfield.processors.Processor`.
 
     Attributes:
-        phase: The place in the chain: `input`, `context`, `format`, `transport` or `output`.
-        after, before: Names of processors of the same phase that wrap this one, or are wrapped by it.
+        phase: The processor's position in the chain: `input`, `context`, `format`, `transport` or `output`.
+        after, before: Names of processors of the same phase that must wrap this one, or must be wrapped by it.
     """
 
     phase: str = "context"
@@ -254,22 +254,22 @@ class ProcessorSpec(ComponentSpec):
 
 
 class PreprocessorSpec(ProcessorSpec):
-    """A processor that changes only the request: `target` is a function, `ChatRequest` → `ChatRequest`."""
+    """A processor that changes only the request. `target` is a function that takes and returns a `ChatRequest`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostprocessorSpec(ProcessorSpec):
-    """A processor that changes only the answer: `target` makes a `StreamTransform` for a `ChatRequest`.
+    """A processor that changes only the answer. `target` takes a `ChatRequest` and returns a `StreamTransform`.
 
     Attributes:
-        phase: As for any processor; `output` by default.
+        phase: As for any processor. Defaults to `output`.
     """
 
     phase: str = "output"
 
 
 class CallFormatSpec(ComponentSpec):
-    """A call format, which writes tool calls as text: `jackfield.processors.CallFormat`."""
+    """A call format, which represents tool calls as text: `jackfield.processors.CallFormat`."""
 
 
 class AgentSpec(ComponentSpec):
@@ -278,11 +278,10 @@ class AgentSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSpec(ComponentSpec):
-    """A command of the CLI: `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
+    """A CLI command. `target` is a function that takes the arguments (`list[str]`) and returns the exit code.
 
     Attributes:
-        actions: The command's subcommands. Errors about unknown commands suggest subcommands of the commands that we
-            publish.
+        actions: The command's subcommands. For commands that we publish, errors about unknown commands suggest them.
     """
 
     actions: tuple[str, ...] = ()
@@ -297,8 +296,9 @@ class EmbedderSpec(ComponentSpec):
     """An embedder: `jackfield.retrieval.Embedder`.
 
     Attributes:
-        included_model: The model whose weights are in the package, so that it needs no download and no service; '' for
-            none. By default, if no searcher and no model is chosen, search uses it in addition to words.
+        included_model: The model whose weights the package includes, so that it needs neither a download nor a service,
+            or '' for none. If no searcher and no model is chosen, search uses this model by default, in addition to
+            words.
     """
 
     included_model: str = ""
@@ -309,8 +309,8 @@ class SandboxSpec(ComponentSpec):
     """A sandbox: `jackfield.sandboxes.Sandbox`.
 
     Attributes:
-        runs_programs: True if it is a `ProgramSandbox`.
-        runs_code: True if it is a `CodeSandbox`.
+        runs_programs: True if the class is a `ProgramSandbox`.
+        runs_code: True if the class is a `CodeSandbox`.
     """
 
     runs_programs: bool = True
@@ -318,20 +318,20 @@ class SandboxSpec(ComponentSpec):
 
 
 class ObserverSpec(ComponentSpec):
-    """An observer of run events: `jackfield.runs.Observer`. It acts only if it is named or enabled."""
+    """An observer of run events: `jackfield.runs.Observer`. It is active only if it is named or enabled."""
 
 
 class StoreSpec(ComponentSpec):
-    """A store, which keeps the records of runs: `jackfield.stores.Store`."""
+    """A store for the records of runs: `jackfield.stores.Store`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSpec(ComponentSpec):
-    """A face, through which clients reach agents: `jackfield.servers.Server`.
+    """A server, or face, that exposes agents to clients over one protocol: `jackfield.servers.Server`.
 
     Attributes:
-        http: True if it is an `HttpServer`.
-        stdio: True if it is a `StdioServer`.
+        http: True if the class is an `HttpServer`.
+        stdio: True if the class is a `StdioServer`.
     """
 
     http: bool = True

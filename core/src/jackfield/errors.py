@@ -47,7 +47,7 @@ from typing import ClassVar
 
 
 class JackfieldError(Exception):
-    """The root: `except JackfieldError` catches every error that Jackfield raises on purpose."""
+    """Base class of all errors: `except JackfieldError` catches everything that Jackfield raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross processes with their runs, and BaseException would call the class with only the text.
@@ -62,15 +62,15 @@ def _restore(error_class: type[JackfieldError], args: tuple[object, ...], facts:
 
 
 class ConfigError(JackfieldError, ValueError):
-    """A setting is wrong. The message names the setting and the allowed values."""
+    """A setting is not valid. The message names the setting and the allowed values."""
 
 
 class ConsentNeededError(ConfigError):
-    """A file has effects to which the user has not agreed.
+    """A file has effects that the user has not agreed to.
 
     Attributes:
         path: The file.
-        effects: One line for each effect.
+        effects: One line per effect.
         request: The `jackfield.consent.Request`.
         by_command: True if `jackfield trust` can read the file.
     """
@@ -95,12 +95,12 @@ class ConsentNeededError(ConfigError):
 
 
 class MissingSecretError(ConfigError):
-    """An API key or token is needed but not set.
+    """A required API key or token is not set.
 
     Attributes:
         variable: The environment variable to set.
-        needed_by: The component that needs it.
-        others: Everything else that the agent lacks, as one text per component: its variables and its name.
+        needed_by: The component that needs the secret.
+        others: Everything else that the agent lacks, one string per component, with its variables and name.
     """
 
     def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:
@@ -115,7 +115,7 @@ class MissingSecretError(ConfigError):
 
 
 class InvalidMessageError(JackfieldError, ValueError):
-    """A message or a part of it is malformed. The text names the field and says what to write."""
+    """A message or part of it is malformed. The error text names the field and says what to write."""
 
 
 class PluginError(JackfieldError):
@@ -123,7 +123,7 @@ class PluginError(JackfieldError):
 
 
 class PluginNotFoundError(PluginError, LookupError):
-    """No installed plugin offers the name. `component` is `kind.name`; '' if unknown."""
+    """No installed plugin offers the name. `component` is `kind.name`, or '' if unknown."""
 
     def __init__(self, message: str, *, component: str = "") -> None:
         super().__init__(message)

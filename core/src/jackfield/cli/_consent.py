@@ -1,4 +1,4 @@
-"""Ask at the terminal for consent to the effects of a file."""
+"""Ask for consent to a file's effects in the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def with_consent(work: Callable[[], Result]) -> Result:
-    """Do some work, and ask at the terminal for each file that needs consent. Consent is recorded.
+    """Call `work`, asking in the terminal for consent to each file that needs it. Consent is recorded.
 
     Raises:
         ConsentNeededError: There is no terminal, or the user declined.

@@ -1,4 +1,4 @@
-"""The argument parser of all our commands."""
+"""The argument parser that all our commands use."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ USAGE_ERROR = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse` parser whose errors have two lines, the second about help, without control characters.
+    """An `argparse` parser with two-line errors, the second line about help, free of control characters.
 
-    The width of the terminal is read only for help texts.
+    The terminal's width is read only for help texts.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -27,24 +27,24 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=partial(argparse.HelpFormatter, width=1000), **options)
 
     def format_usage(self) -> str:
-        """Return argparse's text, laid out for the terminal."""
+        """Return argparse's usage, formatted for the terminal's width."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_usage()
 
     def format_help(self) -> str:
-        """Return argparse's text, laid out for the terminal."""
+        """Return argparse's help, formatted for the terminal's width."""
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`, but name the closest known option in the error about an unknown one."""
+        """Parse like `argparse`, but suggest the closest known option in errors about unknown ones."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._explain(unknown)}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse like `argparse`, but allow options between the arguments of a list, also below a subcommand."""
+        """Parse like `argparse`, but allow options between repeated positional arguments, even below subcommands."""
         self._words = sys.argv[1:] if args is None else list(args)
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
@@ -55,7 +55,10 @@ class Parser(argparse.ArgumentParser):
             self._is_intermixing = False
 
     def _takes_lists(self) -> bool:
-        """Return True if there is a list of arguments. With subcommands, argparse cannot have options in between."""
+        """Return True if a positional argument is repeated, and options may come between its values.
+
+        argparse does not support this for parsers with subcommands.
+        """
         lengths = {action.nargs for action in self._get_positional_actions()}
         rest = {argparse.PARSER, argparse.REMAINDER}
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
@@ -73,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {' and '.join(close)}?" if close else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
-        """Return how to write an option's value that begins with a dash, which argparse refuses; else ''."""
+        """Return a hint on how to pass a value that starts with a dash, which argparse rejects, or ''."""
         import shlex  # for errors only
 
         for option, value in pairwise(self._words):
@@ -83,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def error(self, message: str) -> NoReturn:
-        """Write the error and how to get help, and exit with code 2."""
+        """Write the error and a pointer to the help, and exit with code 2."""
         if message.endswith(": expected one argument"):
             message += self._how_to_pass_dashes(message.removeprefix("argument ").partition(":")[0].split("/"))
         sys.stderr.write(f"{self.prog}: {escape_line(message)}\nTry: {self.prog} --help\n")
@@ -91,7 +94,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _option_names(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the options of a parser and of its subcommands."""
+    """Yield the options of a parser and its subcommands."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):

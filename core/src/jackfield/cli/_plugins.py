@@ -1,4 +1,4 @@
-"""`jackfield plugins list`: the installed components and their states. All other actions are in the manager."""
+"""`jackfield plugins list`, which shows the installed components. The manager provides all other subcommands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jackfield.settings import ENABLED_KINDS
 
 
 def add_list_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `list` and its handler."""
+    """Add the options and handler of `list`."""
     parser.add_argument(
         "--kind", choices=tuple(KINDS), metavar="KIND", help="only plugins of this kind: llm, tool, searcher …"
     )
@@ -26,19 +26,19 @@ def add_list_options(parser: argparse.ArgumentParser) -> None:
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print every component, without loading any."""
+    """Print all components, without loading any."""
     host = PluginHost()
     print_rows(host, [facts for _, facts in row_facts(host, options.kind)], options.kind, as_json=options.json)
     return 0
 
 
 def row_facts(host: PluginHost, kind: str | None = None) -> list[tuple[Row, dict[str, str]]]:
-    """Return the components, of one kind or all, with their lines in the list."""
+    """Return the components, of one kind or all, with the values to print for each."""
     return [(row, _facts(row, state)) for row, state in states(host).items() if kind in (None, row.kind)]
 
 
 def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *, as_json: bool) -> None:
-    """Print the lines of the list, and the faults in the metadata of plugins."""
+    """Print the list, followed by faults in plugin metadata."""
     problems = host.catalog.problems
     if as_json:
         faults = [{"distribution": one.distribution, "text": one.text, "location": one.location} for one in problems]
@@ -71,7 +71,7 @@ def _facts(row: Row, state: str) -> dict[str, str]:
 
 
 def states(host: PluginHost) -> dict[Row, str]:
-    """Map each component to its state: why it may not load, or if it acts. Nothing is loaded."""
+    """Map each component to its state: the reason why it may not load, or if it is active. Nothing is loaded."""
     acts: dict[Row, str] = {}
     for kind in ENABLED_KINDS:
         enabled = enabled_by(host, kind)
@@ -86,7 +86,7 @@ def states(host: PluginHost) -> dict[Row, str]:
 
 
 def state_of_source(row: Row, host: PluginHost) -> str:
-    """Return the conditions for asking a source for its components; '' for other rows."""
+    """Return the conditions under which a source is queried, or '' for other rows."""
     if not row.is_source:
         return ""
     if not row.is_installed:
@@ -96,6 +96,6 @@ def state_of_source(row: Row, host: PluginHost) -> str:
 
 
 def _borrowed_name(row: Row) -> str:
-    """Return a remark if another distribution uses the name of one of our components."""
+    """Return a note if another distribution uses the name of one of our components, or ''."""
     owner = known_distribution(row.kind, row.name)
     return f"; has the same name as {owner}'s" if owner not in (None, row.distribution) else ""

@@ -14,9 +14,9 @@ _LAST_COLUMN = 20  # a narrower last column is hard to read
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a heading, in aligned columns.
+    """Print rows in aligned columns, below a heading.
 
-    On a narrow terminal, the last column is wrapped; if there is no room for it, each row is.
+    On a narrow terminal, the last column is wrapped. If it has no room, whole rows are wrapped.
     """
     if not rows:
         return
@@ -35,7 +35,7 @@ def _is_plain(text: str) -> bool:
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """Return the width of a terminal; 0 for any other stream, whose lines are not wrapped."""
+    """Return a terminal's width, or 0 for other streams, where lines are not wrapped."""
     if not stream.isatty():
         return 0
     import shutil  # only for terminals
@@ -44,7 +44,7 @@ def terminal_columns(stream: TextIO) -> int:
 
 
 def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """Return the lines of a table of safe texts, at most `columns` wide; 0 for any width."""
+    """Return a table's lines, at most `columns` wide, or of any width if 0. The text must already be escaped."""
     is_ascii = all("".join(row).isascii() for row in table)  # the usual case: width is length
     widths = [max(map(len if is_ascii else width_of, column)) for column in zip(*table, strict=True)]
     left = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
@@ -63,7 +63,7 @@ def layout_table(table: Sequence[Sequence[str]], columns: int) -> list[str]:
 
 
 def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
-    """Return the lines of a wrapped row, with as many whole cells side by side as fit."""
+    """Return the lines of a row, with as many complete cells side by side as fit."""
     lines = [""]
     for cell in row:
         if not cell:
@@ -84,5 +84,5 @@ def print_json(value: Any) -> None:
 
 
 def needs_ascii(stream: TextIO) -> bool:
-    """Return True if a stream needs JSON in ASCII: a terminal, or a stream that is not UTF-8."""
+    """Return True if JSON for this stream must be ASCII, because it is a terminal or not UTF-8."""
     return stream.isatty() or (stream.encoding or "").lower().replace("-", "") != "utf8"

@@ -1,7 +1,7 @@
-"""Show untrusted text so that it cannot control the terminal or deceive its reader.
+"""Display untrusted text so that it can neither control the terminal nor deceive its reader.
 
-Models, servers, files and plugins write names and texts. A terminal obeys some of their characters (escape sequences),
-hides others, and lets others reverse the line. Each of these characters is replaced by its Python escape.
+Models, servers, files and plugins supply names and texts. Some of their characters control the terminal (escape
+sequences), some are invisible, and some reverse the line. Each such character is replaced with its Python escape.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def escape_text(text: str) -> str:
-    """Return multi-line text that is safe for a terminal."""
+    """Escape multi-line text for a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return (_ASCII if text.isascii() else _unseen()).sub(_code, text.replace("\r\n", "\n"))
 
 
 def escape_line(text: str) -> str:
-    """Return a name or line that is safe for a terminal, with line feeds escaped. Different names look different."""
+    """Escape a name or line for a terminal, including line feeds. Different names stay distinguishable."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub(_code, text if text.isascii() else _unseen().sub(_code, text))
@@ -51,13 +51,13 @@ def _code(match: re.Match[str]) -> str:
 
 
 class Terminal:
-    """A stream that escapes everything a terminal would obey."""
+    """Text stream that escapes everything that would control the terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text through `escape_text`."""
+        """Write text through `escape_text`."""
         self.stream.write(escape_text(text))
         return len(text)
 
@@ -72,7 +72,7 @@ class Terminal:
 
 @contextmanager
 def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]:
-    """Route output to terminals through `Terminal` or another class. Characters that cannot be encoded are escaped."""
+    """Route terminal output through `Terminal` or another class. Characters that cannot be encoded are escaped."""
     before = sys.stdout, sys.stderr
     for stream in before:
         reconfigure = getattr(stream, "reconfigure", None)
@@ -90,7 +90,7 @@ def guard_output(terminal: Callable[[TextIO], Any] = Terminal) -> Iterator[None]
 
 @contextmanager
 def unguard_output() -> Iterator[None]:
-    """Restore the original streams for a plugin's command, which is trusted to draw."""
+    """Restore the original streams for a plugin's command, which may draw on the terminal."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream.stream if isinstance(stream, Terminal) else stream for stream in before)
     try:

@@ -1,4 +1,4 @@
-"""Break lines for a terminal between words, never inside one."""
+"""Wrap lines for a terminal, between words but never inside them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _JOINER = "\u200d"
 
 
 def width_of(text: str) -> int:
-    """Return the width of a text on a terminal, in columns."""
+    """Return the number of terminal columns that the text occupies."""
     if text.isascii():
         return len(text)
     return sum(_width(char) for char in text)
 
 
 def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
-    """Break a line between words, and between Chinese or Japanese characters.
+    """Wrap a line between words, and between Chinese or Japanese characters.
 
     Args:
-        line: A text without line feeds.
-        columns: The width of the terminal. Words that are wider than a line are broken at the end of the line.
-        indent: The beginning of every line except the first; dropped if it would take more than half of the width.
+        line: Text without line feeds.
+        columns: The terminal's width. Words wider than a line are broken at its end.
+        indent: A prefix for every line except the first. It is dropped if it would take up more than half of the width.
 
     Returns:
-        The lines, at least one, without spaces at their ends.
+        The lines, at least one, without trailing spaces.
     """
     if width_of(line) <= columns:
         return [line]
@@ -41,12 +41,12 @@ def wrap_line(line: str, columns: int, *, indent: str = "") -> list[str]:
 
 
 def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
-    """Return the offsets at which the second and further lines of a text begin.
+    """Return the offsets at which the second and later lines start.
 
     Args:
-        text: A text without line feeds.
+        text: Text without line feeds.
         columns: The width of a line, at least 1.
-        indent: The width of the indentation of every line except the first.
+        indent: The indentation of every line except the first, in columns.
     """
     offsets: list[int] = []
     room = columns
@@ -70,7 +70,7 @@ def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
 
 
 def split_line(text: str) -> Iterator[str]:
-    """Split a text without line feeds where a line may end: after spaces and next to Chinese or Japanese characters."""
+    """Split text without line feeds at possible line ends: after spaces, and next to Chinese or Japanese characters."""
     if text.isascii():  # fast, because an answer is wrapped again whenever it grows
         yield from _ASCII_PIECES.findall(text)
         return
@@ -97,7 +97,7 @@ def split_line(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)  # a text has few different characters
 def _is_ideograph(char: str) -> bool:
-    """Return True for a wide character of a script without spaces, so not for Korean."""
+    """Return True for a wide character of a script written without spaces, which excludes Korean."""
     return char > "\u2e7f" and not "\uac00" <= char <= "\ud7a3" and _width(char) == 2
 
 

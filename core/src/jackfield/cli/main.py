@@ -1,4 +1,4 @@
-"""`jackfield`: find the command, run it, and turn errors into one clear line."""
+"""`jackfield`: find the command, run it, and report errors in one clear line."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 if interrupted."""
+    """Run a command and return its exit code: 0 for success, 1 for failure, 2 for wrong usage, 130 if interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     return run_command(lambda: _run(words))
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """Run a function as a command, with output that is safe for terminals. Errors become one line and an exit code."""
+    """Run a function as a command, with terminal-safe output. Errors become one line and an exit code."""
     with guard_output():
         try:
             try:
@@ -69,7 +69,7 @@ def run_command(command: Callable[[], int]) -> int:
 
 
 def _discard_output() -> None:
-    """Discard the rest of the output, including the flush at exit."""
+    """Discard any further output, including the flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -103,16 +103,16 @@ def _run_own_command(words: Sequence[str]) -> int:
 
 
 def _is_own(words: Sequence[str]) -> bool:
-    """Return True for the core's only own command, the plain list of plugins."""
+    """Return True for the core's only command, the plain list of plugins."""
     options = {word.partition("=")[0] for word in words if word.startswith("-")}
     return words[0] == "plugins" and words[1:2] in ([], ["list"]) and options <= {"--kind", "--json"}
 
 
 def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Move the flags before the command into the environment, where child processes see them.
+    """Move the flags before the command into the environment, where child processes inherit them.
 
     Returns:
-        The rest of the words, and the names that `--block` lists.
+        The remaining words, and the names listed by `--block`.
     """
     rest = list(words)
     blocked: list[str] = []
@@ -135,10 +135,10 @@ def _apply_policy_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _report_unknown(blocked: Sequence[str]) -> None:
-    """Report names of `--block` that match no installed plugin, because a misspelt name blocks nothing.
+    """Report `--block` names that match no installed plugin, because a misspelt name blocks nothing.
 
     Raises:
-        ConfigError: A name matches nothing, and the rules are strict.
+        ConfigError: A name matches nothing, and the settings are strict.
     """
     from jackfield.plugins._host import default_host
 
@@ -152,7 +152,7 @@ def _report_unknown(blocked: Sequence[str]) -> None:
 
 
 def _show_news(host: PluginHost) -> None:
-    """Let the manager, if installed, announce new plugins on the terminal."""
+    """Let the manager, if installed, announce new plugins in the terminal."""
     # A pipe must not pay for the look-up.
     row = _find_managers_command(_NEWS, host) if sys.stderr.isatty() else None
     # The user did not name the manager, so it must be proven to be ours.
@@ -190,9 +190,9 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 
 
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
-    """Run one of the manager's commands. Other packages cannot take their names, because errors refer to them.
+    """Run a command of the manager. Other packages cannot take its name, because error messages refer to it.
 
-    The manager announces new plugins itself, once it has parsed the command.
+    The manager itself announces new plugins, after parsing the command.
     """
     row = _find_managers_command(command, host)
     if row is None:
@@ -263,7 +263,7 @@ def _absence(command: str, names: Sequence[str]) -> str:
 
 
 def _suggest_commands(word: str, installed: Sequence[str]) -> str:
-    """Return the end of an error's sentence: the full commands that a word may mean, else the installed commands."""
+    """Return the end of an error message: the full commands that a word may mean, or else the installed commands."""
     from jackfield.plugins._known import known_commands
 
     names = dict.fromkeys(["plugins", *TERMINAL_COMMANDS, *installed])
@@ -283,7 +283,7 @@ _LISTS = {"--plugins": "JACKFIELD_PLUGINS", "--block": "JACKFIELD_PLUGINS_BLOCK"
 
 
 def _parser(words: Sequence[str]) -> Parser:
-    """Return the parser for a command line. Only the current command gets its options, because they take time."""
+    """Return the parser for a command line. Only the current command gets its options, because that takes time."""
     parser = Parser(
         prog="jackfield",
         description="A panel of sockets for LLM agents.",
@@ -312,7 +312,7 @@ def _parser(words: Sequence[str]) -> Parser:
 
 
 def _other_commands() -> list[tuple[str, str]]:
-    """Return the commands of all other installed plugins with their summaries, without loading any."""
+    """Return the names and summaries of all other installed commands, without loading any."""
     from jackfield.plugins._host import default_host
     from jackfield.plugins._known import known_components
 
@@ -327,7 +327,7 @@ def _other_commands() -> list[tuple[str, str]]:
 
 
 def _help_line(summary: str) -> str:
-    """Return a summary in the style of argparse's help: without capital, full stop and format fields."""
+    """Return a summary in the style of argparse's help: lower case, no full stop, no format fields."""
     return f"{summary[:1].lower()}{summary[1:].rstrip('.')}".replace("%", "%%")
 
 

@@ -1,4 +1,4 @@
-"""Show messages and results in notebooks. Their classes call this package when a notebook displays them."""
+"""Display messages and results in notebooks. Their classes call this package when a notebook renders them."""
 
 from jackfield.display._markdown import markdown_of
 from jackfield.display._pictures import pictures_in, show

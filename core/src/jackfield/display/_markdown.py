@@ -1,7 +1,7 @@
-"""Write messages as Markdown: the full answer, folded calls, and the names of everything else.
+"""Render messages as Markdown: the full answer, collapsed calls, and the names of everything else.
 
-A model's text may contain anything. The Markdown loads nothing from elsewhere (images become links, because an address
-could carry the conversation to a server) and contains no HTML of the model.
+A model's text may contain anything. The Markdown loads no external resources (images become links, because an address
+could leak the conversation to a server) and contains none of the model's HTML.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_RESULT_CHARS = 4000  # of a tool's result
 
 
 class ItemLike(Protocol):
-    """The parts of `jackfield.ContentItem` that are shown."""
+    """The fields of `jackfield.ContentItem` that are displayed."""
 
     @property
     def type(self) -> str: ...
@@ -31,7 +31,7 @@ class ItemLike(Protocol):
 
 
 class CallLike(Protocol):
-    """The parts of `jackfield.FunctionCall` that are shown."""
+    """The fields of `jackfield.FunctionCall` that are displayed."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ class CallLike(Protocol):
 
 
 class MessageLike(Protocol):
-    """The parts of `jackfield.Message` that are shown."""
+    """The fields of `jackfield.Message` that are displayed."""
 
     @property
     def role(self) -> str: ...
@@ -65,15 +65,15 @@ def markdown_of(
     waiting: Iterable[str] = (),
     stop_reason: str = "finished",
 ) -> str:
-    """Return messages as Markdown, without pictures. Calls and their results are folded into one line each.
+    """Render messages as Markdown, without pictures. Each call and its result are collapsed into one line.
 
     Args:
         messages: The messages, oldest first.
-        sources: Sources to list below them, unless there are citations.
-        citations: Citations to list below them.
-        warnings: Files that were not read, wrong marks, and other problems, to list below them.
-        waiting: Names of the tools whose calls wait for approval.
-        stop_reason: The reason why the run ended; shown unless it is `finished`, or calls are waiting.
+        sources: Sources to list below the messages, unless there are citations.
+        citations: Citations to list below the messages.
+        warnings: Unread files, wrong marks and other problems to list below the messages.
+        waiting: Names of tools whose calls await approval.
+        stop_reason: The reason why the run ended. Shown unless it is `finished`, or calls await approval.
     """
     parts = list(_parts(messages))
     if listed := "\n".join(f"- {_escape(citation)}" for citation in citations):
@@ -103,7 +103,7 @@ def _parts(messages: Sequence[MessageLike]) -> Iterator[str]:
 
 
 def _spoken(message: MessageLike) -> Iterator[str]:
-    """Yield the reasoning and the text of a message."""
+    """Yield a message's reasoning and text."""
     reasoning = message.reasoning_content
     if reasoning:
         yield _fold("Reasoning", _make_safe(reasoning if isinstance(reasoning, str) else _text(reasoning)))
@@ -120,7 +120,7 @@ def _call_with_result(call: CallLike, result: MessageLike | None) -> str:
 
 
 def _text(items: Sequence[ItemLike]) -> str:
-    """Return the texts of items, with notes in place of everything else."""
+    """Return the items' text, with notes in place of everything else."""
     return "\n\n".join(item.text if item.text is not None else _note(item) for item in items)
 
 
@@ -153,12 +153,12 @@ def _fence(text: str, language: str = "text", *, max_chars: int = _MAX_RESULT_CH
 
 
 def _code(name: str) -> str:
-    """Return a name as code in HTML, because the line of a fold does not support Markdown."""
+    """Return a name as code in HTML, because collapsed lines do not support Markdown."""
     return f"<code>{_escape(name)}</code>"
 
 
 def _make_safe(text: str) -> str:
-    """Return Markdown without HTML and images. Fenced code is unchanged."""
+    """Remove HTML and images from Markdown. Fenced code stays unchanged."""
     parts, done = [], 0
     for fence in _FENCE.finditer(text):
         parts += [
@@ -176,7 +176,7 @@ def _make_inert(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a text as one line, without HTML and images."""
+    """Return text as one line, without HTML and images."""
     line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return _OPENS.sub(lambda match: match[0] + _JOINER, line)
 

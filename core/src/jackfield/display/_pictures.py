@@ -1,4 +1,4 @@
-"""Publish messages in a notebook, as Markdown with the pictures below it."""
+"""Display messages in a notebook as Markdown, followed by their pictures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_PICTURES = 20
 
 
 def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
-    """Show Markdown in the current notebook, with the pictures of messages below it.
+    """Display Markdown in the current notebook, followed by the messages' pictures.
 
     Args:
-        markdown: The text to show.
-        plain: The text for a terminal, which does not render Markdown.
-        messages: The messages whose pictures to show, at most 20.
+        markdown: The Markdown.
+        plain: Text for terminals, which do not render Markdown.
+        messages: The messages whose pictures to show, at most 20 pictures.
     """
     notebook: Any = sys.modules["IPython"]  # only notebooks call this
     publish = notebook.get_ipython().display_pub.publish
@@ -35,9 +35,9 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
 
 
 def pictures_in(messages: Iterable[MessageLike]) -> Iterator[tuple[str, bytes]]:
-    """Yield the pictures that messages contain as data, in order, with their media types.
+    """Yield the pictures embedded in messages, in order, as (media type, bytes).
 
-    Nothing is fetched, and no file is opened.
+    Nothing is fetched, and no files are opened.
     """
     for message in messages:
         for item in message.items:

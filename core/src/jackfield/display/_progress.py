@@ -1,4 +1,4 @@
-"""Show the progress of work before a turn in a notebook while a cell waits for the answer."""
+"""Show the progress of preparations while a notebook cell waits for the answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import uuid4
 
 
 class ProgressOutput:
-    """One line of output below the running cell, which each progress replaces and the end clears.
+    """A line of output below the running cell, replaced by each update and cleared at the end.
 
-    Outside of a notebook, it does nothing.
+    Outside a notebook, nothing is shown.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ProgressOutput:
 
 
 def _find_publish() -> Any:
-    """Return the function that publishes output in a notebook; None elsewhere, including IPython on a terminal."""
+    """Return the function that publishes output in a notebook, or None elsewhere, including IPython in a terminal."""
     module = sys.modules.get("IPython")
     shell: Any = None if module is None else module.get_ipython()
     return shell.display_pub.publish if hasattr(shell, "kernel") else None
