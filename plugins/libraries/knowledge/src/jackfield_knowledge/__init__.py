@@ -1,9 +1,9 @@
-"""A knowledge base on disk: documents are read once, and searched by any number of processes.
+"""A knowledge base on disk: documents are parsed once, and searched by any number of processes.
 
-- `index`: `KnowledgeIndex`, which follows files and gives a corpus to search.
+- `index`: `KnowledgeIndex`, which tracks files and provides a corpus to search.
 - `places`: the folders of indexes, by name.
-- `corpus`: the chunks of an index, read as they are needed.
-- `store`: the file of an index.
+- `corpus`: an index's chunks, read on demand.
+- `store`: an index's file.
 - `watching`: `watch`, which builds an index whenever its files change.
 """
 

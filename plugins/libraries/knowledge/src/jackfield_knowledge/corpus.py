@@ -1,4 +1,4 @@
-"""The chunks of an index as a corpus, read as they are needed."""
+"""An index's chunks as a corpus, read on demand."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from jackfield_knowledge.store import IndexFacts, Store, StoredDocument
 
 
 class KeptCorpus(Corpus):
-    """The content of an index at the time of opening. After two changes of the index, access raises
-    `ChangedIndexError`.
+    """An index's content at the time of opening. After the index has changed twice, access raises `ChangedIndexError`.
 
     Attributes:
-        facts: The facts about its contents.
-        shelf: The folder in which searchers keep their indexes.
+        facts: The index's properties.
+        shelf: The folder where searchers save their indexes.
     """
 
     facts: IndexFacts
@@ -33,11 +32,11 @@ class KeptCorpus(Corpus):
 
     @cached_property
     def content_hash(self) -> str:
-        """Changes whenever a chunk does."""
+        """A hash that changes whenever a chunk does."""
         return self.facts.content
 
     def count_chunks(self, source: str) -> int:
-        """Return the number of chunks of a document, without reading texts; 0 if there is no such document."""
+        """Return a document's chunk count without reading texts, or 0 if there is no such document."""
         return self._sizes.get(source, 0)
 
     @cached_property
@@ -46,11 +45,11 @@ class KeptCorpus(Corpus):
 
     @cached_property
     def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
-        """The keys by which chunks can be filtered, of documents that have chunks; no chunk is read."""
+        """The keys by which chunks can be filtered, from documents that have chunks. No chunk is read."""
         return kinds_in(values for _, values in self._kept.documents)
 
     def number_of(self, chunk: Chunk) -> int | None:
-        """See `Corpus`; no chunk is read."""
+        """See `Corpus`. No chunk is read."""
         start = self._starts.get(chunk.source)
         return None if start is None or chunk.index >= self._sizes[chunk.source] else start + chunk.index
 
@@ -60,7 +59,7 @@ class KeptCorpus(Corpus):
         return dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
 
     def numbers_of(self, where: Where) -> list[int]:
-        """See `Corpus`; no text is read."""
+        """See `Corpus`. No text is read."""
         return list(self._kept.numbers(where))
 
     @property
@@ -75,7 +74,7 @@ class KeptCorpus(Corpus):
 
 
 class KeptChunks(Sequence[Chunk]):
-    """The chunks of an index, in the order of their documents' locations."""
+    """An index's chunks, ordered by document location."""
 
     def __init__(self, store: Store, facts: IndexFacts) -> None:
         self._store = store
@@ -106,7 +105,7 @@ class KeptChunks(Sequence[Chunk]):
             yield from self._store.chunks(document, metadata)
 
     def numbers(self, where: Where) -> Iterator[int]:
-        """Yield the numbers of the chunks that a filter selects; texts are not read."""
+        """Yield the numbers of the chunks that match a filter, without reading texts."""
         of_documents = where.of_documents()
         start = 0
         for document, metadata in self.documents:
@@ -122,7 +121,7 @@ class KeptChunks(Sequence[Chunk]):
             start += document.chunks
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of chunks of each document by its location."""
+        """Return the number of chunks per document, by location."""
         return {one.location: one.chunks for one, _ in self.documents}
 
     def ids(self) -> list[str]:
@@ -131,7 +130,7 @@ class KeptChunks(Sequence[Chunk]):
 
     @cached_property
     def documents(self) -> list[tuple[StoredDocument, Mapping[str, MetadataValue]]]:
-        """The documents that have chunks, each with the values by which it is filtered."""
+        """The documents that have chunks, each with its filterable values."""
         rules = self._facts.metadata_rules
         documents = self._store.documents(self._facts.generation)
         return [(one, one.values(rules) if rules else one.metadata) for one in documents if one.chunks]

@@ -1,4 +1,4 @@
-"""An index of documents on disk, which follows the files it was built from."""
+"""A document index on disk, kept in sync with the files it was built from."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Progress:
     """The progress of a build.
 
     Attributes:
-        done, total: The files counted so far, and their total.
+        done, total: The number of files checked so far, and in total.
         location: The file that was checked last.
-        is_new: True if it had to be parsed.
+        is_new: True if that file had to be parsed.
     """
 
     done: int
@@ -65,12 +65,12 @@ class Built:
     Attributes:
         read: The number of files that were parsed.
         unchanged: The number of unchanged files.
-        removed: The number of files that are no longer in the index.
-        failed: The reason for each file that could not be read, by its path. The others are in the index.
-        skipped: The files that were found and left out.
-        missing: Names that match nothing now.
-        outdated: The number of files in `read` whose content is unchanged: their parser, a program that it uses, or the
-            way in which texts are cut has changed.
+        removed: The number of files no longer in the index.
+        failed: The reason for each unreadable file, by path. All others are in the index.
+        skipped: The files that were found but left out.
+        missing: Names that no longer match anything.
+        outdated: The number of files in `read` that were parsed again although their content is unchanged, because the
+            parser, a program it uses, or the way of splitting texts has changed.
     """
 
     read: int
@@ -83,13 +83,13 @@ class Built:
 
 
 class KnowledgeIndex:
-    """An index by its name or its path. Any number of processes may search it while one changes it.
+    """An index, given by name or path. Any number of processes may search it while one changes it.
 
     Args:
-        name: As for `index_folder`.
+        name: See `index_folder`.
 
     Raises:
-        ConfigError: The name is not valid.
+        ConfigError: The name is invalid.
     """
 
     def __init__(self, name: str) -> None:
@@ -99,7 +99,7 @@ class KnowledgeIndex:
 
     @property
     def folder(self) -> Path:
-        """The folder of the index."""
+        """The index's folder."""
         return self._store.folder
 
     @property
@@ -110,7 +110,7 @@ class KnowledgeIndex:
     # --- contents; these block ---
 
     def facts(self) -> IndexFacts:
-        """The facts about its content.
+        """Return the index's properties.
 
         Raises:
             ConfigError: There is no such index, or its file cannot be used.
@@ -119,36 +119,37 @@ class KnowledgeIndex:
         return self._store.facts()
 
     def names(self) -> list[Step]:
-        """The names that were added and removed, in this order.
+        """Return the names that were added and removed, in order.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         self._check_exists()
         return self._store.steps()
 
     def searchers(self) -> dict[str, dict[str, object]]:
-        """The searchers that it was built for, by name, with their settings; {} if none were named.
+        """Return the searchers the index was built for, by name, with their settings. Empty if none were named.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         self._check_exists()
         return self._store.searchers()
 
     def documents(self) -> list[StoredDocument]:
-        """Its documents, sorted by location.
+        """Return the index's documents, sorted by location.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         return self._store.documents(self.facts().generation)
 
     def select(self, where: Mapping[str, object]) -> list[StoredDocument]:
-        """Return the documents that a filter selects, sorted by location.
+        """Return the documents that match a filter, sorted by location.
 
         Raises:
-            ConfigError: As for `facts`; or the filter does not fit the documents, or asks for a part of a document.
+            ConfigError: See `facts`. Also raised if the filter does not fit the documents, or selects parts of
+                documents.
         """
         facts = self.facts()
         parsed = Where.parse(where)
@@ -160,10 +161,10 @@ class KnowledgeIndex:
         return [one for one, values in documents if parsed.matches(document_values(one.location, one.title, values))]
 
     def corpus(self) -> KeptCorpus:
-        """The present content for searches: the same object as long as nothing changes.
+        """Return the current content for searching. Returns the same object as long as nothing changes.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         facts = self.facts()
         if self._corpus is None or self._corpus.facts != facts:
@@ -171,12 +172,12 @@ class KnowledgeIndex:
         return self._corpus
 
     def why_outdated(self, host: Plugins) -> str:
-        """Explain why a build would read documents again although their files are unchanged; '' if it would not.
+        """Return the reason why a build would parse documents again although their files are unchanged, or ''.
 
-        Parsers that are no longer installed do not count, and neither do their settings.
+        Parsers that are no longer installed are ignored, and so are parser settings.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         facts = self.facts()
         installed = {row.address: row.version for row in host.policy.rows("parser")}
@@ -193,13 +194,13 @@ class KnowledgeIndex:
         return f"index {name!r} is outdated: {', '.join(sorted(reasons))}. Update it: jackfield index build {name}"
 
     def fingerprint(self, why_not: WhyNot | None = None) -> str:
-        """Return a text that changes with the files that match the names of the index; no file is read.
+        """Return a text that changes with the files that the index's names match. No file is read.
 
         Args:
-            why_not: Decides which files of folders are left out; see `expand`.
+            why_not: Decides which files in folders are left out; see `expand`.
 
         Raises:
-            ConfigError: As `facts`.
+            ConfigError: See `facts`.
         """
         digest = hashlib.sha256()
         for path in _files_of(self.names(), why_not).files:
@@ -213,7 +214,7 @@ class KnowledgeIndex:
         return digest.hexdigest()
 
     def close(self) -> None:
-        """Close its file; it is opened again when it is needed."""
+        """Close the index's file, which is reopened when needed."""
         self._store.close()
 
     # --- changes ---
@@ -229,24 +230,24 @@ class KnowledgeIndex:
         searchers: Mapping[str, Mapping[str, object]] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Add the files of these names; without names, update the files that it has.
+        """Add files to the index, or without names, update the files it already has.
 
-        Only changed files are parsed. Searches see the earlier contents until the build is done; a build that ends
-        early, even by `kill -9`, keeps the documents it has read, and the next one continues from there.
+        Only changed files are parsed. Searches see the previous content until the build is complete. An interrupted
+        build, even by `kill -9`, retains the documents it has read, and the next build continues from there.
 
         Args:
             names: Files, folders, patterns and URLs; see `expand`.
             reader: Reads the files.
-            why_not: Decides which files of folders are left out; see `expand`.
-            size_tokens, overlap_chars: The way in which documents are cut, as for `chunk_document`; as before if None.
-                A change cuts all documents again.
-            searchers: The searchers that use the index, by name, with their settings; as before if None. The build only
-                records them; a searcher's `prepare` prepares it, with `corpus`.
-            on_progress: Is called after each file, in this task.
+            why_not: Decides which files in folders are left out; see `expand`.
+            size_tokens, overlap_chars: The parameters for splitting documents, as in `chunk_document`. If None, they
+                stay as before. A change splits all documents again.
+            searchers: The searchers that use the index, by name, with their settings. If None, they stay as before. The
+                build only records them; to prepare a searcher, pass `corpus` to its `prepare`.
+            on_progress: Called after each file, in this task.
 
         Raises:
-            ConfigError: A name matches nothing, the index cannot be used or is being built elsewhere, or a secret is
-                among the settings of a searcher.
+            ConfigError: A name matches nothing, the index is unusable or being built elsewhere, or a searcher's
+                settings contain a secret.
         """
         _check_without_secrets(searchers or {})
         steps = [Step(name, True) for name in _absolute(names)]
@@ -265,7 +266,7 @@ class KnowledgeIndex:
         why_not: WhyNot | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Add the files of names, and bring all others up to date; as `build`."""
+        """Add files and update all others, like `build`."""
         steps = [Step(name, True) for name in _absolute(names)]
         await in_worker(_check_found, steps)
         return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
@@ -279,15 +280,15 @@ class KnowledgeIndex:
         why_not: WhyNot | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Built:
-        """Remove files, including those of an added folder, and bring all others up to date.
+        """Remove files, including those from an added folder, and update all others.
 
         Args:
             names: The files, folders and patterns.
-            where: A filter; the documents that it selects are removed as well. See `Where.parse`.
-            reader, why_not, on_progress: As for `build`.
+            where: A filter for further documents to remove; see `Where.parse`.
+            reader, why_not, on_progress: See `build`.
 
         Raises:
-            ConfigError: As for `build`; or the filter does not fit the documents.
+            ConfigError: See `build`. Also raised if the filter does not fit the documents.
         """
         self._check_exists()
         selected = [] if where is None else await in_worker(self.select, where)
@@ -295,17 +296,17 @@ class KnowledgeIndex:
         return await self._change(lambda old: _followed(old, steps), _Sizes(), reader, why_not, on_progress)
 
     async def set_metadata(self, values: Mapping[str, object], *, where: Mapping[str, object]) -> int:
-        """Set values of the documents that a filter selects, now and after each build; no document is read again.
+        """Set values on the documents that match a filter, now and after each build. No document is read again.
 
         Args:
-            values: The values by which the documents are filtered from now on.
+            values: The values by which the documents can then be filtered.
             where: The filter.
 
         Returns:
-            The number of documents that it selects now.
+            The number of documents that currently match.
 
         Raises:
-            ConfigError: As for `select`; or a value does not fit, or the index is being built elsewhere.
+            ConfigError: See `select`. Also raised if a value is invalid, or the index is being built elsewhere.
         """
         checked = check_metadata(values)
         selected = await in_worker(self.select, where)
@@ -356,20 +357,20 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """The new settings for splitting documents; None if they stay the same."""
+    """New parameters for splitting documents, or None to leave them unchanged."""
 
     size_tokens: int | None = None
     overlap_chars: int | None = None
 
     def of(self, facts: IndexFacts) -> IndexFacts:
-        """Return facts with these values replaced."""
+        """Return the index's properties with these values replaced."""
         size = facts.size_tokens if self.size_tokens is None else self.size_tokens
         overlap = facts.overlap_chars if self.overlap_chars is None else self.overlap_chars
         return replace(facts, size_tokens=size, overlap_chars=overlap)
 
 
 def _cut(facts: IndexFacts) -> str:
-    """Return an identifier of the way documents are split; another version may split the same document differently."""
+    """Return an identifier for the way documents are split, which includes the version of the splitting code."""
     return f"{metadata.version('jackfield-documents')} {CUT_VERSION} {facts.size_tokens} {facts.overlap_chars}"
 
 
@@ -405,7 +406,7 @@ class _Build:
         return Built(self._read, unchanged, len(gone), self._failed, found.skipped, found.missing, self._outdated)
 
     def _changed(self, files: Sequence[str], stored: Mapping[str, StoredDocument]) -> list[str]:
-        """Return the files that may have changed, checked all at once, because most have not."""
+        """Return the files that may have changed. All are checked in one go, because most have not."""
         return [path for path in files if path not in stored or not self._is_same(path, stored[path])]
 
     def _is_same(self, path: str, stored: StoredDocument) -> bool:
@@ -430,7 +431,7 @@ class _Build:
             self._on_progress(Progress(self._done, total, path, is_new))
 
     async def _read_if_changed(self, path: str, stored: StoredDocument | None) -> bool:
-        """Read a file unless its content is unchanged; return True if it was read."""
+        """Read a file if its content or the way of reading it has changed, and return True if so."""
         signature = await in_worker(_signature, path)
         mark = await self._reader.fingerprint(path)
         if stored and stored.recipe in (self._recipe(mark), self._recipe(mark.without_parts)):
@@ -448,12 +449,12 @@ class _Build:
         return True
 
     def _recipe(self, mark: Fingerprint) -> str:
-        """Return a text that changes with everything on which the chunks of a document depend."""
+        """Return a text that changes with everything a document's chunks depend on."""
         return "\n".join((mark.content_hash, mark.parser, mark.of_parts, self._cut))
 
 
 async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-    """Process paths, a few in parallel; when this ends, for whatever reason, none is still being processed."""
+    """Process paths, a few in parallel. On return, for whatever reason, none is still being processed."""
     waiting = iter(paths)
 
     async def worker() -> None:
@@ -473,7 +474,7 @@ async def _for_each(paths: Iterable[str], work: Callable[[str], Coroutine[Any, A
 def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
     """Return True if an error replaces the stored document.
 
-    A document that a server cannot deliver now stays as it was; an unreadable file may have other content now.
+    A document that a server currently cannot deliver stays as it was. An unreadable file may have new content.
     """
     if stored is None or not stored.error:
         return stored is None or not is_url(path)
@@ -481,7 +482,7 @@ def _replaces(stored: StoredDocument | None, path: str, error: str) -> bool:
 
 
 def _signature(path: str) -> str:
-    """Return a text that changes with the file; '' for a URL, and for a file that changed too recently to show it."""
+    """Return a text that changes with the file, or '' for a URL, or if the file changed too recently to tell."""
     if is_url(path):
         return ""
     signature = file_signature(path)
@@ -492,7 +493,7 @@ def _signature(path: str) -> str:
 
 
 def _absolute(names: Iterable[str]) -> list[str]:
-    """Return names that mean the same from any working directory."""
+    """Return names that mean the same in any working directory."""
     absolute = []
     for name in names:
         if is_url(name):
@@ -526,7 +527,7 @@ def _check_found(steps: Sequence[Step]) -> None:
 
 
 def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
-    """Return old steps followed by new ones, without steps that no longer have an effect."""
+    """Return the old steps followed by the new ones, without steps that no longer have any effect."""
     steps = list(old)
     for one in new:
         steps = [step for step in steps if not _is_inside(step.name, one.name)]
@@ -536,12 +537,12 @@ def _followed(old: Sequence[Step], new: Sequence[Step]) -> list[Step]:
 
 
 def _is_inside(name: str, other: str) -> bool:
-    """Return True if a name is another one, or is inside its folder; a URL is in no folder."""
+    """Return True if a name equals the other or lies in its folder. A URL is not in a folder."""
     return name == other or (name.startswith(other + os.sep) and not is_url(other))
 
 
 def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
-    """Return the files that remain after names were added and removed in turn, sorted."""
+    """Return the sorted files that remain after all names were added and removed in order."""
     files: dict[str, None] = {}
     skipped: dict[str, Skipped] = {}
     missing: list[str] = []
@@ -558,5 +559,5 @@ def _files_of(steps: Sequence[Step], why_not: WhyNot | None) -> Expanded:
 
 
 def _without(files: Iterable[str], matches: Set[str], name: str) -> dict[str, None]:
-    """Return files without these names and the files in their folders."""
+    """Return the files except for the matches, and those in the named folder."""
     return {path: None for path in files if path not in matches and not _is_inside(path, name)}

@@ -1,4 +1,4 @@
-"""Find the folders of indexes: below the user's data, or at a path."""
+"""Locate the folders of indexes, in the user's data folder or at a path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NAME = re.compile(r"[^\W_][\w.-]{0,99}", re.ASCII)
 
 
 def index_folder(name: str) -> Path:
-    """Return the folder of an index.
+    """Return an index's folder.
 
     Args:
-        name: A name of letters, digits, `.`, `-` and `_`, for an index below the user's data; or a path, which has a
-            slash.
+        name: A name made of letters, digits, `.`, `-` and `_`, for an index in the user's data folder; or a path, which
+            contains a slash.
 
     Raises:
         ConfigError: The name is neither.
@@ -38,13 +38,13 @@ def index_folder(name: str) -> Path:
 
 
 def data_folder() -> Path:
-    """Return the folder of named indexes: `jackfield/indexes` below `$XDG_DATA_HOME`, or `~/.local/share`."""
+    """Return the folder for named indexes: `jackfield/indexes` below `$XDG_DATA_HOME` or `~/.local/share`."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share").absolute() / "jackfield" / "indexes"
 
 
 def index_names() -> list[str]:
-    """Return the names of existing indexes, sorted."""
+    """Return the names of all existing indexes, sorted."""
     try:
         return sorted(folder.name for folder in data_folder().iterdir() if (folder / FILE).is_file())
     except FileNotFoundError:

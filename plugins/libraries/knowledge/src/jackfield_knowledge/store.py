@@ -1,9 +1,9 @@
-"""Store the documents and chunks of an index in one file, which keeps the old ones until the new ones are complete.
+"""Store an index's documents and chunks in one file, with the old ones kept until the new ones are complete.
 
 Each document belongs to the generations from `since` up to, but not including, `until`. A build writes the next
-generation, which no search reads before it is published. If a process is killed, the next build continues from the part
-that it wrote. Data that a generation drops is deleted when the next generation but one is published, so that readers of
-the previous one can still read it.
+generation, which searches do not see until it is published. If the process is killed, the next build continues from the
+part already written. Data dropped by a generation is deleted when the next generation but one is published, so that
+readers of the previous one can still access it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ INSERT INTO facts VALUES ('rules', '[]');
 
 
 class ChangedIndexError(JackfieldError):
-    """The index was changed twice since it was opened: open it again."""
+    """The index has changed twice since it was opened. Open it again."""
 
     def __init__(self) -> None:
         super().__init__("the index was changed twice since it was opened: open it again")
@@ -67,7 +67,7 @@ class ChangedIndexError(JackfieldError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A name whose files are added or removed; if two names match the same file, the later one decides."""
+    """A name whose files are added or removed. If several names match the same file, the last one decides."""
 
     name: str
     adds: bool
@@ -75,15 +75,15 @@ class Step:
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """The facts about an index.
+    """An index's properties.
 
     Attributes:
-        generation: Grows with each change.
-        content: A hash of all chunks; the same for the same documents, however they were added.
+        generation: A number that grows with each change.
+        content: A hash of all chunks. The same documents have the same hash, however they were added.
         documents, chunks, tokens: The number of each.
-        size_tokens, overlap_chars: The way in which documents are cut.
-        rules: The values that were given to documents, as JSON: a list of `[filter, values]`, in which later ones win.
-        recipes: The ways in which the documents were made, as JSON: a list of `[parser, version, cut]`.
+        size_tokens, overlap_chars: The parameters for splitting documents.
+        rules: The values assigned to documents, as JSON: a list of `[filter, values]`, in which later entries win.
+        recipes: The distinct ways in which the documents were produced, as JSON: a list of `[parser, version, cut]`.
     """
 
     generation: int
@@ -98,7 +98,7 @@ class IndexFacts:
 
     @cached_property
     def metadata_rules(self) -> MetadataRules:
-        """The rules as values."""
+        """The parsed `rules`."""
         return [
             (Where.parse(where), {key: _value(value) for key, value in values.items()})
             for where, values in json.loads(self.rules)
@@ -107,17 +107,17 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document of an index.
+    """A document in an index.
 
     Attributes:
-        number: The document's own number, which no other document has or ever will have.
-        location: The path of the document.
-        signature, parsers: If both are unchanged, the file is unchanged; '' if that cannot be known.
-        recipe: The hash of the file's content, the parser, and the way in which the text was cut.
-        title: The title of the document.
-        error: The reason why it could not be read; '' if it could.
-        chunks: The number of its chunks.
-        metadata: The metadata that its file states, without the values of rules.
+        number: The document's number, which is never reused.
+        location: The document's path.
+        signature, parsers: If neither has changed, the file is unchanged. '' if unknown.
+        recipe: The hash of the file's content, the parser, and the way the text was split.
+        title: The document's title.
+        error: The reason why the document could not be read, or ''.
+        chunks: The number of chunks.
+        metadata: The metadata stated by the file, without values from rules.
     """
 
     number: int
@@ -131,13 +131,13 @@ class StoredDocument:
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict, hash=False)
 
     def values(self, rules: MetadataRules) -> dict[str, MetadataValue]:
-        """Return the values by which it is filtered, besides its location and title."""
+        """Return the values by which the document is filtered, in addition to its location and title."""
         return with_rules(self.location, self.title, self.metadata, rules)
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to be stored, with the attributes of `StoredDocument`, but `chunks` contains all of them."""
+    """A document to store. Has the attributes of `StoredDocument`, except that `chunks` holds the chunks."""
 
     signature: str = ""
     parsers: str = ""
@@ -149,11 +149,11 @@ class NewDocument:
 
 
 class Store:
-    """The file of one index, for many threads and processes: any number may read while one writes.
+    """An index's file, which any number of threads and processes may read while one writes.
 
     Args:
-        folder: The folder of the index.
-        called: The name of the index in errors.
+        folder: The index's folder.
+        called: The index's name, for errors.
     """
 
     def __init__(self, folder: Path, called: str) -> None:
@@ -165,14 +165,14 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """True if the index exists; its file is empty only while it is created."""
+        """True if the index exists. Its file is empty only while it is being created."""
         try:
             return (self.folder / FILE).stat().st_size > 0
         except OSError:
             return False
 
     def facts(self) -> IndexFacts:
-        """Return the published generation."""
+        """Return the published generation's properties."""
         return self._used(_facts)
 
     def steps(self) -> list[Step]:
@@ -180,19 +180,19 @@ class Store:
         return self._used(_steps)
 
     def documents(self, generation: int) -> list[StoredDocument]:
-        """Return the documents of a generation, by location.
+        """Return a generation's documents, by location.
 
         Raises:
-            ChangedIndexError: The generation is gone.
+            ChangedIndexError: The generation no longer exists.
         """
 
         return [_document(row) for row in self._rows_of(generation, _documents_where(_OF_GENERATION))]
 
     def chunk_ids(self, generation: int) -> list[str]:
-        """Return the ids of the chunks of a generation, in order.
+        """Return the ids of a generation's chunks, in order.
 
         Raises:
-            ChangedIndexError: The generation is gone.
+            ChangedIndexError: The generation no longer exists.
         """
         query = (
             "SELECT chunks.id FROM documents JOIN chunks "  # noqa: S608 - of constants
@@ -214,10 +214,10 @@ class Store:
         return self._used(read)
 
     def positions(self, document: StoredDocument) -> list[tuple[int | None, tuple[str, ...], str]]:
-        """Return the page, the headings and the part of each chunk of a document, without reading texts.
+        """Return the page, headings and part of each of a document's chunks, without reading texts.
 
         Raises:
-            ChangedIndexError: The generation of the document is gone.
+            ChangedIndexError: The document's generation no longer exists.
         """
         first = document.number * _PLACES
         query = "SELECT page, headings, part FROM chunks WHERE place >= ? AND place < ? ORDER BY place"
@@ -227,10 +227,10 @@ class Store:
         return [(page, tuple(json.loads(headings)), _text(part)) for page, headings, part in rows]
 
     def chunk(self, document: StoredDocument, place: int, metadata: Mapping[str, MetadataValue]) -> Chunk:
-        """Return a chunk; `metadata` becomes its metadata.
+        """Return one of a document's chunks, with the given metadata.
 
         Raises:
-            ChangedIndexError: The generation of the document is gone.
+            ChangedIndexError: The document's generation no longer exists.
         """
         (chunk,) = self.chunks(document, metadata, place, place + 1)
         return chunk
@@ -242,10 +242,10 @@ class Store:
         start: int = 0,
         end: int | None = None,
     ) -> list[Chunk]:
-        """Return chunks of a document, as in a slice, with these metadata.
+        """Return a slice of a document's chunks, with the given metadata.
 
         Raises:
-            ChangedIndexError: The generation of the document is gone.
+            ChangedIndexError: The document's generation no longer exists.
         """
         first = document.number * _PLACES
         end = document.chunks if end is None else end
@@ -261,22 +261,22 @@ class Store:
         return [_chunk(document, row, metadata) for row in rows]
 
     def searchers(self) -> dict[str, dict[str, object]]:
-        """Return the searchers that the index is built for, with their settings; {} if none are recorded."""
+        """Return the searchers the index is built for, with their settings. Empty if none are recorded."""
         query = "SELECT value FROM facts WHERE name = 'searchers'"
         row = self._used(lambda connection: connection.execute(query).fetchone())
         found: dict[str, dict[str, object]] = json.loads(row[0]) if row else {}
         return found
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file, which is reopened when needed."""
         self._file.close()
 
     @contextmanager
     def building(self) -> Iterator[Draft]:
-        """Open the next generation, for one process at a time; the lock ends with the process.
+        """Open the next generation, for one process at a time. The lock ends with the process.
 
         Raises:
-            ConfigError: Another process is building it, or the folder cannot be used.
+            ConfigError: Another process is building the index, or the folder cannot be used.
         """
         self._check_folder()
         lock = OwnFile(
@@ -300,7 +300,7 @@ class Store:
             lock.close()
 
     def _check_folder(self) -> None:
-        """Refuse a folder with files of the user, which must not become an index by mistake."""
+        """Refuse a folder that contains the user's files, so that it does not become an index by mistake."""
         try:
             others = self.folder.is_dir() and not self.exists and any(self.folder.iterdir())
             if not others:
@@ -332,13 +332,13 @@ class Store:
 
 
 class _Use(Protocol):
-    """Works with the connection of a store."""
+    """Runs a function with a store's connection."""
 
     def __call__(self, work: Callable[[sqlite3.Connection], T], /) -> T: ...
 
 
 class Draft:
-    """The next generation of an index, for the process that builds it; it is not read before it is published."""
+    """The next generation of an index, for the process that builds it. Invisible to searches until published."""
 
     def __init__(self, use: _Use) -> None:
         self._used = use
@@ -353,7 +353,7 @@ class Draft:
         self._used(write)
 
     def set_rules(self, rules: str) -> None:
-        """Set the values of documents, as in `IndexFacts.rules`; they apply at once, because no text changes."""
+        """Set the values for documents, as in `IndexFacts.rules`. They take effect at once, because no text changes."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -362,7 +362,7 @@ class Draft:
         self._used(write)
 
     def set_steps(self, steps: Sequence[Step], *, size_tokens: int, overlap_chars: int) -> None:
-        """Set the files that belong to it from now on, and how they are split; documents follow as they are stored."""
+        """Set the names of the index's files and the splitting parameters. Documents follow as they are stored."""
 
         def write(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -375,12 +375,12 @@ class Draft:
         self._used(write)
 
     def documents(self) -> dict[str, StoredDocument]:
-        """Return its documents so far, by location."""
+        """Return the documents so far, by location."""
         rows = self._used(lambda connection: connection.execute(_documents_where("until IS NULL")).fetchall())
         return {one.location: one for one in map(_document, rows)}
 
     def put(self, location: str, new: NewDocument) -> None:
-        """Store a document, in one transaction."""
+        """Store a document in a single transaction."""
         metadata = json.dumps(new.metadata)
         identity = "\0".join((new.recipe, new.title, new.error, *(chunk.id for chunk in new.chunks)))
         tokens = sum(chunk.tokens for chunk in new.chunks)
@@ -404,7 +404,7 @@ class Draft:
         self._used(write)
 
     def touch(self, document: StoredDocument, *, signature: str, parsers: str) -> None:
-        """Record that a document is unchanged although its file has another signature."""
+        """Record a new signature and parsers for a document whose content is unchanged."""
         self._used(
             lambda connection: connection.execute(
                 "UPDATE documents SET signature = ?, parsers = ? WHERE number = ?",
@@ -424,7 +424,7 @@ class Draft:
             self._used(write)
 
     def publish(self) -> bool:
-        """Publish the generation; return True if anything has changed."""
+        """Publish the generation if anything has changed, and return True if so."""
 
         def write(connection: sqlite3.Connection) -> bool:
             with writing(connection):
@@ -443,7 +443,7 @@ _LOSSLESS = ("utf-8", "surrogatepass")
 
 
 def _bytes(text: str) -> bytes:
-    """Encode a text so that SQLite keeps it unchanged, even with a lone surrogate or a NUL."""
+    """Encode a text so that SQLite stores it unchanged, even with a lone surrogate or a NUL."""
     return text.encode(*_LOSSLESS)
 
 
@@ -493,12 +493,12 @@ def _document(row: tuple[int, bytes, str, str, str, bytes, bytes, int, str]) -> 
 
 
 def _value(value: Any) -> MetadataValue:
-    """Return the tuple that JSON has turned into a list."""
+    """Return a metadata value, with lists from JSON turned back into tuples."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _retire(connection: sqlite3.Connection, location: str) -> int:
-    """Remove a document from the generation with this number, the next one."""
+    """Remove a document from the next generation, and return that generation's number."""
     following = _facts(connection).generation + 1
     _delete(connection, "location = ? AND since = ?", _bytes(location), following)
     connection.execute(
@@ -516,7 +516,7 @@ def _delete(connection: sqlite3.Connection, where: str, *values: object) -> None
 
 
 def _summary(connection: sqlite3.Connection) -> dict[str, object]:
-    """The content of the next generation."""
+    """Return the properties of the next generation's content."""
     digest = hashlib.sha256()
     documents = chunks = tokens = 0
     ways: set[str] = set()
@@ -538,7 +538,7 @@ def _summary(connection: sqlite3.Connection) -> dict[str, object]:
 
 
 def _way(recipe: str) -> tuple[str, str, str]:
-    """Return the parser of a recipe, its version, and the way of cutting."""
+    """Return a recipe's parser, its version, and the way of splitting."""
     parser, *_, cut = recipe.split("\n")
     address, version, *_ = json.loads(parser)
     return address, version, cut

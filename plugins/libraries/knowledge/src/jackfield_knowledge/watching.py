@@ -1,4 +1,4 @@
-"""Follow the files of an index: check for changes at intervals, and build once they have settled."""
+"""Watch an index's files: check for changes periodically, and build once they have settled."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Debounce:
     """Decides when changes have settled.
 
     Attributes:
-        most_wait_s: The longest wait for files that never stop changing.
-        built: The fingerprint of the files that the index was built from; None before the first build.
+        most_wait_s: The maximum wait for files that never stop changing.
+        built: The fingerprint of the files the index was built from, or None before the first build.
     """
 
     most_wait_s: float
@@ -31,7 +31,7 @@ class Debounce:
     _pending_since: float | None = None
 
     def is_due(self, fingerprint: str, now: float) -> bool:
-        """Return True if the files have changed but not since the last check, or keep changing for too long."""
+        """Return True if the files have changed and are now stable, or have kept changing for too long."""
         is_quiet, self._last = fingerprint == self._last, fingerprint
         if fingerprint == self.built:
             self._pending_since = None
@@ -55,20 +55,20 @@ async def watch(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Build an index whenever its files change, until it is cancelled.
+    """Build an index whenever its files change, until cancelled.
 
-    Files are compared by name, size and time. New, changed, renamed and deleted files count, even if a whole folder is
-    deleted and comes back. URLs are checked only by each build. Checks of files take at most 5 % of the time of one
-    core, however many files there are.
+    Files are compared by name, size and time. New, changed, renamed and deleted files are noticed, even if a whole
+    folder disappears and returns. URLs are checked only by builds. Checking takes at most 5 % of one core's time,
+    however many files there are.
 
     Args:
-        index: The index; it must exist.
-        build: Brings the index up to date, and returns True if that succeeded. After a failure it is called again,
-            after a pause that grows up to five minutes.
+        index: The index, which must exist.
+        build: Updates the index, and returns True on success. After a failure, it is called again after a pause that
+            grows up to five minutes.
         interval_s: The pause between two checks.
-        most_wait_s: The longest wait for files that never stop changing.
-        why_not: Decides which files of folders are left out; see `expand`.
-        clock, sleep: The time, for tests.
+        most_wait_s: The maximum wait for files that never stop changing.
+        why_not: Decides which files in folders are left out; see `expand`.
+        clock, sleep: The time source, for tests.
 
     Raises:
         ConfigError: The index no longer exists.
