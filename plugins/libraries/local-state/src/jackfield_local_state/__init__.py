@@ -1,6 +1,6 @@
-"""Files of one user, shared by many processes. A library, not a plugin.
+"""Per-user files shared by many processes. A library, not a plugin.
 
 - `ownfile`: SQLite files that belong to one user.
-- `cachefile`: cached values by key, up to a size and an age.
-- `ledger`: amounts in a window of time, in memory or in a file that processes share.
+- `cachefile`: a key-value cache with a maximum size and age.
+- `ledger`: small named states, in memory or in a file that processes share.
 """

@@ -1,6 +1,6 @@
-"""Cache entries in an SQLite file that many threads and processes share.
+"""Cache entries in an SQLite file shared by many threads and processes.
 
-A cache must never make a call fail or damage a file that is not its own: an unusable file is left unchanged, and one
+A cache must never make a call fail or damage a file that is not its own. An unusable file is left unchanged, and one
 warning is logged.
 """
 
@@ -41,27 +41,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A cached value, and its creation time, in seconds since 1970, UTC."""
+    """A cached value and its creation time, in seconds since 1970 (UTC)."""
 
     content: bytes
     made_at: float
 
 
 class CacheFile:
-    """Keeps bytes by key, up to a total size and a maximum age.
+    """Stores bytes by key, up to a total size and a maximum age.
 
-    It is opened at first use. All methods may be called from any thread, and after a fork.
+    The file is opened on first use. All methods may be called from any thread, and after a fork.
 
     Args:
-        path: The file; it and its folder are created if missing, readable only by the user.
-        application_id: Marks the file as the owner's, in its header.
-        owner: The package that it belongs to, for errors.
-        what: The contents of the cache, for warnings.
-        instead: The consequence of working without it, for warnings.
-        ttl_s: The largest age of an entry, in seconds; None for any age.
-        max_bytes: The largest total size of keys and contents; the least recently used entries are deleted first.
-        clock: Seconds since 1970, UTC.
-        busy_s: The time to wait for another process that writes, in seconds.
+        path: The file. If missing, the file and its folder are created, readable only by the user.
+        application_id: The id in the file's header that marks it as the owner's.
+        owner: The package that owns the file, for errors.
+        what: The cache's contents, for warnings.
+        instead: The consequence of working without the cache, for warnings.
+        ttl_s: The maximum age of an entry, in seconds. None for no limit.
+        max_bytes: The maximum total size of keys and contents. The least recently used entries are evicted first.
+        clock: Returns the time in seconds since 1970 (UTC).
+        busy_s: The time to wait while another process writes, in seconds.
     """
 
     def __init__(
@@ -89,15 +89,15 @@ class CacheFile:
         self._warned_of: set[str] = set()
 
     def get(self, key: bytes) -> Kept | None:
-        """Return the entry for a key; None if it is missing or has expired, or if the file cannot be used."""
+        """Return a key's entry, or None if it is missing or expired, or if the file is unusable."""
         return self._guarded(lambda connection: self._get(connection, key))
 
     def put(self, key: bytes, content: bytes) -> None:
-        """Add an entry, and delete expired and surplus ones; nothing happens if the file cannot be used."""
+        """Add an entry, and delete expired and surplus ones. Does nothing if the file is unusable."""
         self._guarded(lambda connection: self._put(connection, key, content))
 
     def close(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Close the file, which is reopened when needed."""
         self._file.close()
 
     def _get(self, connection: sqlite3.Connection, key: bytes) -> Kept | None:
@@ -116,7 +116,7 @@ class CacheFile:
         return Kept(content, made_at)
 
     def _touch(self, connection: sqlite3.Connection, key: bytes, now: float) -> None:
-        """Record the use of an entry, unless another process is writing: a cached entry must not wait."""
+        """Record an entry's use, unless another process is writing, because a cache hit must not wait."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (now, key))
@@ -163,7 +163,7 @@ class CacheFile:
             return None
 
     def _failed(self, error: Exception) -> None:
-        """Record a failure; the next use after a pause starts afresh."""
+        """Record a failure. After a pause, the next use starts over."""
         self._failed_at = self._clock()
         if is_busy(error):
             what, advice = "in use by others", "It will be tried again in a moment"

@@ -1,4 +1,4 @@
-"""Small named states, changed concurrently by threads of a process or by all processes that share a file."""
+"""Small named states, changed concurrently by a process's threads or by all processes that share a file."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ PATIENCE_S = 5.0
 
 
 class BusyError(JackfieldError):
-    """Others used the file during the whole wait. The file itself is fine."""
+    """Others used the file for the whole time allowed for waiting. The file itself is fine."""
 
 
 class State(Protocol):
-    """The state for one name, changed by one caller at a time."""
+    """A named state, changed by one caller at a time."""
 
     def to_json(self) -> str:
-        """Return the state as text, for `from_json`."""
+        """Serialise the state to text for `from_json`."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the state that `to_json` wrote.
+        """Restore a state from the output of `to_json`.
 
         Raises:
-            ValueError: The text is something else.
+            ValueError: The text is not a serialised state.
         """
 
 
@@ -44,41 +44,41 @@ StateT_co = TypeVar("StateT_co", bound=State, covariant=True)
 
 
 class Ledger(Protocol[StateT_co]):
-    """Keeps states by name. All methods may be called from any thread."""
+    """Stores states by name. All methods may be called from any thread."""
 
     def change(self, name: str, work: Callable[[StateT_co], T]) -> T:
         """Run `work` with exclusive access to a state.
 
-        It may block while others hold the state; on an event loop, call `achange`.
+        Blocks while others hold the state, so call `achange` on an event loop.
 
         Args:
-            name: The name of the state; a new state is made if there is none.
-            work: Must be quick, and must not block.
+            name: The state's name. If there is no such state, a new one is created.
+            work: Changes the state. Must be quick and must not block.
         """
 
     async def achange(
         self, name: str, work: Callable[[StateT_co], T], *, undo: Callable[[StateT_co, T], object] | None = None
     ) -> T:
-        """Like `change`, without blocking the event loop.
+        """Change a state without blocking the event loop; see `change`.
 
         Args:
-            name, work: As for `change`.
-            undo: Reverts `work`, given its result, if the caller was cancelled and never received it.
+            name, work: See `change`.
+            undo: Reverts `work`, given its result, if the caller was cancelled and never received that result.
         """
 
     async def anote(self, name: str, work: Callable[[StateT_co], T]) -> None:
-        """Like `achange`, for something that has already happened: it is recorded even if the caller is cancelled."""
+        """Record something that has already happened, even if the caller is cancelled. Otherwise like `achange`."""
 
     def close(self) -> None:
-        """Close everything that is open; it is opened again when needed."""
+        """Close all open resources, which are reopened when needed."""
 
 
 class MemoryLedger(Generic[StateT]):
-    """A ledger for one process.
+    """A ledger for a single process.
 
     Args:
-        new: Makes the state of a name that has none.
-        is_idle: Returns True for a state equivalent to a new one; if given, such states are dropped when there are
+        new: Creates the state for a new name.
+        is_idle: Returns True for a state equivalent to a new one. If given, such states are dropped once there are
             many.
     """
 
@@ -91,7 +91,7 @@ class MemoryLedger(Generic[StateT]):
         self._states: dict[str, StateT] = {}
 
     def change(self, name: str, work: Callable[[StateT], T]) -> T:
-        """Like `Ledger.change`, without ever waiting."""
+        """Change a state; see `Ledger.change`. Never waits for another process."""
         with self._lock:
             if name not in self._states:
                 self._forget_idle()
@@ -105,11 +105,11 @@ class MemoryLedger(Generic[StateT]):
         *,
         undo: Callable[[StateT, T], object] | None = None,  # noqa: ARG002
     ) -> T:
-        """Like `Ledger.achange`: done at once, so it cannot be cancelled halfway."""
+        """Change a state immediately, without any chance of cancellation; see `Ledger.achange`."""
         return self.change(name, work)
 
     async def anote(self, name: str, work: Callable[[StateT], T]) -> None:
-        """Note a change as `Ledger.anote` does."""
+        """See `Ledger.anote`."""
         self.change(name, work)
 
     def close(self) -> None:
@@ -121,20 +121,22 @@ class MemoryLedger(Generic[StateT]):
 
 
 class FileLedger(Generic[StateT]):
-    """Shared by all processes of a machine that name the file. It is opened at first use, and again after a fork.
+    """A ledger shared by all processes on a machine that use the same file.
+
+    The file is opened on first use, and again after a fork.
 
     Args:
         path: The file.
-        new: Makes the state of a name that has none.
-        application_id: The mark that identifies the file as the owner's.
-        version: The version of the output of `to_json`.
-        owner: The package that it belongs to.
-        what: The contents of the file, for errors: "the file of rate limits".
-        patience_s: The time that a change waits for other threads and processes, in seconds.
+        new: Creates the state for a new name.
+        application_id: The id in the file's header that marks it as the owner's.
+        version: The format version of `to_json`.
+        owner: The package that owns the file.
+        what: The file's contents, for errors: "the file of rate limits".
+        patience_s: The time to wait for other threads and processes, in seconds.
 
     Raises:
-        ConfigError: From a change: the file is not this package's, or cannot be read or written. It is left as it is.
-        BusyError: From a change: others used the file the whole time.
+        ConfigError: On a change: the file is not this package's, or cannot be read or written. It is left unchanged.
+        BusyError: On a change: others used the file the whole time.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class FileLedger(Generic[StateT]):
         self._file = OwnFile(path, application_id=application_id, version=version, schema=_SCHEMA, owner=owner)
 
     def change(self, name: str, work: Callable[[StateT], T]) -> T:
-        """Change a state as `Ledger.change` does."""
+        """See `Ledger.change`."""
         try:
             with self._file.use(patience_s=self._patience_s) as connection, writing(connection):
                 row = connection.execute("SELECT content FROM states WHERE name = ?", (name,)).fetchone()
@@ -176,7 +178,7 @@ class FileLedger(Generic[StateT]):
     async def achange(
         self, name: str, work: Callable[[StateT], T], *, undo: Callable[[StateT, T], object] | None = None
     ) -> T:
-        """Change a state as `Ledger.achange` does, in a worker thread."""
+        """Change a state in a worker thread; see `Ledger.achange`."""
         change = _Change(self, name, work)
         try:
             return await sync.in_worker(change.make)
@@ -186,7 +188,7 @@ class FileLedger(Generic[StateT]):
             raise
 
     async def anote(self, name: str, work: Callable[[StateT], T]) -> None:
-        """Note a change as `Ledger.anote` does, in a worker thread."""
+        """Record a change in a worker thread; see `Ledger.anote`."""
         errors: list[JackfieldError] = []
 
         def make() -> None:
@@ -211,7 +213,7 @@ class FileLedger(Generic[StateT]):
 
 
 class _Change(Generic[StateT, T]):
-    """Change a state in a worker thread, and undo the change if its caller no longer waits."""
+    """A change that runs in a worker thread and is undone if its caller no longer waits."""
 
     def __init__(self, ledger: FileLedger[StateT], name: str, work: Callable[[StateT], T]) -> None:
         self._ledger = ledger

@@ -1,7 +1,7 @@
-"""Open an SQLite file of one plugin, for many threads and processes at once.
+"""Open an SQLite file owned by one plugin, for many threads and processes at once.
 
-A file of another program, or of another version, is left as it is. Only its user can read it: the mode is set on the
-file and on SQLite's companion files, even if another program created them.
+A file that belongs to another program or version is left unchanged. Only the user can read the file: its mode is set on
+it and on SQLite's companion files, even if another program created them.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from pathlib import Path
 
 
 class UnusableFileError(ValueError):
-    """The file is another program's or another user's, of another version, or a link."""
+    """The file is a link, has another version, or belongs to another program or user."""
 
 
 class OtherVersionError(UnusableFileError):
-    """The file has another version of the schema."""
+    """The file has another schema version."""
 
 
 class BusyFileError(Exception):
-    """Another thread of this process has used the file for too long."""
+    """Another thread of this process has been using the file for too long."""
 
 
 class OwnFile:
-    """A database that is created and opened at first use. It may be used from any thread, and after a fork.
+    """A database that is opened on first use, and created if missing. May be used from any thread, and after a fork.
 
     Args:
-        path: The file; it and its folder are created if missing, readable only by the user.
-        application_id: Marks the file as the owner's, in its header.
-        version: The version of the schema.
-        schema: The statements that create it.
-        owner: The package that it belongs to, for errors.
-        on_creation: Called with the connection once this process has created the tables.
+        path: The file. If missing, the file and its folder are created, readable only by the user.
+        application_id: The id in the file's header that marks it as the owner's.
+        version: The schema version.
+        schema: The SQL statements that create the schema.
+        owner: The package that owns the file, for errors.
+        on_creation: Called with the connection when this process has just created the tables.
     """
 
     def __init__(
@@ -61,7 +61,9 @@ class OwnFile:
 
     @contextmanager
     def use(self, *, patience_s: float) -> Iterator[sqlite3.Connection]:
-        """Return the connection of this thread, which commits each statement; see `writing`. It blocks.
+        """Yield this process's connection, locked for the current thread. Blocks while it is in use.
+
+        Each statement is committed on its own, except within `writing`.
 
         Args:
             patience_s: The time to wait for other threads and processes that use the file, in seconds.
@@ -84,7 +86,7 @@ class OwnFile:
             mine.lock.release()
 
     def close(self) -> None:
-        """Close it in this process; it is opened again when needed."""
+        """Close this process's connection, which is reopened when needed."""
         mine = self._mine()
         with mine.lock:
             connection, mine.connection = mine.connection, None
@@ -113,7 +115,7 @@ class OwnFile:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make sure the file is the owner's before anything is changed in it."""
+        """Create the schema in a new file, and check that an existing file is the owner's before changing anything."""
         if _is_empty(connection):
             with writing(connection):
                 if _is_empty(connection):  # another process may have been quicker
@@ -134,10 +136,10 @@ class OwnFile:
 
 
 def _make_private(path: Path) -> None:
-    """Make sure that the file exists, and that only the user can read it and its companions.
+    """Ensure that the file exists, and that only the user can read it and its companions.
 
     Raises:
-        UnusableFileError: The file or one of its companions is a link, is not regular, or belongs to another user.
+        UnusableFileError: The file or a companion is a link, is not a regular file, or belongs to another user.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -179,7 +181,7 @@ _turns: dict[int, threading.Lock] = {}
 
 
 class _Open:
-    """The file as one process has opened it."""
+    """The file as opened by one process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -187,7 +189,7 @@ class _Open:
         self.waits_ms = -1
 
     def wait_at_most(self, patience_ms: int) -> None:
-        """Set how long statements wait for other processes; if that is unchanged, execute nothing."""
+        """Set how long statements wait for other processes. Executes nothing if that is unchanged."""
         if self.connection is not None and patience_ms != self.waits_ms:
             self.connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
             self.waits_ms = patience_ms
@@ -195,7 +197,7 @@ class _Open:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Begin a transaction with the write lock, so that it cannot fail halfway without it."""
+    """Run a transaction that takes the write lock at the start, so that it cannot fail to get it halfway."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -207,9 +209,9 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Return True if an error only means that the file is in use at the moment.
+    """Return True if the error only means that the file is currently in use.
 
-    The lower eight bits of SQLite's error code say that the file is busy; the higher ones say why (a snapshot …).
+    The low eight bits of SQLite's error code say that the file is busy; the higher bits say why (a snapshot …).
     """
     if isinstance(error, sqlite3.Error):
         # An error of the module itself has no code.
@@ -218,7 +220,7 @@ def is_busy(error: Exception) -> bool:
 
 
 def _let_readers_and_a_writer_in(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, in which readers do not wait for writers."""
+    """Switch to the write-ahead log, with which readers do not wait for writers."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
@@ -238,7 +240,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _statements(script: str) -> list[str]:
-    """Return the statements of a script; `executescript` would end the transaction."""
+    """Split a script into statements, because `executescript` would end the transaction."""
     statements, begun = [], ""
     for line in script.strip().splitlines():
         begun += line + "\n"
