@@ -1,8 +1,8 @@
 """Read HTML and XML from untrusted files.
 
-- `trees`: bytes and texts as trees of lxml, without following entities or fetching anything.
-- `blocks`: HTML as the blocks of a document.
-- `content`: the main text of a page, its title and its author.
+- `trees`: parse bytes and text into lxml trees, without expanding entities or fetching anything.
+- `blocks`: convert HTML to document blocks.
+- `content`: extract a page's main text, title and metadata.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convert HTML to blocks: paragraphs, headings, lists, tables and code, in the order of the page."""
+"""Convert HTML to blocks (paragraphs, headings, lists, tables and code), in page order."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _APART = frozenset(_APART_TAGS.split())
 
 
 def blocks_of(root: Element, *, leave_out: Callable[[Element], bool] | None = None) -> Iterator[Block]:
-    """Yield the blocks of an element and of its content, in order.
+    """Yield the blocks of an element and its content, in order.
 
-    Links are Markdown links, inline code is in backticks, a list is one block, a table of data is a GitHub table, and a
-    layout table becomes its contents.
+    Links become Markdown links, inline code gets backticks, a list becomes one block, a data table becomes a GitHub
+    table, and a layout table is replaced by its contents.
 
     Args:
         root: The element.
-        leave_out: A function that returns True if an element is left out, with all its contents.
+        leave_out: Returns True for an element to leave out, with everything in it.
     """
     writer = _Writer(leave_out or _stays)
     walker = etree.iterwalk(root, events=("start", "end"))
@@ -69,7 +69,7 @@ def _stays(_: Element) -> bool:
 
 @dataclass(slots=True)
 class _List:
-    """A list that is being read: its numbers, if any, and the marker of the next line."""
+    """A list being read: the next number, if it is numbered, and the marker for the next line."""
 
     number: int | None
     lead: str = ""
@@ -87,7 +87,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Writer:
-    """The text of a page that is not yet in a block."""
+    """Collects a page's text until it forms a block."""
 
     leave_out: Callable[[Element], bool]
     skipped: Element | None = None
@@ -107,7 +107,7 @@ class _Writer:
     # --- elements ---
 
     def start(self, tag: str, element: Element) -> bool:
-        """Start an element; return False if it has been read as a whole, or is left out."""
+        """Start an element, and return False if it has already been read as a whole, or is left out."""
         begin = _BEGINNINGS.get(tag)
         if _is_unseen(element, tag) or self.leave_out(element) or (begin and not begin(self, tag, element)):
             self.skipped = element
@@ -123,7 +123,7 @@ class _Writer:
             end(self, tag, element)
 
     def flush(self) -> None:
-        """End the line: it is a paragraph, a heading, or a line of a list."""
+        """End the current line, which becomes a paragraph, a heading or a line in a list."""
         if not self.inline:
             return
         text = _lines_of("".join(self.inline))
@@ -133,7 +133,7 @@ class _Writer:
             self._line(text)
 
     def flush_all(self) -> None:
-        """End the line, and the list around it."""
+        """End the current line and the list around it."""
         self.flush()
         self._finish_list()
 
@@ -274,7 +274,7 @@ _ENDS: dict[str, Callable[[_Writer, str, Element], None]] = {
 
 
 def _marked(tag: str, text: str, element: Element) -> str:
-    """Return a link or inline code in Markdown."""
+    """Format a link or inline code as Markdown."""
     if tag != "a":
         return text if "`" in text else f"`{text}`"
     if text in ("¶", "#"):
@@ -299,12 +299,12 @@ def _level(tag: str, element: Element) -> int:
 
 
 def _number(text: str | None, default: int) -> int:
-    """Return a small number of an attribute, at least 1."""
+    """Return an attribute's small number, at least 1."""
     return int(text) if text and _SMALL.fullmatch(text) else default
 
 
 def _lines_of(text: str) -> str:
-    """Return a text as browsers show it: white space collapses, and line breaks stay."""
+    """Return a text as browsers show it: whitespace is collapsed, and line breaks are preserved."""
     if _BREAK not in text:
         return " ".join(text.replace("\xad", "").split())
     lines = (" ".join(line.replace("\xad", "").split()) for line in text.split(_BREAK))
@@ -312,7 +312,7 @@ def _lines_of(text: str) -> str:
 
 
 def _target(element: Element) -> str:
-    """Return the target of a link; '' if it is useless to a reader."""
+    """Return a link's target, or '' if it is useless to a reader."""
     target = "".join(element.get("href", "").split())
     if len(target) > _LONGEST_LINK or target.startswith("#"):
         return ""
@@ -323,7 +323,7 @@ def _target(element: Element) -> str:
 
 
 def _rows_of_data(table: Element) -> list[list[Element]]:
-    """Return the cells of a data table; [] for a layout table."""
+    """Return a data table's cells, or [] for a layout table."""
     if table.get("role") in ("presentation", "none") or _has(table.iterdescendants("table", "form", *_HEADINGS)):
         return []
     rows = list(map(_cells, table.iter("tr")))
@@ -349,7 +349,7 @@ def _is_long(cell: Element) -> bool:
 
 
 def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
-    """Yield the texts of a table. Cells that span rows are repeated; those that span columns are padded."""
+    """Yield a table's texts by row. Cells spanning rows are repeated; those spanning columns are padded."""
     below: dict[int, tuple[str, int]] = {}
     # A few spans of a thousand rows and columns would turn a page of kilobytes into a table of gigabytes.
     spare = 1000 + 4 * sum(map(len, rows))
@@ -370,7 +370,7 @@ def _texts(rows: Sequence[Sequence[Element]]) -> Iterator[list[str]]:
 
 
 def _spans(cell: Element, spare: int) -> tuple[int, int]:
-    """Return the columns and rows that a cell spans; one column if it spans more than are left."""
+    """Return the number of columns and rows that a cell spans, or one of each if the span exceeds the columns left."""
     if not cell.keys():  # as for most cells
         return 1, 1
     width, height = _number(cell.get("colspan"), 1), _number(cell.get("rowspan"), 1)
@@ -378,7 +378,7 @@ def _spans(cell: Element, spare: int) -> tuple[int, int]:
 
 
 def _from_above(texts: list[str], below: dict[int, tuple[str, int]]) -> int:
-    """Fill in the cells that span from the rows above; return their number."""
+    """Fill in the cells that span from the rows above, and return their number."""
     filled = 0
     while below and len(texts) in below:
         text, height = below.pop(len(texts))

@@ -1,4 +1,4 @@
-"""Find the main text of a page, its title and its metadata."""
+"""Extract a page's main text, title and metadata."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _META = {
 
 
 def main_blocks(root: Element) -> list[Block]:
-    """Return the blocks of a page without its menus, header, footer and anything else around the text.
+    """Return a page's blocks without menus, header, footer and anything else around the main text.
 
-    If nothing would be left, return the blocks of the whole page.
+    If nothing would be left, the blocks of the whole page are returned.
     """
     etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
     main, is_certain = _main(root)
@@ -46,7 +46,7 @@ def main_blocks(root: Element) -> list[Block]:
 
 
 def title_of(root: Element, blocks: Iterable[Block] = ()) -> str:
-    """Return the title of a page: its title element, or another title of its metadata, or its first main heading."""
+    """Return a page's title, from its title element, its metadata or its first main heading."""
     headings = (block.text for block in blocks if block.kind == "heading" and block.level == 1)
     return next(filter(None, chain(_titles(root), headings)), "")
 
@@ -61,7 +61,7 @@ def _titles(root: Element) -> Iterator[str]:
 
 
 def metadata_of(root: Element) -> dict[str, str]:
-    """Return the metadata of a page: `language`, `author`, `description`, `keywords`, `published`, where present."""
+    """Return a page's metadata: any of `language`, `author`, `description`, `keywords` and `published`."""
     stated: dict[str, str] = {}
     for name, text in (("language", _language(root)), *map(_named, root.iter("meta"))):
         if name and text:
@@ -74,7 +74,7 @@ def _language(root: Element) -> str:
 
 
 def _named(meta: Element) -> tuple[str, str]:
-    """Return the value of a metadata element, and our name for it; '' for unknown ones."""
+    """Return our name for a metadata element, or '' if it is unknown, and the element's value."""
     name = meta.get("name") or meta.get("property") or ""
     return _META.get(name.lower(), ""), _content(meta)
 
@@ -84,7 +84,7 @@ def _content(meta: Element) -> str:
 
 
 def _main(root: Element) -> tuple[Element, bool]:
-    """Return the part of a page that contains its text, and True if the page marks it."""
+    """Return the element that contains a page's text, and True if the page marks it as such."""
     # Not `body`: if a page omits it, the tree has some of the text in `head`.
     enough = _ENOUGH * len(_text(root))
     named = [*root.iter("main"), *root.iterfind(".//div[@role='main']"), *root.iterfind(".//section[@role='main']")]
@@ -95,7 +95,7 @@ def _main(root: Element) -> tuple[Element, bool]:
 
 
 def _is_menu(element: Element) -> bool:
-    """Return True for a menu or footer, even in the middle of the text."""
+    """Return True for a menu or footer, which is left out even in the middle of the text."""
     tag = element.tag
     if tag in ("nav", "footer"):
         return True
@@ -112,7 +112,7 @@ def _is_called_a_menu(element: Element) -> bool:
 
 
 def _is_beside(element: Element) -> bool:
-    """Return True for an element outside the text, on a page that does not mark its text."""
+    """Return True for an element outside the main text, on a page that does not mark its main text."""
     if _is_menu(element):
         return True
     if element.tag == "header":

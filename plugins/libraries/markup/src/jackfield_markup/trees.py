@@ -1,4 +1,4 @@
-"""Parse untrusted bytes into trees of limited depth, without following entities or fetching anything."""
+"""Parse untrusted bytes into trees of limited depth, without expanding entities or fetching anything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _XML_SAFE: dict[str, Any] = {
 
 
 def xml_tree(data: bytes, *, source: str) -> Element:
-    """Return the tree of XML that a program wrote. A document type is refused: office files have none.
+    """Parse XML written by a program. Document types are rejected, because office files have none.
 
     Raises:
         DocParserError: The XML is not well-formed, is nested too deeply, or has a document type; the message names
@@ -51,7 +51,7 @@ def xml_tree(data: bytes, *, source: str) -> Element:
 
 
 def decode_html(data: bytes, *, source: str) -> Decoded:
-    """Decode an HTML file: by its byte order mark, by its declared encoding, or by its content.
+    """Decode an HTML file by its byte order mark, its declared encoding, or its content.
 
     Raises:
         DocParserError: The file is empty, binary, or in an unknown encoding; the message names `source`.
@@ -66,10 +66,10 @@ def decode_html(data: bytes, *, source: str) -> Decoded:
 
 
 def html_tree(text: str, *, source: str) -> Element:
-    """Return the tree of an HTML page, however malformed.
+    """Parse an HTML page, however malformed.
 
     Raises:
-        DocParserError: The page has no element, or is nested too deeply; the message names `source`.
+        DocParserError: The page has no elements, or is nested too deeply; the message names `source`.
     """
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
     try:
@@ -85,11 +85,10 @@ def html_tree(text: str, *, source: str) -> Element:
 
 
 def xhtml_tree(data: bytes, *, source: str) -> Element:
-    """Return the tree of a page that should be XML, as in e-books; a malformed one is read as HTML.
+    """Parse a page that should be XML, as in e-books. A malformed page is parsed as HTML.
 
     Raises:
-        DocParserError: The page is empty, binary, without any element, or nested too deeply; the message names
-            `source`.
+        DocParserError: The page is empty, binary, without elements, or nested too deeply; the message names `source`.
     """
     text = decode_html(data, source=source).text
     # Without its document type, a page has no entities of its own; HTML's are known.
