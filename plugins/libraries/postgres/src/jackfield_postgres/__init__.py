@@ -1,4 +1,4 @@
-"""Connect to a PostgreSQL server: pooled connections, and errors that say what to do."""
+"""Connect to a PostgreSQL server, with pooled connections and actionable errors."""
 
 from jackfield_postgres.database import (
     Address,

@@ -1,6 +1,6 @@
-"""Connect to one PostgreSQL server: its address, pooled connections, and its errors.
+"""Connect to one PostgreSQL database: address, pooled connections and errors.
 
-Connections block, so they belong to worker threads; a thread may reuse one that another has returned.
+Connections block, so they belong in worker threads. A thread may reuse a connection that another thread has returned.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _PASSING = ("25006", "40001", "40P01", "53000", "53100", "53200", "53300", "5340
 
 
 class LostConnectionError(ToolServiceError):
-    """The server could not be reached, or the connection to it broke."""
+    """The server could not be reached, or the connection broke."""
 
 
 def is_passing(error: ToolServiceError) -> bool:
-    """Return True if the same statement may succeed later, when only the state of the server has changed."""
+    """Return True if the error is temporary, so that the same statement may succeed later."""
     return isinstance(error, LostConnectionError) or error.code in _PASSING
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a database. Neither its text nor its repr shows more than host and name."""
+    """A database's address. Its `str` and `repr` show no more than host, port and database name."""
 
     host: str
     port: int
@@ -75,10 +75,10 @@ class Address:
 
     @classmethod
     def parse(cls, dsn: str) -> Address:
-        """Return the address in a DSN, `postgresql://…`.
+        """Parse a DSN, `postgresql://…`.
 
         Raises:
-            ConfigError: The DSN is not valid. The error does not show it, since it contains a password.
+            ConfigError: The DSN is invalid. The message does not show it, because it may contain a password.
         """
         parts, port = _split(dsn)
         options = dict(parse_qsl(parts.query))
@@ -90,7 +90,7 @@ class Address:
         return cls(unquote(host), port, unquote(parts.path[1:]) or user, user, _password(parts), options)
 
     def connect(self, timeout_s: float) -> Driver:
-        """Return a new connection; it may raise any error of the driver."""
+        """Open a new connection. May raise any of the driver's errors."""
         place: dict[str, Any] = {"host": self.host, "port": self.port, "ssl_context": self._ssl()}
         if self.host.startswith("/"):
             place = {"unix_sock": f"{self.host}/.s.PGSQL.{self.port}"}
@@ -104,7 +104,7 @@ class Address:
         )
 
     def _ssl(self) -> bool | ssl.SSLContext | None:
-        """Return the TLS context for `sslmode` as libpq reads it: `require` checks no certificate."""
+        """Return the TLS setting for `sslmode` as defined by libpq. `require` does not verify certificates."""
         match self.options.get("sslmode", "prefer"):
             case "disable":
                 return False
@@ -118,7 +118,7 @@ class Address:
 
 
 def _split(dsn: str) -> tuple[SplitResult, int]:
-    """Return the parts of a DSN, and its port."""
+    """Return a DSN's parts and port."""
     try:
         parts = urlsplit(dsn)
         port = parts.port or 5432
@@ -146,11 +146,11 @@ def _password(parts: SplitResult) -> str | None:
 
 
 class Connection:
-    """A connection for one thread. Values are always bound, so no foreign text is part of a statement.
+    """A connection for one thread. Values are always bound, so untrusted text never becomes part of a statement.
 
     Args:
         driver: The driver's connection.
-        database: The database that it leads to.
+        database: The database that the connection belongs to.
     """
 
     def __init__(self, driver: Driver, database: Database) -> None:
@@ -158,34 +158,34 @@ class Connection:
         self._database = database
 
     def run(self, sql: str, **values: object) -> list[Row]:
-        """Return the rows of a statement with `:name` in place of values.
+        """Run a statement, with `:name` in place of each value, and return its rows.
 
         Raises:
-            LostConnectionError: The server went away.
-            ToolServiceError: The server refused; `code` is its SQLSTATE.
+            LostConnectionError: The connection to the server was lost.
+            ToolServiceError: The server refused the statement; `code` is its SQLSTATE.
         """
         with self._database.translated():
             return list(self._driver.run(sql, **values) or [])
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run a transaction: all or nothing. An error ends the connection, and the transaction with it."""
+        """Run a transaction. After an error, the connection must be closed, which rolls the transaction back."""
         self.run("BEGIN")
         yield
         self.run("COMMIT")
 
 
 class OwnConnection(Connection):
-    """A connection that its caller keeps open, until `close`."""
+    """A connection that stays open until its caller closes it."""
 
     def notifications(self, *, timeout_s: float) -> list[str]:
-        """Return the messages of the channels that this connection listens on; it waits for the first one.
+        """Wait for messages on the channels that this connection listens on, and return those that have arrived.
 
         Args:
-            timeout_s: The time to wait; after that, the list is empty.
+            timeout_s: The maximum wait for the first message, in seconds. After that, the list is empty.
 
         Raises:
-            LostConnectionError: The server went away.
+            LostConnectionError: The connection to the server was lost.
         """
         if not self._driver.notifications:
             with self._database.translated():
@@ -196,21 +196,21 @@ class OwnConnection(Connection):
         return messages
 
     def close(self) -> None:
-        """Close it; the server ends the session and releases its locks."""
+        """Close the connection. The server ends the session and releases its locks."""
         _close(self._driver)
 
 
 class Database:
-    """Connections to one database, kept for later use by any thread. Creating it connects to nothing.
+    """A connection pool for one database, shared by all threads. Creating a pool opens no connection.
 
     Args:
-        dsn: The database's address as a URL. No error shows the URL or its password.
-        timeout_s: The time for which the server may be silent.
-        connections: The most connections; a caller that needs one more waits.
-        settings: Statements for each new connection.
+        dsn: The database's URL. Errors show neither the URL nor its password.
+        timeout_s: The maximum silence from the server, in seconds.
+        connections: The maximum number of connections. Further callers wait.
+        settings: SQL statements to run on each new connection.
 
     Raises:
-        ConfigError: The DSN is not a valid one.
+        ConfigError: The DSN is invalid.
     """
 
     def __init__(self, dsn: str, *, timeout_s: float, connections: int = 8, settings: str = "") -> None:
@@ -224,7 +224,7 @@ class Database:
         weakref.finalize(self, _close_all, self._idle)
 
     def ask(self, sql: str, **values: object) -> list[Row]:
-        """Return the rows of one read-only statement; it is repeated if a kept connection turns out to be dead."""
+        """Run one read-only statement and return its rows. Retries if a pooled connection turns out to be dead."""
         while True:
             is_fresh = not self._idle
             try:
@@ -236,7 +236,7 @@ class Database:
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """Open a connection for one thread; after an error it is closed.
+        """Borrow a connection for one thread. After an error, the connection is closed.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -251,7 +251,7 @@ class Database:
             self._put_back(driver)
 
     def connect(self) -> OwnConnection:
-        """Return a connection outside the pool, which the caller owns.
+        """Open a connection outside the pool, which the caller owns.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -260,7 +260,7 @@ class Database:
 
     @contextmanager
     def use_for_long(self, *, timeout_s: float) -> Iterator[Connection]:
-        """Open a connection as `use` does, for slow statements; it is closed afterwards."""
+        """Open a connection for slow statements and close it afterwards."""
         with self._free:
             driver = self._connected(timeout_s)
             try:
@@ -270,7 +270,7 @@ class Database:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Translate an error of the driver into one of ours, without the DSN or the values of a statement."""
+        """Translate driver errors into Jackfield's, without showing the DSN or a statement's values."""
         try:
             yield
         except DatabaseError as error:
@@ -289,7 +289,7 @@ class Database:
             ) from None
 
     def _refusal(self, error: DatabaseError) -> ToolServiceError:
-        """Return the error for a message of the server."""
+        """Return the error for a message from the server."""
         facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         code = str(facts.get("C", ""))
         # Only the message: details quote rows.
@@ -299,7 +299,7 @@ class Database:
         return kind(f"PostgreSQL at {self.address}: {said}{step}", code=code or None)
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close all connections that are not in use."""
         _close_all(self._idle)
 
     def _connected(self, timeout_s: float) -> Driver:
@@ -327,7 +327,7 @@ class Database:
 
 @contextmanager
 def alone_in(connection: Connection, *names: str) -> Iterator[None]:
-    """Run a transaction that excludes others with the same names; the server ends it with the connection."""
+    """Run a transaction that excludes others with the same names. The lock also ends with the connection."""
     with connection.transaction():
         connection.run("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name=" ".join(("jackfield", *names)))
         yield
