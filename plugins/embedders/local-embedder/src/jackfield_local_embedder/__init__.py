@@ -1,1 +1,1 @@
-"""Sentence-embedding models of Hugging Face, run in this process."""
+"""Run sentence-embedding models from Hugging Face in this process."""

@@ -1,4 +1,4 @@
-"""Compute functions of 32-bit arrays that numpy does not have."""
+"""Functions on 32-bit arrays that numpy lacks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _AT_ONCE = 16_384  # numbers that stay in the cache from one step to the next
 
 
 class Gated:
-    """A function of the form `x * gate(x)`, with a gate that rises from 0 to 1: GELU and its relatives.
+    """A function of the form `x * gate(x)` with a gate that rises from 0 to 1, such as GELU and its relatives.
 
-    numpy has no error function; an approximation by polynomials takes three times as long as this table.
+    The gate is looked up in a table. numpy has no error function, and a polynomial approximation takes three times as
+    long.
     """
 
     def __init__(self, gate: Callable[[float], float]) -> None:
@@ -67,7 +68,7 @@ ACTIVATIONS: dict[str, Callable[[], Activation]] = {
 
 
 def normalize_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: float) -> Floats:
-    """Return the layer normalisation over the last axis."""
+    """Apply layer normalisation over the last axis."""
     numbers = numbers - numbers.mean(-1, keepdims=True)
     scale = np.sqrt(np.square(numbers).mean(-1, keepdims=True) + np.float32(epsilon))
     numbers /= scale
@@ -77,7 +78,7 @@ def normalize_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: floa
 
 
 def softmax(scores: Floats) -> Floats:
-    """Compute the softmax over the last axis, in place, and return it."""
+    """Compute the softmax over the last axis in place, and return the array."""
     scores -= scores.max(-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(-1, keepdims=True)
@@ -85,7 +86,7 @@ def softmax(scores: Floats) -> Floats:
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """Return the vectors scaled to length 1; one of zeros stays unchanged."""
+    """Scale vectors to unit length. Zero vectors stay unchanged."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
     return scaled

@@ -1,4 +1,4 @@
-"""The settings of this embedder."""
+"""Settings of the local embedder and reranker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield.config import ComponentSettings, Config, PathText
 
 
 class HubConfig(Config):
-    """The model, and its source."""
+    """Settings for the model and where it comes from."""
 
     model: str = Field(min_length=1, description="A folder, or a name at the hub (org/name); there is no default")
     revision: str | None = Field(default=None, description="Branch, tag or commit at the hub; a commit never changes")
@@ -24,7 +24,7 @@ class HubConfig(Config):
 
 
 class LocalRerankConfig(HubConfig):
-    """The cross-encoder, and the searcher whose hits it reranks."""
+    """Settings for the cross-encoder, and for the searcher whose hits it reranks."""
 
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")
@@ -38,7 +38,7 @@ class LocalRerankConfig(HubConfig):
 
 
 class TransformersEmbedderConfig(HubConfig):
-    """The model, the prefixes of texts, and the engine. The model's own files decide about unset options."""
+    """Settings for the model, text prefixes and the engine. Defaults come from the model's own files where possible."""
 
     dimension: int | None = Field(
         default=None,

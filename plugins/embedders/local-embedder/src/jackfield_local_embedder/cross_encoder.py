@@ -1,4 +1,4 @@
-"""Score a question with passages by a cross-encoder that is an ONNX file."""
+"""Score passages for a question with a cross-encoder in ONNX format."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jackfield_local_embedder.recipe import read_json, unusable
 
 
 class CrossEncoder:
-    """A model that reads a question and a passage together, and gives one number, or one for each of two classes.
+    """A model that reads a question and a passage together. Its output is a single score, or scores for two classes.
 
     Args:
-        root: The folder of the model.
+        root: The model folder.
         config: The settings.
 
     Raises:
-        ModelServiceError: The model cannot be used, or ONNX Runtime is not installed.
+        ModelServiceError: The model is unusable, or ONNX Runtime is not installed.
     """
 
     def __init__(self, root: Path, config: LocalRerankConfig) -> None:
@@ -37,7 +37,7 @@ class CrossEncoder:
         self._inputs = [one.name for one in self._session.get_inputs()]
 
     def tokens(self, query: str, passages: Sequence[str]) -> list[Any]:
-        """Return the tokens of the question with each passage."""
+        """Tokenize the question together with each passage."""
         pairs = [tuple(text.encode("utf-8", "replace").decode() for text in (query, passage)) for passage in passages]
         return list(self._tokenizer.encode_batch(pairs))
 
@@ -45,7 +45,7 @@ class CrossEncoder:
         """Return the relevance of each pair, from 0 to 1.
 
         Raises:
-            ModelRequestError: The model gives something else than one or two numbers for a pair.
+            ModelRequestError: The model returns more than two numbers per pair.
         """
         inputs = pad_rows([pair.ids for pair in pairs], self._padding, [pair.type_ids for pair in pairs])
         numbers = np.asarray(self._session.run(None, {key: inputs[key] for key in self._inputs})[0], np.float32)

@@ -1,4 +1,4 @@
-"""Embed texts in this process."""
+"""Embedder that runs models in this process."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ KEY_VARIABLE = "HF_TOKEN"
 
 
 class TransformersEmbedder(Embedder):
-    """Loads the model at the first call and keeps it until `aclose`.
+    """Embeds texts with a local model, which is loaded on first use and kept until `aclose`.
 
-    Texts of similar length are computed together. One batch runs at a time, which uses all cores; a cancelled call ends
+    Texts of similar length are batched. Batches run one at a time because each uses all cores. A cancelled call stops
     after the current batch.
 
     Args:
-        host: The source of a token for the hub.
-        settings: The settings of `TransformersEmbedderConfig`, which checks them.
+        host: The plugin host that provides the hub token.
+        settings: The settings of `TransformersEmbedderConfig`.
     """
 
     backend: ClassVar[str] = "transformers"
@@ -56,7 +56,7 @@ class TransformersEmbedder(Embedder):
 
     @property
     def space(self) -> str:
-        """The model with its revision, and all settings that give a document another vector."""
+        """The model, its revision, and every setting that affects document vectors."""
         config = self.config
         model = config.model
         if model.startswith((".", "~")):  # the same path may be another folder elsewhere
@@ -74,14 +74,14 @@ class TransformersEmbedder(Embedder):
 
     @property
     def dimension(self) -> int | None:
-        """The configured dimension; None if the model decides."""
+        """The configured dimension, or None if the model determines it."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        """See `Embedder`; usage counts the model's own tokens.
+        """Embed texts as described in `Embedder`. Usage is counted in the model's own tokens.
 
         Raises:
-            ValueError: A text is empty, or `texts` is a single text.
+            ValueError: A text is empty, or `texts` is a single string.
             ModelServiceError: The model cannot be loaded, or failed.
         """
         check_texts(texts)
@@ -99,7 +99,7 @@ class TransformersEmbedder(Embedder):
         return Embedded(tuple(vectors[number] for number in range(len(rows))), usage)
 
     async def aclose(self) -> None:
-        """Free the weights; the next call loads them again."""
+        """Free the weights. The next call loads them again."""
         await sync.in_worker(self._forget)
 
     # --- in a worker thread, one at a time ---
@@ -147,7 +147,7 @@ def _prefix(config: TransformersEmbedderConfig, model: SentenceModel, purpose: P
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Translate the errors of the libraries into Jackfield's."""
+    """Translate library errors into Jackfield's."""
     try:
         yield
     except JackfieldError:

@@ -1,8 +1,8 @@
-"""Compute BERT and its relatives in numpy, without torch. Most sentence-embedding models need nothing else.
+"""Compute BERT-like models with numpy instead of torch, which is enough for most sentence-embedding models.
 
 Sources: Devlin et al., "BERT" (2018); Liu et al., "RoBERTa" (2019); Sanh et al., "DistilBERT" (2019); Song et al.,
-"MPNet" (2020), whose relative positions are those of Raffel et al., "T5" (2019). The names of weights are those of
-Hugging Face transformers.
+"MPNet" (2020), with the relative positions of Raffel et al., "T5" (2019). Weight names follow Hugging Face
+transformers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class _Family:
     """The names of weights and settings in a family of models.
 
     Attributes:
-        prefixes: The prefixes that all names of a file may have.
-        layer: The prefix of names in a layer; `{}` is its number.
-        parts: Names within a layer: query, key, value, output, its norm, the two of the feed-forward net, its norm.
-        first_position: The number of a text's first position; None: one more than the id of the padding.
-        sizes: The settings of the number of layers and heads, and of the activation function.
+        prefixes: The prefixes that the weight names in a file may share.
+        layer: The name prefix of a layer, with `{}` for its number.
+        parts: Names within a layer: query, key, value, output and its norm, the two feed-forward layers and their norm.
+        first_position: The index of a text's first position, or None if it follows the id of the padding token.
+        sizes: The settings for the number of layers, the number of heads and the activation function.
     """
 
     prefixes: tuple[str, ...]
@@ -76,7 +76,7 @@ _FAMILIES: Mapping[str, _Family] = {
 
 
 def why_not_numpy(config: Mapping[str, Any]) -> str:
-    """Return the reason why a model cannot be computed here, from its `config.json`; '' if it can."""
+    """Return the reason why numpy cannot run the model with this `config.json`, or '' if it can."""
     family = _FAMILIES.get(str(config.get("model_type")))
     if family is None:
         return f"its architecture is {config.get('model_type')!r}"
@@ -91,14 +91,14 @@ def why_not_numpy(config: Mapping[str, Any]) -> str:
 
 
 class NumpyEncoder:
-    """A model of BERT's family, with its weights.
+    """A BERT-like model with its weights.
 
     Args:
         folder: The folder with `config.json` and the weights.
         name: The model's name, for errors.
 
     Raises:
-        ModelRequestError: The files are damaged, incomplete, or of a model that cannot be computed here.
+        ModelRequestError: The files are damaged, incomplete, or of an unsupported model.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -126,10 +126,10 @@ class NumpyEncoder:
                 self._weights.check(self._family.layer.format(number) + part + ".bias", name)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return an array for each row, with one vector per token.
+        """Return an array per row, with a vector for each token.
 
         Args:
-            rows: The ids of tokens; of similar length, because shorter rows are padded.
+            rows: Token ids. Rows should have similar lengths, because shorter ones are padded.
         """
         lengths = [len(row) for row in rows]
         longest = max(lengths)
@@ -140,7 +140,7 @@ class NumpyEncoder:
         return [hidden[number, :length] for number, length in enumerate(lengths)]
 
     def _compute_layers(self, hidden: Floats, lengths: Sequence[int], longest: int) -> Floats:
-        """Return the vectors of tokens after all layers; `hidden` has a line for each token, with padding."""
+        """Return the token vectors after all layers. `hidden` has a row per token, including padding."""
         allowed = np.zeros((len(lengths), 1, 1, longest), np.float32)
         for number, length in enumerate(lengths):
             allowed[number, ..., length:] = _FORBIDDEN
@@ -200,7 +200,7 @@ def _positive(config: Mapping[str, Any], key: str, name: str, *, least: int = 1)
 
 
 def _buckets(distance: np.ndarray[Any, Any], count: int, *, furthest: int = 128) -> np.ndarray[Any, Any]:
-    """Return the rows of a table of relative positions: one for each near distance, shared ones for far distances."""
+    """Return rows in the table of relative positions. Near distances have a row each, far distances share rows."""
     half = count // 2
     near = half // 2
     far = np.maximum(np.abs(distance), 1).astype(np.float32)

@@ -1,9 +1,8 @@
-"""Write the layers of a BERT as an ONNX graph, with all weights or with weights of 8 bits.
+"""Write the layers of a BERT-like model as an ONNX graph, with full-precision or 8-bit weights.
 
-It writes only the few messages of the format that are needed, and so does not need the package `onnx`.
+Only the few protobuf messages that are needed get written, so the package `onnx` is not required.
 
-Sources: the messages are those of `onnx.proto`, the operators those of ONNX (opset 17) and of ONNX Runtime's domain
-`com.microsoft`.
+Sources: the messages follow `onnx.proto`, the operators ONNX opset 17 and ONNX Runtime's `com.microsoft` domain.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ACTIVATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class GraphValue:
-    """An input or output of a graph: its name, the type of its numbers, and its sizes, which may be names."""
+    """An input or output of a graph: its name, element type and dimensions. Dimensions may be symbolic."""
 
     name: str
     type: str
@@ -45,7 +44,7 @@ class GraphWriter:
     """Collects the nodes and weights of a graph.
 
     Args:
-        int8: Linear layers get weights of 8 bits, and multiply in 8 bits.
+        int8: Store and multiply the weights of linear layers in 8 bits.
     """
 
     def __init__(self, *, int8: bool = False) -> None:
@@ -61,7 +60,10 @@ class GraphWriter:
         return name
 
     def node(self, operator: str, inputs: Sequence[str], output: str, *, domain: str = "", **settings: float) -> str:
-        """Add a node, and return the name of its output. Whole numbers and fractions are separate types."""
+        """Add a node, and return the name of its output.
+
+        An int and a float setting are different types in ONNX, so pass the type that the operator expects.
+        """
         parts = [
             *(_text(1, name) for name in inputs),
             _text(2, output),
@@ -73,7 +75,7 @@ class GraphWriter:
         return output
 
     def linear(self, numbers: str, name: str, weight: Floats, bias: Floats) -> str:
-        """Add a linear layer whose weights are a row for each output."""
+        """Add a linear layer. `weight` has a row per output."""
         bias_name = self.weight(f"{name}.bias", bias)
         if not self._int8:
             product = self.node("MatMul", [numbers, self.weight(f"{name}.weight", weight.T)], f"{name}.product")
@@ -92,22 +94,25 @@ class GraphWriter:
         )
 
     def normalize_sum(self, inputs: Sequence[str], name: str, weight: Floats, bias: Floats, *, epsilon: float) -> str:
-        """Add the layer normalisation of the sum of two inputs."""
+        """Add a layer normalisation of the sum of two inputs."""
         parameters = [self.weight(f"{name}.weight", weight), self.weight(f"{name}.bias", bias)]
         return self.node("SkipLayerNormalization", [*inputs, *parameters], name, domain=_MICROSOFT, epsilon=epsilon)
 
     def activate(self, numbers: str, name: str, activation: str) -> str:
-        """Add an activation function, by its name in configurations."""
+        """Add an activation function, identified by its name in model configurations."""
         operator, domain = _ACTIVATIONS[activation]
         return self.node(operator, [numbers], name, domain=domain)
 
     def attend(self, states: Sequence[str], name: str, *, heads: int, relative: bool) -> str:
-        """Add the attention of queries, keys and values; the graph's inputs `mask` and `bias` apply."""
+        """Add attention over queries, keys and values.
+
+        It uses the graph input `mask`, and `bias` for models with relative positions.
+        """
         inputs = [*states, "", "mask", "bias"] if relative else [*states, "", "mask"]
         return self.node("MultiHeadAttention", inputs, name, domain=_MICROSOFT, num_heads=heads)
 
     def model(self, inputs: Sequence[GraphValue], output: GraphValue) -> bytes:
-        """Return the content of the file."""
+        """Return the graph in the ONNX file format."""
         graph = [
             *(_bytes(1, node) for node in self._nodes),
             _text(2, "encoder"),
@@ -120,7 +125,11 @@ class GraphWriter:
 
 
 def quantize(weight: Floats) -> tuple[np.ndarray[Any, Any], Floats]:
-    """Return weights as numbers from 1 to 255, where 128 means 0, in blocks of a row, and the scale of each block."""
+    """Quantize weights to integers from 1 to 255 in blocks along each row, where 128 is zero.
+
+    Returns:
+        The integers, and the scale of each block.
+    """
     rows, width = weight.shape
     blocks = math.ceil(width / BLOCK)
     padded = np.zeros((rows, blocks * BLOCK), np.float32)

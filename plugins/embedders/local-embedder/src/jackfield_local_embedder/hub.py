@@ -1,4 +1,4 @@
-"""Find a model in a folder or in the cache of the hub's client; ask the hub itself only if that is allowed."""
+"""Locate a model in a folder or in the local Hugging Face cache, and download it only if allowed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PICKLED = ("pytorch_model*.bin", "*/pytorch_model.bin")
 
 
 def folder_of(config: HubConfig, *, key: str = "", onnx: bool = False) -> Path:
-    """Return the folder of the model; with `onnx`, fetch an ONNX file instead of the weights.
+    """Return the model folder. With `onnx`, ONNX files are fetched instead of the weights.
 
     Raises:
-        ModelServiceError: The model is not on disk, and downloading it is disabled or failed.
+        ModelServiceError: The model is not on disk, and downloading is disabled or failed.
     """
     folder = Path(config.model).expanduser()
     if folder.is_dir():

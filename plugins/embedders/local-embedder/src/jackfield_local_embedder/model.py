@@ -1,4 +1,4 @@
-"""Turn texts into vectors with a model: its tokenizer, an engine, and pooling."""
+"""Turn texts into vectors with a tokenizer, an engine and pooling."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Computes the vectors of tokens. `longest` is the most tokens of a text; None if there is no limit."""
+    """Computes token vectors."""
 
     @property
     def longest(self) -> int | None:
-        """See above."""
+        """The maximum number of tokens per text, or None if there is no limit."""
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return an array for each row, with one vector per token."""
+        """Return an array per row, with a vector for each token."""
 
 
 class SentenceModel:
-    """Turns texts into vectors, as its folder says.
+    """Turns texts into vectors as specified by the files in the model folder.
 
     Args:
-        root: The folder.
+        root: The model folder.
         config: The settings.
 
     Raises:
-        ModelServiceError: The model cannot be used, or needs torch, which is not installed.
+        ModelServiceError: The model is unusable, or requires torch, which is not installed.
     """
 
     def __init__(self, root: Path, config: TransformersEmbedderConfig) -> None:
@@ -55,19 +55,19 @@ class SentenceModel:
             self._tokenizer.enable_truncation(self._longest)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text's tokens, none of them empty."""
+        """Return the token ids of each text, at least one per text."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # a lone surrogate is not valid UTF-8
         lowered = [text.lower() for text in clean] if self.recipe.lower_case else clean
         # A text whose characters the tokenizer drops has no tokens, unless the tokenizer adds some.
         return [encoding.ids or [0] for encoding in self._tokenizer.encode_batch(lowered)]
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """Return the vectors of texts, given as tokens; rows of similar length cost the least."""
+        """Return the vectors of tokenized texts. Rows of similar length are the most efficient."""
         return self._pooler.vectors(self._encoder.encode(rows))
 
 
 def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[list[int]]:
-    """Yield the numbers of texts to compute together: of similar length, about `tokens_at_once` tokens with padding."""
+    """Yield batches of text numbers with similar lengths, of about `tokens_at_once` tokens including padding."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[number] > tokens_at_once:
@@ -79,7 +79,10 @@ def batches_by_length(lengths: Sequence[int], tokens_at_once: int) -> Iterator[l
 
 
 def _encoder(root: Path, recipe: Recipe, config: TransformersEmbedderConfig) -> Encoder:
-    """Return the engine: ONNX Runtime or numpy if they can compute the model and the settings do not ask for torch."""
+    """Return the engine for a model.
+
+    Unless the settings ask for torch, ONNX Runtime or numpy is used if they can run the model.
+    """
     engine, folder, name = config.engine, recipe.folder, config.model
     if engine == "torch" or (engine == "auto" and config.device not in ("auto", "cpu")):
         return TorchEncoder(folder, config)
@@ -103,7 +106,7 @@ def _encoder(root: Path, recipe: Recipe, config: TransformersEmbedderConfig) -> 
 
 
 def _why_not_numpy(folder: Path, name: str) -> str:
-    """Return the reason why numpy cannot compute the model of a folder; '' if it can."""
+    """Return the reason why numpy cannot run the model in a folder, or '' if it can."""
     if not (folder / "config.json").is_file() and has_onnx_file(folder):
         return "it has no config.json"
     why_not = why_not_numpy(read_json(folder / "config.json", name))
@@ -117,7 +120,7 @@ def _tokenizer(folder: Path, config: TransformersEmbedderConfig) -> Any:
 
 
 def read_tokenizer(folder: Path, name: str) -> Any:
-    """Return the tokenizer of a folder's `tokenizer.json`.
+    """Load the tokenizer from a folder's `tokenizer.json`.
 
     Raises:
         ModelRequestError: The file is missing or damaged.

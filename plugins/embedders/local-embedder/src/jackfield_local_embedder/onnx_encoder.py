@@ -1,4 +1,4 @@
-"""Compute models with ONNX Runtime: the layers of BERT's family, and models that are ONNX files."""
+"""Run models with ONNX Runtime, either BERT-like models from their weights or models in ONNX format."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 
 
 def has_onnxruntime() -> bool:
-    """Return True if ONNX Runtime is installed; it is not loaded."""
+    """Return True if ONNX Runtime is installed, without importing it."""
     return find_spec("onnxruntime") is not None
 
 
 class GraphEncoder(NumpyEncoder):
-    """A model of BERT's family from its safetensors; numpy embeds the tokens, ONNX Runtime computes the layers.
+    """A BERT-like model from safetensors weights. numpy embeds the tokens, and ONNX Runtime computes the layers.
 
     Args:
         folder: The folder with `config.json` and the weights.
         name: The model's name, for errors.
-        int8: Multiply in 8 bits, which costs less and changes the third digit of vectors.
+        int8: Multiply in 8 bits, which is cheaper and affects the third digit of vectors.
 
     Raises:
         ModelServiceError: The files are damaged or incomplete, or ONNX Runtime is not installed.
@@ -88,15 +88,15 @@ class GraphEncoder(NumpyEncoder):
 
 
 class OnnxFileEncoder:
-    """A model that is an ONNX file, as many repositories of Hugging Face have it beside the weights.
+    """A model in ONNX format, which many Hugging Face repositories offer in addition to the weights.
 
     Args:
-        root: The folder of the model.
-        file: The path of the ONNX file in it; '' for the usual one.
+        root: The model folder.
+        file: The path of the ONNX file in the folder, or '' for the usual one.
         name: The model's name, for errors.
 
     Raises:
-        ModelServiceError: There is no such file, it cannot be used, or ONNX Runtime is not installed.
+        ModelServiceError: The file is missing or unusable, or ONNX Runtime is not installed.
     """
 
     def __init__(self, root: Path, file: str, name: str) -> None:
@@ -119,7 +119,7 @@ class OnnxFileEncoder:
         raise unusable(name, f"has no vectors of tokens among its outputs: {', '.join(outputs)}")
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return an array for each row, with one vector per token."""
+        """Return an array per row, with a vector for each token."""
         inputs = pad_rows(rows, self._padding)
         hidden = self._session.run([self._output], {key: inputs[key] for key in self._inputs})[0]
         return [hidden[number, : len(row)].astype(np.float32, copy=False) for number, row in enumerate(rows)]
@@ -128,12 +128,12 @@ class OnnxFileEncoder:
 def pad_rows(
     rows: Sequence[Sequence[int]], padding: int, types: Sequence[Sequence[int]] | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the inputs that models may have, by their usual names.
+    """Return all common model inputs by name.
 
     Args:
-        rows: The ids of tokens.
-        padding: The id that fills shorter rows up.
-        types: The segment of each token; None for the first.
+        rows: Token ids.
+        padding: The id of the padding token.
+        types: The segment of each token. If None, all tokens are in the first segment.
     """
     shape = len(rows), max(len(row) for row in rows)
     ids = np.full(shape, padding, np.int64)
@@ -148,7 +148,7 @@ def pad_rows(
 
 
 def longest_of(config: Mapping[str, Any]) -> int | None:
-    """Return the most tokens of a text, by the `config.json` of a model; None if it states none."""
+    """Return the maximum number of tokens per text according to a `config.json`, or None if it states no limit."""
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int):
         return None
@@ -161,7 +161,7 @@ def find_onnx_file(root: Path, file: str, name: str) -> Path:
     """Return the path of a model's ONNX file: the named one, else the usual one, else the only one.
 
     Raises:
-        ModelRequestError: There is none, or several without the usual one.
+        ModelRequestError: The file does not exist, or the choice is ambiguous.
     """
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.onnx"))
     listed = ", ".join(files) or "none"
@@ -182,12 +182,12 @@ def find_onnx_file(root: Path, file: str, name: str) -> Path:
 
 
 def has_onnx_file(root: Path) -> bool:
-    """Return True if a folder has an ONNX file."""
+    """Return True if the folder contains an ONNX file."""
     return any(root.rglob("*.onnx"))
 
 
 def open_session(model: bytes | Path, name: str) -> Any:
-    """Return a session for a file or its content. The processor computes, and idle threads sleep.
+    """Open a CPU session for a model file or its content. Idle threads sleep instead of spinning.
 
     Raises:
         ModelServiceError: ONNX Runtime is not installed, or cannot load the model.

@@ -1,4 +1,4 @@
-"""Describe the components of this package."""
+"""Plugin hooks for the local embedder and reranker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import EmbedderSpec, SearcherSpec, hook
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Return the embedder."""
+    """Provide the local embedder."""
     return [
         EmbedderSpec(
             name="transformers",
@@ -23,7 +23,7 @@ def embedders() -> list[EmbedderSpec]:
 
 @hook.searchers
 def searchers() -> list[SearcherSpec]:
-    """Return the searcher that reranks another searcher's hits."""
+    """Provide the searcher that reranks another searcher's hits."""
     return [
         SearcherSpec(
             name="local_rerank",

@@ -1,4 +1,4 @@
-"""Pool the vectors of tokens into the vector of a text."""
+"""Pool token vectors into text vectors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _POOLERS: Mapping[Pooling, Callable[[Floats], Floats]] = {
 
 
 class Pooler:
-    """Carries out the steps of a recipe that follow the model.
+    """Carries out the steps of a recipe after the model itself.
 
     Args:
-        recipe: The steps: pooling, further layers and normalisation.
+        recipe: The recipe with the steps: pooling, further layers and normalisation.
         name: The model's name, for errors.
-        dimension: The number of leading dimensions to keep in each vector; None for all.
+        dimension: The number of leading components to keep of each vector. If None, all are kept.
 
     Raises:
         ModelRequestError: The weights of a layer are missing or damaged.
@@ -46,7 +46,7 @@ class Pooler:
         self._layers = [_layer(dense, name) for dense in recipe.dense]
 
     def vectors(self, texts: Sequence[Floats]) -> Floats:
-        """Return an array with one vector per text.
+        """Return an array with a vector for each text.
 
         Raises:
             ModelRequestError: The vectors are shorter than the configured dimension.

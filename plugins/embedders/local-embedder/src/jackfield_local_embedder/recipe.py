@@ -1,6 +1,6 @@
-"""Read how a model's texts become vectors, from the files that sentence-transformers writes.
+"""Read how a model turns texts into vectors, from the files written by sentence-transformers.
 
-Source: the formats are those of sentence-transformers (`modules.json` and the folders that it names), versions 2 to 5.
+Source: the file formats of sentence-transformers 2 to 5 (`modules.json` and the folders it names).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_LIMIT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A layer after pooling: the folder of its weights, and the name of its activation function."""
+    """A dense layer after pooling: the folder with its weights, and the name of its activation function."""
 
     folder: Path
     activation: str
@@ -42,16 +42,16 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The steps that turn a model's texts into vectors.
+    """The steps that turn texts into vectors.
 
     Attributes:
-        folder: The folder of the model itself.
-        pooling: The ways to pool the vectors of tokens; the results of several are concatenated.
+        folder: The folder of the transformer model.
+        pooling: The pooling methods. The results of several methods are concatenated.
         dense: The layers after pooling.
-        normalize: Vectors are scaled to length 1 at the end.
-        max_tokens: Longer texts are cut; None if the folder states no limit.
-        lower_case: Texts are put into lower case first.
-        document_prompt: The model's prefix for texts that will be searched.
+        normalize: Scale vectors to unit length at the end.
+        max_tokens: The length at which texts are truncated, or None if the files state no limit.
+        lower_case: Convert texts to lower case first.
+        document_prompt: The model's prefix for documents.
         query_prompt: The model's prefix for queries.
     """
 
@@ -66,10 +66,10 @@ class Recipe:
 
 
 def read_recipe(root: Path, name: str) -> Recipe:
-    """Return the steps from the files of a folder. Without `modules.json`, the mean of all tokens is the vector.
+    """Read the steps from a model folder. Without `modules.json`, mean pooling is assumed.
 
     Raises:
-        ModelRequestError: A file is damaged, or the model has a part that is not supported.
+        ModelRequestError: A file is damaged, or the model uses an unsupported module.
     """
     modules = read_json(root / "modules.json", name, otherwise=[{"type": ".Transformer", "path": ""}])
     pooling: tuple[Pooling, ...] = ()
@@ -108,10 +108,10 @@ def unusable(name: str, what: str) -> ModelRequestError:
 
 
 def read_json(path: Path, name: str, *, otherwise: Any = None) -> Any:
-    """Return the content of a file; `otherwise` if it is missing but optional.
+    """Return the content of a JSON file, or `otherwise` if an optional file is missing.
 
     Raises:
-        ModelRequestError: The file is damaged, or it is missing and must not be.
+        ModelRequestError: The file is damaged, or it is missing and required.
     """
     try:
         value = json.loads(path.read_bytes())
@@ -137,7 +137,7 @@ def _pooling(config: Mapping[str, Any], name: str) -> tuple[Pooling, ...]:
 
 
 def _modes(config: Mapping[str, Any]) -> list[str]:
-    """Return the ways of pooling in a configuration: newer ones have one setting, older ones one for each way."""
+    """Return the pooling methods in a configuration. New files have one setting, old ones a flag per method."""
     mode = config.get("pooling_mode")
     if isinstance(mode, str):
         return [mode]

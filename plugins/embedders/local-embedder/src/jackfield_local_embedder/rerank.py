@@ -1,4 +1,4 @@
-"""Rerank another searcher's hits with a model in this process."""
+"""Rerank another searcher's hits with a model that runs in this process."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ NAME = "local_rerank"
 
 
 class LocalRerank(Searcher):
-    """Gets `candidates` hits from the searcher `searcher`, and lets a cross-encoder rank them.
+    """Reranks the hits of another searcher with a cross-encoder.
 
-    A score is the relevance that the model assigns, from 0 to 1. The model is loaded at the first search and kept until
-    `aclose`. One batch runs at a time; a cancelled search stops after its current batch.
+    The score is the model's relevance, from 0 to 1. The model is loaded on first use and kept until `aclose`. Batches
+    run one at a time, and a cancelled search stops after the current batch.
 
     Args:
-        cfg: The keys of `LocalRerankConfig`; `model` is required.
-        host: The host that looks up the other searcher and the token of the hub.
+        cfg: The settings of `LocalRerankConfig`. `model` is required.
+        host: The plugin host that provides the other searcher and the hub token.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = NAME
@@ -50,11 +50,11 @@ class LocalRerank(Searcher):
         self._searcher: Searcher | None = None
 
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """See `Searcher`.
+        """Rerank the candidates from the other searcher. See `Searcher`.
 
         Raises:
             ModelServiceError: The model cannot be loaded, or failed.
-            PluginError: The other searcher is not installed, or cannot be loaded.
+            PluginError: The other searcher is not installed or failed to load.
         """
         if not corpus.chunks or limit < 1:
             return []
@@ -71,17 +71,17 @@ class LocalRerank(Searcher):
         ]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Prepare the other searcher; see `Searcher`. The model computes nothing."""
+        """Prepare the other searcher. The model itself needs no preparation. See `Searcher`."""
         await self._candidate_searcher().prepare(corpus, on_progress=on_progress)
 
     async def aclose(self) -> None:
-        """See `Searcher`; frees the weights."""
+        """Free the weights, and close the other searcher."""
         await sync.in_worker(self._forget)
         if self._searcher is not None:
             await self._searcher.aclose()
 
     async def _scores(self, query: str, passages: Sequence[str]) -> dict[int, float]:
-        """Return the relevance of each passage by its number."""
+        """Return the relevance of each passage, by index."""
         from jackfield_local_embedder.model import batches_by_length
 
         pairs = await sync.in_worker(self._tokens, query, passages)

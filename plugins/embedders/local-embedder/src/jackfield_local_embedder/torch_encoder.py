@@ -1,4 +1,4 @@
-"""Compute any model that transformers can load, with torch."""
+"""Run any model supported by transformers, with torch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel"}  # only the encod
 
 
 class TorchEncoder:
-    """A model of transformers.
+    """A model loaded by transformers.
 
     Args:
-        folder: The folder of the model.
-        config: The settings of the embedder.
+        folder: The model folder.
+        config: The embedder's settings.
 
     Raises:
         ModelServiceError: The model cannot be loaded.
@@ -50,7 +50,7 @@ class TorchEncoder:
         self.longest: int | None = getattr(settings, "max_position_embeddings", None)
 
     def encode(self, rows: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return an array for each row, with one vector per token."""
+        """Return an array per row, with a vector for each token."""
         import torch
 
         longest = max(len(row) for row in rows)
@@ -66,7 +66,7 @@ class TorchEncoder:
 
 
 def tokenizer_by_transformers(folder: Path, config: TransformersEmbedderConfig) -> Any:
-    """Return the tokenizer of a folder without `tokenizer.json`, built from its other files.
+    """Build a tokenizer from the other files of a folder that has no `tokenizer.json`.
 
     Raises:
         ModelServiceError: The tokenizer cannot be built.

@@ -1,4 +1,4 @@
-"""Read weights from safetensors files, as 32-bit numbers."""
+"""Read weights from safetensors files as 32-bit floats."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ READABLE = frozenset({"F16", "F32", "F64"})
 
 
 class Weights(dict[str, Floats]):
-    """Arrays by their names."""
+    """Arrays by name."""
 
     def check(self, needed: str, name: str) -> None:
-        """Check that a weight is there.
+        """Check that a weight exists.
 
         Raises:
             ModelRequestError: The weight is missing.
@@ -31,21 +31,21 @@ class Weights(dict[str, Floats]):
 
 
 def has_weights(folder: Path) -> bool:
-    """Return True if the folder has weights that can be read here."""
+    """Return True if the folder contains weights in a readable format."""
     return (folder / _ONE_FILE).is_file() or (folder / _LIST_OF_FILES).is_file()
 
 
 def read_weights(folder: Path, name: str, prefixes: Iterable[str], known: str) -> Weights:
-    """Return all floating-point weights of a folder.
+    """Read all floating-point weights in a folder.
 
     Args:
-        folder: The folder of the files.
+        folder: The folder with the files.
         name: The model's name, for errors.
-        prefixes: The prefixes that all names may have; the one in use is removed.
-        known: A weight that must be there; its name shows the prefix.
+        prefixes: Possible prefixes of all weight names. The prefix in use is stripped.
+        known: The name of a weight that must exist, from which the prefix is determined.
 
     Raises:
-        ModelRequestError: Weights are missing or damaged, or of a type that numpy does not have.
+        ModelRequestError: Weights are missing or damaged, or have a type that numpy does not support.
     """
     weights = Weights()
     for file in _files(folder, name):

@@ -1,1 +1,1 @@
-"""An embedder for sixteen languages whose model is installed with it."""
+"""Embedder for sixteen languages whose model is installed as a dependency."""

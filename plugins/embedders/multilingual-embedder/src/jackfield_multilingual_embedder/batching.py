@@ -1,4 +1,4 @@
-"""Group texts that are processed together."""
+"""Group items into batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item", bound=Sequence[Any])
 
 
 def batches(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
-    """Yield all items in order, in lists of at most this length in sum; a longer item is alone."""
+    """Yield all items in order, in batches of at most `most` total length. A longer item forms its own batch."""
     batch: list[Item] = []
     size = 0
     for item in items:

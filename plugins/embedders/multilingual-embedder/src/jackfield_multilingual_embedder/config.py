@@ -1,4 +1,4 @@
-"""The settings of this embedder."""
+"""Settings of the multilingual embedder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODEL: Final = "universal-sentence-encoder-multilingual-3"
 
 
 class MultilingualConfig(Config):
-    """The model."""
+    """Settings for the model."""
 
     model: Literal["universal-sentence-encoder-multilingual-3"] = Field(
         default=MODEL, description="The model that is installed with this package"

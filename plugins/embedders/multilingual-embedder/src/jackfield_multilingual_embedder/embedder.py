@@ -1,4 +1,4 @@
-"""Embed texts in this process."""
+"""Embedder that runs the multilingual Universal Sentence Encoder in this process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CHARACTERS_AT_ONCE = 4000  # about 0.1 s, after which a cancelled call ends
 class MultilingualEmbedder(Embedder):
     """Computes vectors with the multilingual Universal Sentence Encoder.
 
-    The model is loaded at the first call, once for all embedders of the process, and kept until all of them are closed.
-    A cancelled call ends after the current batch.
+    The model is loaded on first use, shared by all embedders in the process, and kept until the last of them is closed.
+    A cancelled call stops after the current batch.
     """
 
     backend: ClassVar[str] = BACKEND
@@ -37,20 +37,22 @@ class MultilingualEmbedder(Embedder):
 
     @property
     def space(self) -> str:
-        """The model, and the version of the method by which a text gets its vector."""
+        """The model, and the version of the method that computes vectors."""
         return f"{self.backend}:{MODEL}:1"
 
     @property
     def dimension(self) -> int:
-        """The length of each vector."""
+        """The vector dimension."""
         return 512
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:  # noqa: ARG002 - not used
-        """See `Embedder`; documents and queries are embedded alike, and usage counts the model's own pieces.
+        """Embed texts as described in `Embedder`.
+
+        Documents and queries are embedded alike. Usage is counted in the model's own tokens.
 
         Raises:
-            ValueError: A text is empty, or `texts` is a single text.
-            ModelServiceError: The model is missing or damaged, or there is too little memory.
+            ValueError: A text is empty, or `texts` is a single string.
+            ModelServiceError: The model is missing or damaged, or there is not enough memory.
         """
         check_texts(texts)
         vectors: list[Vector] = []
@@ -62,7 +64,7 @@ class MultilingualEmbedder(Embedder):
         return Embedded(tuple(vectors), Usage(prompt_tokens=tokens, total_tokens=tokens))
 
     async def aclose(self) -> None:
-        """Release the model; the next call loads it again."""
+        """Release the model. The next call loads it again."""
         self._model = None
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[Vector], int]:

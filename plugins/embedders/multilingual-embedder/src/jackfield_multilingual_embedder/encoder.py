@@ -1,4 +1,4 @@
-"""Compute vectors with the multilingual Universal Sentence Encoder, with numpy."""
+"""Compute the multilingual Universal Sentence Encoder with numpy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _EPSILON = np.float32(1e-12)
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A part of the network that combines each piece with its neighbours.
+    """A part of the network that combines each token with its neighbours.
 
     Attributes:
-        size: The number of pieces that it combines, the piece itself included.
-        before: The number of them before the piece.
+        size: The number of tokens combined, including the token itself.
+        before: The number of them that precede the token.
     """
 
     size: int
@@ -43,13 +43,14 @@ _LAYERS = (
 
 
 class Encoder:
-    """Turns the numbers of pieces into vectors of length 1.
+    """Turns token numbers into unit vectors.
 
-    Each piece has a row of the table. Three branches add features of its neighbours. The features of all pieces are
-    averaged and go through four dense layers. An encoder holds no state, so threads may share it.
+    Each token has a row in the embedding table. Three branches add features from neighbouring tokens. The features are
+    averaged over all tokens and passed through four dense layers. An encoder has no mutable state and can be shared by
+    threads.
 
     Args:
-        arrays: The arrays of the file `weights.npz` by name.
+        arrays: The arrays in `weights.npz` by name.
 
     Source: Yang et al., Multilingual Universal Sentence Encoder for Semantic Retrieval, ACL 2020.
     """
@@ -65,7 +66,7 @@ class Encoder:
             self._layers[f"{name} of branches"] = np.concatenate(parts, axis=-1)
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> Floats:
-        """Return a row for each text; a text is a sequence of at least one number of a piece."""
+        """Return a row for each text, which must have at least one token."""
         layers = self._layers
         lengths = np.array([len(pieces) for pieces in texts])
         starts = np.cumsum(lengths) - lengths
@@ -115,14 +116,14 @@ class Encoder:
 
 
 def _neighbours(branch: _Branch, first: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the positions that a branch reads for each piece; outside its text, the position after the last."""
+    """Return the positions that a branch reads for each token. Positions outside the text become one past the last."""
     places = np.arange(len(first))[:, None] + np.arange(-branch.before, branch.size - branch.before)
     is_outside = (places < first[:, None]) | (places >= end[:, None])
     return np.where(is_outside, len(first), places)
 
 
 def _normalize(rows: Floats, weight: Floats, bias: Floats) -> None:
-    """Normalise each row as a layer, in place."""
+    """Apply layer normalisation to each row, in place."""
     rows -= rows.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
     rows /= np.sqrt(variance + _EPSILON)[:, None]

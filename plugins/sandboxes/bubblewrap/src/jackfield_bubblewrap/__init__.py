@@ -1,1 +1,1 @@
-"""Sandboxes for programs on Linux: bubblewrap, or Landlock if that is missing. No daemon, no root."""
+"""Linux sandboxes for programs: bubblewrap, with Landlock as a fallback. Neither needs a daemon or root."""

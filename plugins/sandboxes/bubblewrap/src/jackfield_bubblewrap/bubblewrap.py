@@ -1,7 +1,7 @@
-"""The sandbox `bubblewrap`: user, mount, process, IPC and network namespaces of a program's own.
+"""The `bubblewrap` sandbox: each program gets its own user, mount, process, IPC and network namespaces.
 
-Root's programs run under a user of their own, because the system does not count root's processes; and in a chroot, in
-which no further user namespace can be created. For other users, bubblewrap itself forbids further user namespaces.
+For root, programs run as another user, because the system does not count root's processes, and in a chroot, where no
+further user namespaces can be created. For other users, bubblewrap itself forbids further user namespaces.
 """
 
 from __future__ import annotations
@@ -37,17 +37,21 @@ class Bubblewrap(ProgramSandbox):
     config: BubblewrapConfig
 
     def protection(self) -> Protection:
-        """Depends on the machine: memory of all processes together is limited if there is a control group."""
+        """Return the protection on this machine. Total memory is limited only if control groups are available.
+
+        Raises:
+            SandboxError: bubblewrap is not usable here.
+        """
         covers, problem = _probe()
         if problem:
             raise SandboxError(problem)
         return Protection(LAYER, covers)
 
     def command(self, program: Program) -> list[str]:
-        """Return the command: the guard, bubblewrap, limits, and the program.
+        """Return the command: the guard, bubblewrap, the limits and the program.
 
-        If root runs it, the writable folders and their contents are given to the user it runs as: the owner of
-        `work_dir` if that is not root, otherwise a user that is not in use.
+        If root runs the command, the program runs as the owner of `work_dir`, or as an unused user if that is root. The
+        writable folders and their contents are then given to this user.
         """
         program = resolved(program)
         limited = _limited(program.limits)
@@ -67,7 +71,7 @@ class Bubblewrap(ProgramSandbox):
         return _guarded(argv, program, gift=gift)
 
     def _world(self, prefix: str, program: Program) -> Iterator[str]:
-        """Yield the options that set up the program's view of files, below a prefix."""
+        """Yield the options that set up the program's file system below a prefix."""
         if not program.network:
             yield "--unshare-net"
         yield from _bound(*SYSTEM, prefix=prefix)
@@ -114,12 +118,15 @@ def _bound(*folders: str, prefix: str) -> Iterator[str]:
 
 
 def _limited(limits: Limits) -> list[str]:
-    """Return the limit of processes to set inside, where processes of other namespaces do not count."""
+    """Return a command prefix that limits the number of processes.
+
+    The limit is set inside the sandbox, where processes of other namespaces do not count.
+    """
     return [] if limits.processes is None else [program_of_system("prlimit"), f"--nproc={limits.processes}", "--"]
 
 
 def _is_root() -> bool:
-    """Return True if programs can run as another user; a container may have only root."""
+    """Return True if programs can run as another user. Some containers have only root."""
     return os.geteuid() == 0 and _is_mapped(_NOBODY)
 
 
@@ -131,21 +138,21 @@ def _user_for(folder: str) -> int:
 
 @cache
 def _is_mapped(user: int) -> bool:
-    """Return True if a user with this number can exist here."""
+    """Return True if this user id exists in the current user namespace."""
     ranges = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
     return any(int(first) <= user < int(first) + int(count) for first, _, count in ranges)
 
 
 @cache
 def _can_disable_namespaces() -> bool:
-    """Return True if bubblewrap can keep a program from creating user namespaces: since 0.8."""
+    """Return True if bubblewrap can prevent programs from creating user namespaces, which requires version 0.8."""
     asked = subprocess.run([program_of_system("bwrap"), "--help"], capture_output=True, text=True, check=False)  # noqa: S603
     return "--disable-userns" in asked.stdout + asked.stderr
 
 
 @cache
 def _probe() -> tuple[frozenset[Risk], str]:
-    """Determine by trial the risks it covers here, or the problem that makes it unusable."""
+    """Determine by trial which risks are covered here, or why the sandbox is unusable."""
     if sys.platform != "linux":
         return frozenset(), "bubblewrap runs on Linux only"
     try:

@@ -1,4 +1,4 @@
-"""Check the machine for `doctor --deep`."""
+"""Checks for `doctor --deep`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jackfield_bubblewrap.landlock import LandlockSandbox
 
 
 def problems() -> list[str]:
-    """Return the reasons why neither of the two can be used here; one of the two is enough."""
+    """Return the reasons why neither sandbox is usable here. If one of them is, there are none."""
     found = [_problem(sandbox) for sandbox in (Bubblewrap(), LandlockSandbox())]
     return found if all(found) else []
 

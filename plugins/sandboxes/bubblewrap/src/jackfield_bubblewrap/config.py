@@ -1,4 +1,4 @@
-"""The settings of the sandbox `bubblewrap`."""
+"""Settings of the `bubblewrap` sandbox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.config import Config
 
 
 class BubblewrapConfig(Config):
-    """The files and settings in the sandbox."""
+    """Settings for the in-memory file systems."""
 
     tmp_mb: int = Field(default=64, ge=1, le=4096, description="The size of /tmp, which is in memory, for each program")
     shm_mb: int = Field(default=64, ge=1, le=4096, description="The size of /dev/shm, which is also in memory")

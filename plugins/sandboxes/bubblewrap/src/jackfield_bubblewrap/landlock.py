@@ -1,4 +1,4 @@
-"""The sandbox `landlock`: it needs no package of the system, only a kernel that supports it."""
+"""The `landlock` sandbox, which requires no system package, only kernel support."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"
 
 
 class LandlockSandbox(ProgramSandbox):
-    """Keeps programs from files by Landlock, and from the rest by namespaces if available.
+    """Restricts file access with Landlock, and everything else with namespaces if available.
 
-    Without namespaces a filter of system calls takes their place: programs open no network sockets, connect to no
-    socket at all, and change no permissions, owners, times and attributes of files, not even of their own. They see the
-    names of other processes.
+    Without namespaces, a system call filter replaces them. Programs then cannot open network sockets, connect to any
+    socket, or change the permissions, owners, timestamps and attributes of files, not even of their own. They can see
+    the names of other processes.
     """
 
     def protection(self) -> Protection:
-        """Depends on the kernel, and on its support of user namespaces."""
+        """Return the protection on this machine, which depends on the kernel and on user namespaces.
+
+        Raises:
+            SandboxError: Landlock is not usable here.
+        """
         covers, problem = _probe()
         if problem:
             raise SandboxError(problem)
@@ -33,7 +37,7 @@ class LandlockSandbox(ProgramSandbox):
         """Return the command: the guard, which sets limits and rules, and the program.
 
         Raises:
-            SandboxError: The program needs the network, and there are no namespaces.
+            SandboxError: The program needs the network, and namespaces are not available.
         """
         if program.network and not _has_namespaces():
             raise SandboxError(
@@ -65,7 +69,7 @@ def _has_namespaces() -> bool:
 
 @cache
 def _probe() -> tuple[frozenset[Risk], str]:
-    """Determine by trial the risks it covers here, or the problem that makes it unusable."""
+    """Determine by trial which risks are covered here, or why the sandbox is unusable."""
     if not restricts_files():
         return frozenset(), "Landlock needs Linux 6.2 or later, with Landlock among the kernel's security modules"
     try:

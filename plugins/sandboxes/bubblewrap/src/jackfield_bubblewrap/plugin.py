@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for the Linux sandboxes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EFFECTS = frozenset({"files", "processes"})
 
 @hook.sandboxes
 def sandboxes() -> list[SandboxSpec]:
-    """Return bubblewrap and Landlock, its fallback."""
+    """Provide bubblewrap, and Landlock as its fallback."""
     return [
         SandboxSpec(
             name="bubblewrap",

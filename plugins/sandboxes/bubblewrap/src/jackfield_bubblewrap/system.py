@@ -1,4 +1,4 @@
-"""Paths that every program may read: the system's programs, this Python, a few files of /etc; no home folder."""
+"""Paths that every program may read: system programs, this Python and a few files in /etc, but no home folder."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SBIN = "/usr/bin:/usr/sbin:/bin:/sbin"
 
 
 def files_of_etc(*, network: bool) -> list[str]:
-    """Return the existing files below /etc that programs need."""
+    """Return the existing files in /etc that programs need."""
     return [path for name in (*_ETC, *(_ETC_OF_NETWORKS if network else ())) if Path(path := f"/etc/{name}").exists()]
 
 
 def folders_of_python() -> list[str]:
-    """Return the paths of this Python: its virtual environment, its installation, its packages, and links to them."""
+    """Return the folders of this Python: its virtual environment, installation, packages, and links to them."""
     return sorted(path for path in find_python().readable if not _is_below(path, SYSTEM[0]))
 
 
 def program_of_system(name: str) -> str:
-    """Return the path of a program that is also visible in the sandbox.
+    """Return the path of a system program that is also visible inside the sandbox.
 
     Raises:
         SandboxError: The program is not installed.
@@ -44,7 +44,7 @@ def program_of_system(name: str) -> str:
 
 
 def resolved(program: Program) -> Program:
-    """Return the program with resolved folders, and without readable paths that are missing."""
+    """Resolve the folders of a program, and drop readable paths that do not exist."""
     work_dir = os.path.realpath(program.work_dir)
     named = [work_dir, program.work_dir, *map(os.path.realpath, program.writable), *program.writable]
     readable = [*map(os.path.realpath, program.readable), *program.readable]
@@ -57,7 +57,7 @@ def resolved(program: Program) -> Program:
 
 
 def parents(paths: list[str]) -> Iterator[str]:
-    """Return the parent folders of some paths, the outermost first, each once."""
+    """Return the distinct parent folders of the paths, outermost first."""
     above = {str(parent) for path in paths for parent in Path(path).parents}
     return iter(sorted(above - {"/"}))
 

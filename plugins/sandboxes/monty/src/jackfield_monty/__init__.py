@@ -1,1 +1,1 @@
-"""The sandbox `monty`: short Python code in an interpreter that has no files, network and programs."""
+"""The `monty` sandbox: short Python code in an interpreter without access to files, network or programs."""

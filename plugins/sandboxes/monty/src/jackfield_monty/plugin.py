@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for the `monty` sandbox."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import SandboxSpec, hook
 
 @hook.sandboxes
 def sandboxes() -> list[SandboxSpec]:
-    """Return the sandbox `monty`."""
+    """Provide the `monty` sandbox."""
     return [
         SandboxSpec(
             name="monty",

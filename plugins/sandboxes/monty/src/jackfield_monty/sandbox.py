@@ -1,4 +1,4 @@
-"""The sandbox: each piece of code in a process of Monty, an interpreter of a part of Python."""
+"""Run each snippet of code in its own process of Monty, an interpreter for a subset of Python."""
 
 from __future__ import annotations
 
@@ -32,27 +32,29 @@ _PLAIN = (bool, int, float, str, bytes, datetime.date, datetime.time, datetime.t
 
 
 class MontyConfig(Config):
-    """The limits of code and output."""
+    """Limits for code and output."""
 
     max_code_chars: int = Field(default=100_000, ge=1, description="Longer code is not run")
     max_output_chars: int = Field(default=1_000_000, ge=1, description="Code that prints more is ended")
 
 
 class MontySandbox(CodeSandbox):
-    """Runs code in Monty, an interpreter written in Rust. It has a part of Python's language and of its standard
-    library, and no way out: no files, network, programs, environment or packages.
+    """Runs code in Monty, a Python interpreter written in Rust.
 
-    Each piece of code gets a process of its own, which is gone when the code has ended.
+    Monty supports a subset of the language and the standard library. Code has no access to files, the network,
+    programs, environment variables or packages.
+
+    Each snippet runs in its own process, which ends with the code.
     """
 
     config_class = MontyConfig
     config: MontyConfig
 
     def protection(self) -> Protection:
-        """Return all risks: the interpreter has no way to any of them.
+        """Return full protection, because the interpreter provides no access to anything at risk.
 
         Raises:
-            SandboxError: Monty is missing, or has no build for this system.
+            SandboxError: Monty is not installed, or has no build for this system.
         """
         _client()
         return Protection("monty", frozenset(RISKS))
@@ -60,10 +62,10 @@ class MontySandbox(CodeSandbox):
     async def run_code(
         self, code: str, *, values: Mapping[str, object] | None = None, limits: Limits = _UNLIMITED
     ) -> CodeResult:
-        """Run code until it ends; cancelling stops it.
+        """Run code until it ends. Cancelling the call stops the code.
 
         Raises:
-            SandboxError: Monty does not start.
+            SandboxError: Monty failed to start.
             ValueError: A value is not plain data.
         """
         client = _client()
@@ -113,7 +115,7 @@ def _shortened(text: str) -> str:
 
 
 class _Run:
-    """One piece of code in one process, which any thread may end."""
+    """A snippet of code in its own process, which can be ended from any thread."""
 
     def __init__(
         self, client: Any, code: str, values: dict[str, object], limits: ResourceLimits, most_chars: int
@@ -135,11 +137,11 @@ class _Run:
         return "".join(self._pieces)
 
     def work(self) -> object:
-        """Run the code, and wait for its value.
+        """Run the code, and return its value.
 
         Raises:
-            SandboxError: Monty does not start.
-            MontyError: As Monty raises it.
+            SandboxError: Monty failed to start.
+            MontyError: The code failed, the interpreter crashed, or a value cannot be converted.
         """
         with ExitStack() as stack:
             try:
@@ -158,7 +160,7 @@ class _Run:
                     self._process = None
 
     def end(self) -> None:
-        """End the code if it still runs."""
+        """Kill the process if it is still running."""
         with self._lock:
             self._is_ended = True
             if self._process is not None:
@@ -178,7 +180,7 @@ class _TooDeepError(Exception):
 
 
 def _plain(value: Any, depth: int = 0) -> object:
-    """Return a value without objects of Monty's own, which become their text."""
+    """Convert a value to plain data. Monty's own objects become their repr."""
     if depth > _DEEPEST:
         raise _TooDeepError(f"it is nested more than {_DEEPEST} levels deep")
     if type(value) in _PLAIN or isinstance(value, datetime.datetime):

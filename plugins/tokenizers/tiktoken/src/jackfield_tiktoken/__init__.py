@@ -1,1 +1,1 @@
-"""The tokens of OpenAI's models, counted and cut with tiktoken."""
+"""Count and cut tokens of OpenAI models with tiktoken."""

@@ -1,4 +1,4 @@
-"""The settings of these tokenizers."""
+"""Settings of the tiktoken tokenizers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class TiktokenConfig(Config):
-    """The place of the vocabulary. This package does not contain one."""
+    """Settings for locating the vocabulary, which this package does not include."""
 
     path: PathText | None = Field(
         default=None, description="The file, such as o200k_base.tiktoken; else tiktoken's own cache"

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Plugin hooks for the tiktoken tokenizers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NETWORK = ("openaipublic.blob.core.windows.net",)
 
 @hook.tokenizers
 def tokenizers() -> list[TokenizerSpec]:
-    """Return the vocabularies of OpenAI's models."""
+    """Provide the tokenizers of OpenAI models."""
     return [
         TokenizerSpec(
             name="o200k_base",

@@ -1,4 +1,4 @@
-"""OpenAI's vocabularies: where to find each, and how it splits texts."""
+"""OpenAI's vocabularies: where each is located, and how it splits text."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _BLANKS = r"\s+(?!\S)|\s+"
 
 
 class TiktokenTokenizer(Configured, BPETokenizer):
-    """One of OpenAI's vocabularies. It is read from a file at the first call, and downloaded only if a setting says so.
+    """A tokenizer with one of OpenAI's vocabularies.
 
-    All instances of a process share it: it takes half a second to read and 70 MB to keep.
-    Its settings are those of `TiktokenConfig`.
+    The vocabulary file is read on first use, and downloaded only if the settings allow it. Reading takes half a second
+    and 70 MB of memory, so a vocabulary is shared within the process. Settings are those of `TiktokenConfig`.
 
     Attributes:
-        url: OpenAI's address of the vocabulary; tiktoken's cache identifies the vocabulary by it.
-        hash: The SHA-256 of the file there, in hex.
-        pattern: The expression that cuts texts into pieces.
-        control_tokens: The ids of the control tokens. Text never becomes a control token.
+        url: The URL of the vocabulary, which also identifies it in tiktoken's cache.
+        hash: The SHA-256 hash of the vocabulary file, in hex.
+        pattern: The regular expression that splits text before merging.
+        control_tokens: The ids of the control tokens. Text is never encoded as a control token.
     """
 
     url: ClassVar[str]
@@ -47,10 +47,10 @@ class TiktokenTokenizer(Configured, BPETokenizer):
     config: TiktokenConfig
 
     def load(self) -> SafeEncoding:
-        """See `BPETokenizer`.
+        """Load the vocabulary. See `BPETokenizer`.
 
         Raises:
-            ConfigError: The file is missing, cannot be downloaded, or has another hash than expected.
+            ConfigError: The file is missing, cannot be downloaded, or has an unexpected hash.
         """
         path = Path(self.config.path).expanduser() if self.config.path else self.cached()
         if path and (self.config.path or path.is_file()):
@@ -60,7 +60,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         raise ConfigError(f"tokenizer {self.name!r}: {self.missing()[0]}")
 
     def cached(self) -> Path | None:
-        """Return the path where tiktoken caches the file; None if its cache is switched off."""
+        """Return the path of the file in tiktoken's cache, or None if the cache is disabled."""
         folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
         if folder is None:
             folder = str(Path(tempfile.gettempdir(), "data-gym-cache"))
@@ -68,7 +68,7 @@ class TiktokenTokenizer(Configured, BPETokenizer):
         return Path(folder, name) if folder else None
 
     def missing(self) -> list[str]:
-        """Return the steps that are missing before it can count, as texts for people; empty if the file is cached."""
+        """Return the setup steps the user still has to take, or [] if the vocabulary is cached."""
         path = self.cached()
         if path and path.is_file():
             return []
@@ -156,10 +156,10 @@ class CL100kBase(TiktokenTokenizer):
 
 
 def check_o200k_base() -> list[str]:
-    """Return the missing requirements of the tokenizer on this machine, as texts for people."""
+    """Return the setup steps missing on this machine."""
     return O200kBase().missing()
 
 
 def check_cl100k_base() -> list[str]:
-    """Return the missing requirements of the tokenizer on this machine, as texts for people."""
+    """Return the setup steps missing on this machine."""
     return CL100kBase().missing()
