@@ -1,1 +1,1 @@
-"""Anthropic's models for Jackfield, over the Messages protocol."""
+"""Backend for Anthropic's models, over the Messages protocol."""

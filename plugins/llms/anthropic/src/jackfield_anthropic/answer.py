@@ -1,4 +1,4 @@
-"""Read the events of an answer as Jackfield's events."""
+"""Convert the events of a Messages answer to Jackfield's events."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from jackfield_http.backend import Exchange
 from jackfield_http.server import ServerT
 
 CITED = "jackfield-anthropic.cited"
-"""The name of the event that lists the sources of a citation."""
+"""Name of the event that reports a cited source."""
 MAX_PAUSES = 20
-"""The server pauses an answer after about ten uses of its tools."""
+"""Maximum pauses per answer; the server pauses after about ten uses of its tools."""
 REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -38,23 +38,23 @@ REASONS: Mapping[str, FinishReason] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-"""Reasons why an answer ended; all others (`pause_turn`) are `other`."""
+"""Finish reasons by stop reason; any other (`pause_turn`) is `other`."""
 
 _NO_BEGINNING = Beginning()
 _PLAIN = frozenset({"text", "tool_use"})
-_OWN_OF_ANSWERS = frozenset({"file_id"})  # keys of citations that requests do not have
+_OWN_OF_ANSWERS = frozenset({"file_id"})  # keys of citations that requests must not contain
 
 
 @dataclass(slots=True)
 class _Block:
-    """A block as it grows.
+    """A content block being received.
 
     Attributes:
-        wire: The block as it began.
-        text: The pieces of its text, its reasoning or its input.
+        wire: The block as it started.
+        text: The deltas of its text, reasoning or input.
         signature: The signature of its reasoning.
-        call: The number of its tool call in the answer, from 0; -1 for other blocks.
-        citations: The citations of its text.
+        call: The index of its tool call in the answer, or -1 for other blocks.
+        citations: The citations in its text.
     """
 
     wire: Wire
@@ -65,11 +65,11 @@ class _Block:
 
 
 class MessagesReader(AnswerReader):
-    """Reads an answer in the Messages protocol.
+    """Reader for an answer in the Messages protocol.
 
     Args:
-        exchange: The request and its server. The address of the server is stored with the blocks that a later request
-            must send back.
+        exchange: The request and its server. Blocks that later requests must send back are stored with the server's
+            address.
     """
 
     advice: ClassVar[str] = "check base_url, and that it speaks the Messages protocol"
@@ -97,7 +97,7 @@ class MessagesReader(AnswerReader):
 
     @property
     def is_paused(self) -> bool:
-        """True if the server expects another request for the rest of the answer. A call must be made first."""
+        """True if the server expects another request for the rest of the answer, and no call has to be made first."""
         return self._reason == "pause_turn" and not self._calls and self._beginning.pauses < MAX_PAUSES
 
     def rest_of(self, request: ChatRequest) -> PausedRequest:
@@ -136,7 +136,7 @@ class MessagesReader(AnswerReader):
         return []
 
     def _note(self, kind: object, wire: Wire) -> None:
-        """Handle an event about the answer as a whole, not about one of its blocks."""
+        """Handle an event that concerns the whole answer rather than a block."""
         match kind:
             case "message_start":
                 self._head(wire["message"])
@@ -148,7 +148,7 @@ class MessagesReader(AnswerReader):
             case "error":
                 raise error_in_answer(self.failures, wire)
             case str():
-                pass  # ping, and later additions: the protocol says to expect them
+                pass  # ping, and future events, which the protocol says to expect
             case _:
                 raise ValueError("an event without a type")
 
@@ -202,7 +202,7 @@ class MessagesReader(AnswerReader):
         return [PluginEvent(CITED, {SOURCES: [source]})]
 
     def _stop(self, block: _Block) -> list[ModelEvent]:
-        """Return the input of a call that did not arrive in pieces."""
+        """Return the arguments of a call if they did not arrive as deltas."""
         if block.call < 0 or block.text:
             return []
         arguments = _added(block, dumps(block.wire.get("input") or {}))
@@ -221,7 +221,7 @@ class MessagesReader(AnswerReader):
         return events
 
     def _all_blocks(self) -> list[Wire]:
-        """Return the blocks of the answer in the form in which a later request sends them back."""
+        """Return the answer's blocks as later requests must send them back."""
         arrived = [self._sent_back(self._blocks[index]) for index in sorted(self._blocks)]
         return [*self._beginning.blocks, *(block for block in arrived if block is not None)]
 
@@ -244,7 +244,7 @@ class MessagesReader(AnswerReader):
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """Return the counts of a `usage` object. Tokens read from the cache, or written to it, are part of the prompt."""
+    """Convert a `usage` object. Tokens read from or written to the cache count as prompt tokens."""
     cached, written = count_of(wire.get("cache_read_input_tokens")), count_of(wire.get("cache_creation_input_tokens"))
     long_written = count_of((wire.get("cache_creation") or {}).get("ephemeral_1h_input_tokens"))
     prompt, output = count_of(wire.get("input_tokens")) + cached + written, count_of(wire.get("output_tokens"))
@@ -260,7 +260,7 @@ def usage_of(wire: Mapping[str, Any]) -> Usage:
 
 
 def _source_of(citation: Mapping[str, Any]) -> Mapping[str, object] | None:
-    """Return the source of a citation: a page of the web, a search result, or a document, perhaps with its page."""
+    """Return the web page, search result or document that a citation refers to, with its page if there is only one."""
     location = citation.get("url") or citation.get("source") or citation.get("document_title")
     if not isinstance(location, str):
         return None

@@ -1,4 +1,4 @@
-"""Ask a model over the Messages protocol, without an SDK."""
+"""Call models over the Messages protocol, without an SDK."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _STALE_REASONING = b"bound to a different conversation"
 
 @dataclass(frozen=True, slots=True)
 class AnthropicServer(Server):
-    """A server; `drops_stale_reasoning` is true once it is asked to drop reasoning that no longer fits its history."""
+    """A server. `drops_stale_reasoning` is True once requests ask it to drop reasoning whose history has changed."""
 
     drops_stale_reasoning: bool = False
 
 
 class AnthropicChat(HTTPBackend[AnthropicServer]):
-    """A model at Anthropic, or at any server that speaks its protocol."""
+    """Chat model at Anthropic or any server with the same protocol."""
 
     backend: ClassVar[str] = "anthropic"
     config_class: ClassVar[type[LLMConfig]] = AnthropicConfig
@@ -54,11 +54,11 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
     config: AnthropicConfig
 
     def server(self) -> AnthropicServer:
-        """Return the server with an API key or a token; servers other than Anthropic's may need neither.
+        """Return the server, with an API key or a token. Servers other than Anthropic's may need neither.
 
         Raises:
             ConfigError: Both an API key and a token are configured.
-            MissingSecretError: Anthropic needs a key, and none is set.
+            MissingSecretError: Anthropic requires a key, and none is set.
         """
         url = self.configured_url() or ANTHROPIC_URL
         headers = {"anthropic-version": self.config.version}
@@ -66,7 +66,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
             headers["anthropic-beta"] = ",".join(self.config.beta)
         if self.config.api_key and self.config.auth_token:
             raise ConfigError("api_key and auth_token are both set, but one request takes only one: leave one out")
-        # A configured key wins over a token of the environment.
+        # A configured key takes precedence over a token in the environment.
         rule = replace(self.key_rule, variable="" if self.config.api_key else TOKEN_VARIABLE)
         key = find_key(url, rule, configured=self.config.auth_token, settings=self.host.settings)
         if key.value:
@@ -75,15 +75,15 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
             key = self.find_key(url, needed=is_at(url, HOSTS))
             if key.value:
                 headers["x-api-key"] = key.value
-        # An address may end with the version, as for other backends, or without it, as for Anthropic's own libraries.
+        # A URL may include the version, as for other backends, or omit it, as for Anthropic's own libraries.
         path = "/messages" if url.endswith("/v1") else "/v1/messages"
         return AnthropicServer(url + path, headers, key)
 
     def read_facts(self) -> ModelFacts:
-        """Return the facts as configured, else as known for the model.
+        """Return the model's known facts, overridden by the configuration.
 
         Raises:
-            ConfigError: The model does not take the configured kind of thinking.
+            ConfigError: The model does not support the configured kind of thinking.
         """
         model, kind = self.config.model, thinking_of(self.config)
         known = find_model("anthropic", model)
@@ -104,12 +104,12 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
 
     def adjust_server(
         self,
-        request: ChatRequest,  # noqa: ARG002 - of the base class
+        request: ChatRequest,  # noqa: ARG002 - required by the base class
         server: AnthropicServer,
         status: int,
         body: bytes,
     ) -> AnthropicServer | None:
-        """Have the server drop reasoning that it refuses because the history before it has changed."""
+        """Ask the server to drop reasoning if it refused a request because the history before the reasoning changed."""
         if status != 400 or server.drops_stale_reasoning or _STALE_REASONING not in body:
             return None
         return replace(server, drops_stale_reasoning=True)
@@ -119,7 +119,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         return MessagesReader(exchange)
 
     def resume(self, request: ChatRequest, reader: AnswerReader) -> ChatRequest | None:
-        """Return the request for the rest of an answer that was paused while the server ran its own tools."""
+        """Return the request for the rest of an answer that the server paused while running its own tools."""
         return reader.rest_of(request) if isinstance(reader, MessagesReader) and reader.is_paused else None
 
     def refusal(self, failures: Failures, status: int, body: bytes) -> ModelServiceError:
@@ -127,7 +127,7 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
         return error_of_response(failures, status, body)
 
     async def alist_models(self) -> list[str]:
-        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        """List the server's models; see `jackfield.models.ListsModels`."""
         return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix('/messages')}/models?limit=1000")
 
     # --- counting ---
@@ -135,13 +135,13 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
     async def acount_tokens(
         self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
     ) -> int:
-        """Ask the server for the number of tokens in the prompt of a request; processors do not change the request.
+        """Return the server's count of prompt tokens for a request, which processors do not modify.
 
         Args:
-            messages, functions, config: As for `acomplete`.
+            messages, functions, config: See `acomplete`.
 
         Raises:
-            ModelServiceError: The server could not count, or has no counter.
+            ModelServiceError: The server failed, or does not support counting.
         """
         request = self.make_request(messages, functions, config=config)
         options = request.config
@@ -165,5 +165,5 @@ class AnthropicChat(HTTPBackend[AnthropicServer]):
     def count_tokens(
         self, messages: Messages, functions: Sequence[FunctionSchema] = (), *, config: GenerateOptions = None
     ) -> int:
-        """Do the same as `acount_tokens`, for synchronous code."""
+        """Synchronous version of `acount_tokens`."""
         return sync.run(self.acount_tokens(messages, functions, config=config))

@@ -1,4 +1,4 @@
-"""The settings of this backend."""
+"""Settings of this backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HostedTool: TypeAlias = Literal["web_search", "web_fetch", "code_execution"]
 
 
 class AnthropicConfig(LLMConfig):
-    """The model's address, its thinking, and any abilities that differ from the known ones."""
+    """The server, the model's thinking and tools, and any capabilities that differ from the known ones."""
 
     auth_token: SecretStr | None = Field(
         default=None, description="Sent as a bearer token instead of an API key; better set as ANTHROPIC_AUTH_TOKEN"

@@ -1,4 +1,4 @@
-"""Translate the errors of the Messages protocol into Jackfield's, in this one place."""
+"""Translate errors of the Messages protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TYPES: dict[str, ErrorClass] = {
     "api_error": ModelOverloadedError,
     "overloaded_error": ModelOverloadedError,
 }
-# Matched by a part of the text, in lower case, because their type is `invalid_request_error`, like that of most errors.
+# Matched by lower-case substrings, because their type is `invalid_request_error`, like that of most errors.
 _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("prompt is too long", ContextLengthError),
     ("exceed context limit", ContextLengthError),
@@ -41,9 +41,9 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
     """Return the error for an HTTP response.
 
     Args:
-        failures: The errors of the request.
-        status: Not 2xx.
-        body: The beginning of the response.
+        failures: The request's error factory.
+        status: The HTTP status, other than 2xx.
+        body: The beginning of the response body.
     """
     try:
         value = json_value(body)
@@ -57,11 +57,11 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
 
 
 def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServiceError:
-    """Return the error for an `error` event; if its type is unknown, a failure of the server.
+    """Return the error for an `error` event. An unknown error type counts as a server failure.
 
     Args:
-        failures: The errors of the request.
-        event: The event, with the error under `error`.
+        failures: The request's error factory.
+        event: The event, which contains `error`.
     """
     kind, text = _kind_and_text(event)
     error_class = class_of(400 if kind == "invalid_request_error" else 500, kind, text)
@@ -69,7 +69,7 @@ def error_in_answer(failures: Failures, event: Mapping[str, Any]) -> ModelServic
 
 
 def class_of(status: int, kind: str, text: str) -> ErrorClass:
-    """Return the class for a status, a type and a text; the most specific one wins."""
+    """Return the most specific error class for a status, an error type and a message."""
     lowered = text.lower()
     if status < 500:
         for part, error_class in _TEXTS:
@@ -84,7 +84,7 @@ def _request_id(value: Mapping[str, Any]) -> str | None:
 
 
 def _kind_and_text(value: Mapping[str, Any]) -> tuple[str, str]:
-    """Return type and message of an `error` object, or of an object that some gateways send instead."""
+    """Return the type and message of an `error` object, or of the object some gateways send instead."""
     error = value.get("error") or value
     if not isinstance(error, Mapping):
         return "", str(error)

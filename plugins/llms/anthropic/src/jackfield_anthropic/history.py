@@ -1,4 +1,4 @@
-"""Put a history into the form that the Messages protocol accepts. Pure, except that local images are read."""
+"""Convert histories to the Messages protocol. The only side effect is reading local images."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _CONTINUE: Mapping[Lang, str] = {
 def wire_messages(
     messages: Sequence[Message], *, server: str = "", send_reasoning: bool = True, lang: Lang = "en"
 ) -> list[Wire]:
-    """Return a history as blocks of alternating roles that begin with the user's, without empty texts.
+    """Convert a history to messages with alternating roles that start with the user and contain no empty text.
 
     Args:
-        messages: System messages among them are left out.
-        server: The server's address. Signed reasoning only goes back to the server it came from.
-        send_reasoning: Send the signed reasoning of earlier answers.
-        lang: The language of texts that are added.
+        messages: The history. System messages are omitted.
+        server: The server's address. Signed reasoning is sent only to the server that issued it.
+        send_reasoning: True to send the signed reasoning of earlier answers.
+        lang: The language of any text that is added.
     """
     turns: list[tuple[str, list[Wire]]] = []
     for part in parts_of([message for message in messages if message.role != SYSTEM]):
@@ -51,7 +51,7 @@ def wire_messages(
     wire = _join_turns(turns)
     if not wire or wire[0]["role"] == ASSISTANT:
         wire.insert(0, {"role": USER, "content": _text(_NOTHING_YET[lang])})
-    if wire[-1]["role"] == ASSISTANT:  # an answer that is to be continued; servers refuse white space at its end
+    if wire[-1]["role"] == ASSISTANT:  # an answer to continue; servers refuse trailing white space
         block = wire[-1]["content"][-1]
         if block["type"] == "text":
             wire[-1]["content"][-1] = {**block, "text": block["text"].rstrip()}
@@ -59,15 +59,15 @@ def wire_messages(
 
 
 def ask_to_continue(messages: list[Wire], lang: Lang) -> None:
-    """Ask the model to continue the answer at the end of a history, if it does not do so unasked."""
+    """Ask the model to continue an answer at the end of the history, for models that do not do so on their own."""
     if messages[-1]["role"] == ASSISTANT:
         messages.append({"role": USER, "content": _text(_CONTINUE[lang])})
 
 
 def lacks_reasoning(messages: Sequence[Wire]) -> bool:
-    """Return True if the last answer called tools without reasoning before it.
+    """Return True if the last answer called tools without reasoning first.
 
-    While thinking is enabled, servers refuse such a history. Such a history comes from another model, or was changed.
+    Such a history was edited or comes from another model, and servers refuse it while thinking is enabled.
     """
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
@@ -75,14 +75,14 @@ def lacks_reasoning(messages: Sequence[Wire]) -> bool:
 
 
 def blocks_of(message: Message) -> list[Wire]:
-    """Return the blocks of a message of the user or the system."""
+    """Convert a user or system message to content blocks."""
     if isinstance(message.content, str):
         return _text(message.content)
     return [block for item in message.content for block in _item(item)]
 
 
 def fit_name(name: str) -> str:
-    """Return a tool's name with the characters that the protocol allows; two names never become the same."""
+    """Replace characters in a tool's name that the protocol forbids, without making two names the same."""
     if _NAME.fullmatch(name):
         return name
     readable = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:100].strip("_")
@@ -98,7 +98,7 @@ def _digest(text: str) -> str:
 
 
 def _join_turns(turns: Sequence[tuple[str, list[Wire]]]) -> list[Wire]:
-    """Return messages whose roles alternate; leave out empty turns."""
+    """Merge consecutive turns of the same role, and omit empty ones."""
     wire: list[Wire] = []
     for role, blocks in turns:
         if wire and wire[-1]["role"] == role:
@@ -129,7 +129,7 @@ def _image(value: str) -> Wire:
     if address[:5].lower() != "data:":
         return {"type": "image", "source": {"type": "url", "url": address}}
     head, _, data = address[5:].partition(",")
-    # Servers refuse an image with a wrong label, which programs often give.
+    # Servers refuse images with a wrong media type, and programs often state a wrong one.
     media_type = _type_of_data(data) or head.partition(";")[0].lower()
     if media_type not in IMAGE_TYPES:
         raise UnsupportedInputError(
@@ -139,7 +139,7 @@ def _image(value: str) -> Wire:
 
 
 def _document(address: str) -> Wire | None:
-    """Return a PDF, by its URL or with its content; None for any other file."""
+    """Return a document block for a URL or a PDF, or None for any other file."""
     if path_of(address) is None and address[:5].lower() != "data:":
         return {"type": "document", "source": {"type": "url", "url": address}}
     pdf = pdf_of(address)
@@ -158,7 +158,7 @@ def _type_of_data(data: str) -> str:
 
 
 def _results(answer: Answer) -> list[Wire]:
-    """Return the results of an answer's calls, which must come first, then those that belong to no call."""
+    """Return the results of an answer's calls, which must come first, followed by results without a call."""
     results = [_result(call) for call in answer.calls]
     for stray in answer.strays:
         results += [*_text(f"{stray.label}\n{stray.text}"), *_media(stray.media)]
@@ -172,7 +172,7 @@ def _result(call: Call) -> Wire:
 
 
 def _media(items: Sequence[ContentItem]) -> list[Wire]:
-    """Return the media of a tool's result. Users do not control them, so a note replaces an unsupported image."""
+    """Return the media in a tool's result. A note replaces unsupported images, since users do not control them."""
     blocks: list[Wire] = []
     for item in items:
         try:
@@ -215,11 +215,11 @@ def _call(call: Call) -> Wire:
 
 
 def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str) -> list[Wire] | None:
-    """Return the original blocks of an answer; None if they came from another server, or the answer was changed.
+    """Return an answer's original blocks, or None if it was edited or came from another server.
 
     Args:
-        messages: All remaining messages of the answer, with one `origin`.
-        calls: The answer's calls, in the form in which they are sent.
+        messages: All remaining messages of the answer, which share one `origin`.
+        calls: The answer's calls, as they are sent.
         server: The server's address.
     """
     origin = messages[0].origin
@@ -230,7 +230,7 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
         blocks = [dict(block) for block in data["content"]]
         kept = _visible_part(blocks)
     except (KeyError, TypeError, ValueError):
-        return None  # a history edited by hand, whose visible part counts
+        return None  # a history edited by hand: send what it shows
     names = [fit_name(call.function.name) for call in calls]
     if kept != ("".join(text_of(message.content) for message in messages), names):
         return None
@@ -240,6 +240,6 @@ def kept_blocks(messages: Sequence[Message], calls: Sequence[Call], server: str)
 
 
 def _visible_part(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """Return the parts of blocks that a history shows: the text, and the names of the calls."""
+    """Return what a history shows of these blocks: the text and the names of the calls."""
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     return text, [block["name"] for block in blocks if block["type"] == "tool_use"]

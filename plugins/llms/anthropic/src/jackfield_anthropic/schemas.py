@@ -1,4 +1,4 @@
-"""Put JSON Schemas into the form that the Messages protocol enforces."""
+"""Convert JSON Schemas to the subset that the Messages protocol enforces."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _IGNORED = {"additionalProperties", "default", "examples", "$schema", "$id"}
 
 
 class _UnenforceableError(Exception):
-    """The protocol has no equivalent of a part of a schema."""
+    """The protocol has no equivalent for part of a schema."""
 
 
 def enforceable_schema(schema: Schema) -> Wire | None:
-    """Return a schema as the protocol enforces it.
+    """Convert a schema to one that the protocol enforces.
 
-    A constraint unknown to the protocol, such as `minimum`, moves into the description, where the model reads it. The
-    caller must still validate the answer.
+    Unsupported constraints, such as `minimum`, are moved to the description, where the model reads them. The caller
+    must still validate the answer.
 
     Returns:
-        None if the protocol cannot enforce the schema, because it contains objects with free keys, values of any type
-        or tuples, or is recursive.
+        The converted schema, or None if the schema is recursive or allows arbitrary keys, values of any type, or
+        tuples.
 
     Source: the provider's page on structured outputs, as of November 2026.
     """
@@ -45,10 +45,10 @@ def enforceable_schema(schema: Schema) -> Wire | None:
 
 
 def _fit(schema: object) -> Wire:
-    if not isinstance(schema, Mapping):  # true: any value at all
+    if not isinstance(schema, Mapping):  # `true` allows any value
         raise _UnenforceableError
     if "$ref" in schema:
-        # Keys beside a reference are not allowed.
+        # Keys next to a reference are not allowed.
         return {"$ref": f"#/$defs/{str(schema['$ref']).rpartition('/')[2]}"}
     fitted: Wire = {key: schema[key] for key in _KEPT if key in schema}
     for key, own_key in _COMBINED.items():
@@ -71,7 +71,7 @@ def _fit(schema: object) -> Wire:
 
 
 def _only_for(kind: str, schema: Schema) -> Schema:
-    """Return a schema of several types for one of them, without the keys that belong to the others."""
+    """Narrow a schema with several types to one of them, dropping the keys that belong to the others."""
     keys = {"object": ("properties", "required", "additionalProperties"), "array": ("items", "minItems", "maxItems")}
     others = [key for other, names in keys.items() if other != kind for key in names]
     enum = {}
@@ -84,7 +84,7 @@ def _fit_object(schema: Schema) -> Wire:
     properties = schema.get("properties") or {}
     has_free_keys = schema.get("additionalProperties", not properties) is not False
     if "additionalProperties" not in schema and properties:
-        has_free_keys = False  # unstated, as in most schemas: the named keys are meant
+        has_free_keys = False  # most schemas omit it, but mean only the named keys
     if has_free_keys or "patternProperties" in schema:
         raise _UnenforceableError
     return {
@@ -94,7 +94,7 @@ def _fit_object(schema: Schema) -> Wire:
 
 
 def _with_notes(fitted: Wire, schema: Schema) -> Wire:
-    """Keep supported values of `format` and `minItems`, and note every other constraint in the description."""
+    """Copy supported values of `format` and `minItems`, and add all other constraints to the description."""
     notes = [key for key in schema if key not in _HANDLED and key not in _IGNORED]
     for key, is_supported in (
         ("format", schema.get("format") in _FORMATS and schema.get("type") == "string"),

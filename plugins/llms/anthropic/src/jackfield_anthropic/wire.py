@@ -1,4 +1,4 @@
-"""Turn a request into the JSON that the Messages protocol takes. Pure, except that local images are read."""
+"""Convert requests to the JSON of the Messages protocol. The only side effect is reading local images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jackfield_http import Wire
 
 DEFAULT_MAX_TOKENS = 8192
 THINKING_MAX_TOKENS = 32_000
-"""The default for a model that decides itself how long it thinks, because the limit includes its reasoning."""
+"""Default token limit with adaptive thinking, higher because the limit includes the reasoning."""
 MIN_BUDGET_TOKENS = 1024
 BINDING_FEATURE = "thinking-binding-controls-2026-08-01"
 HOSTED_TOOLS: Mapping[str, str] = {
@@ -26,7 +26,7 @@ HOSTED_TOOLS: Mapping[str, str] = {
     "web_fetch": "web_fetch_20250910",
     "code_execution": "code_execution_20250825",
 }
-"""The versions of the provider's tools that all its models have."""
+"""Versions of hosted tools that all of Anthropic's models support."""
 
 _NOT_OF_THE_PROTOCOL = ("seed", "presence_penalty", "frequency_penalty", "repetition_penalty")
 _SAMPLING = ("temperature", "top_p", "top_k")
@@ -36,14 +36,14 @@ _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The facts about a model that only this backend uses.
+    """Model capabilities that only this backend uses.
 
     Attributes:
-        thinking: The values of `thinking` that the model takes; None if unknown.
-        thinks_unasked: The model thinks unless `thinking` is disabled.
-        sampling: The model takes `temperature`, `top_p` and `top_k`.
-        prefill: The model continues an answer at the end of the history.
-        refuses_schemas: The model is a known one, and its server cannot enforce a JSON Schema for it.
+        thinking: The supported values of `thinking`, or None if unknown.
+        thinks_unasked: True if the model thinks unless `thinking` is disabled.
+        sampling: True if the model accepts `temperature`, `top_p` and `top_k`.
+        prefill: True if the model continues an answer at the end of the history.
+        refuses_schemas: True if the model is known not to support JSON Schema enforcement.
     """
 
     thinking: tuple[str, ...] | None = None
@@ -54,7 +54,7 @@ class Abilities:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], *, refuses_schemas: bool = False) -> Abilities:
-        """Read the facts from the details of a `KnownModel`; other details are ignored."""
+        """Read the capabilities from a `KnownModel`'s details, ignoring all other details."""
         thinking = details.get("thinking")
         return cls(
             thinking=None if thinking is None else tuple(thinking),
@@ -67,12 +67,12 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The part of an answer that arrived before the server paused it.
+    """The part of an answer received before the server paused it.
 
     Attributes:
         blocks: The blocks, as a request sends them back.
-        usage: The usage of all requests.
-        pauses: The number of pauses.
+        usage: The usage of all requests so far.
+        pauses: The number of pauses so far.
     """
 
     blocks: tuple[Wire, ...] = ()
@@ -82,17 +82,17 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class PausedRequest(ChatRequest):
-    """A request for the rest of an answer that the server paused, with its `beginning`."""
+    """A request for the rest of a paused answer, whose first part is `beginning`."""
 
     beginning: Beginning = field(default_factory=Beginning)
 
 
 def request_body(request: ChatRequest, config: AnthropicConfig, abilities: Abilities = Abilities()) -> Wire:
-    """Return the request as a dict; `extra_body` wins.
+    """Return the request body, in which `extra_body` takes precedence.
 
     Raises:
-        UnsupportedInputError: The protocol or the model does not take an option, two options contradict each other, or
-            a local image cannot be sent.
+        UnsupportedInputError: The protocol or the model does not support an option, two options conflict, or a local
+            image cannot be sent.
     """
     thinking = thinking_of(config)
     messages = wire_messages(
@@ -128,14 +128,14 @@ def request_body(request: ChatRequest, config: AnthropicConfig, abilities: Abili
 
 
 def countable_body(body: Wire) -> Wire:
-    """Return the part of a request that the server's token counter takes."""
+    """Return the part of a request body that the token counter accepts."""
     return {key: body[key] for key in _COUNTED if key in body}
 
 
 def drop_stale_reasoning(body: Wire) -> bool:
-    """Ask the server to drop reasoning whose history has changed; return False if the request cannot ask for that.
+    """Ask the server to drop reasoning whose history has changed; return False if the request does not allow that.
 
-    Only a model that decides itself how long it thinks binds its reasoning to the history.
+    Reasoning is bound to the history only with adaptive thinking.
     """
     thinking = {"type": "adaptive", **body.get("thinking", {})}
     if thinking["type"] != "adaptive" or "block_binding" in thinking:
@@ -145,7 +145,7 @@ def drop_stale_reasoning(body: Wire) -> bool:
 
 
 def thinking_of(config: AnthropicConfig) -> Thinking | None:
-    """Return the kind of thinking that a configuration asks for; None if it leaves that to the model."""
+    """Return the configured kind of thinking, or None to leave it to the model."""
     return config.thinking or ("enabled" if config.thinking_budget else None)
 
 
@@ -153,7 +153,7 @@ def thinking_of(config: AnthropicConfig) -> Thinking | None:
 
 
 def _max_tokens(request: ChatRequest, config: AnthropicConfig, abilities: Abilities) -> int:
-    """Return the limit of the answer, which includes the reasoning."""
+    """Return the token limit of the answer, including its reasoning."""
     kind = thinking_of(config)
     budget = (config.thinking_budget or MIN_BUDGET_TOKENS) if kind == "enabled" else 0
     limit = request.config.max_tokens
@@ -163,7 +163,7 @@ def _max_tokens(request: ChatRequest, config: AnthropicConfig, abilities: Abilit
         limit += budget
         if request.facts.max_output_tokens is not None:
             limit = min(limit, request.facts.max_output_tokens)
-    # Only with this feature of the protocol may the reasoning between several calls be longer than one answer.
+    # Only interleaved thinking lets the reasoning between calls exceed the limit of one answer.
     is_interleaved = any(feature.startswith("interleaved-thinking") for feature in config.beta)
     if limit <= budget and not is_interleaved:
         raise UnsupportedInputError(
@@ -207,7 +207,7 @@ def _effort(effort: str | None) -> Wire:
 
 
 def _format(request: ChatRequest, abilities: Abilities) -> tuple[Wire, list[Wire]]:
-    """Return the schema for the server to enforce, or blocks for the system message if the server cannot enforce it."""
+    """Return the schema for the server to enforce, or system blocks that describe it if the server cannot."""
     wanted = request.config.response_format
     if not wanted or wanted.get("type") == "text":
         return {}, []
@@ -260,7 +260,7 @@ def _tools(request: ChatRequest, messages: Sequence[Wire], config: AnthropicConf
 
 
 def _tools_without_functions(messages: Sequence[Wire], hosted: Sequence[Wire]) -> Wire:
-    """Return the hosted tools, and the tools that the history calls: servers refuse a history with unknown tools."""
+    """Return the hosted tools and those called in the history, since servers refuse histories with unknown tools."""
     names = {block["name"]: None for m in messages for block in m["content"] if block["type"] == "tool_use"}
     called: list[Wire] = [{"name": name, "input_schema": {"type": "object"}} for name in names]
     if hosted:

@@ -1,1 +1,1 @@
-"""OpenAI's models on Azure, as a Jackfield backend."""
+"""Backend for OpenAI's models on Azure."""

@@ -1,4 +1,4 @@
-"""Ask a model on Azure over Chat Completions: each deployment has its own address and API version."""
+"""Call models on Azure over Chat Completions, where each deployment has its own URL and API version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST_VERSION_WITH_USAGE = "2024-09-01"
 
 
 class AzureChat(ChatCompletionsModel):
-    """A deployment of one of OpenAI's models on Azure."""
+    """Chat model deployed on Azure."""
 
     backend: ClassVar[str] = "azure"
     config_class: ClassVar[type[LLMConfig]] = AzureConfig
@@ -45,7 +45,7 @@ class AzureChat(ChatCompletionsModel):
     config: AzureConfig
 
     async def alist_models(self) -> list[str]:
-        """Refuse, because Azure lists no deployments for a key.
+        """Refuse, because an API key does not give access to Azure's list of deployments.
 
         Raises:
             ConfigError: Always.
@@ -53,10 +53,10 @@ class AzureChat(ChatCompletionsModel):
         raise ConfigError("Azure has no list of deployments for a key: look in its portal, and write azure:DEPLOYMENT")
 
     def server(self) -> ChatServer:
-        """Return the deployment's address, by the SDK's rules, with the API key or the token.
+        """Return the deployment's URL, built like the SDK's, with the API key or token.
 
         Raises:
-            ConfigError: There is no endpoint, or there are both an API key and a token.
+            ConfigError: No endpoint is configured, or both an API key and a token are.
             MissingSecretError: There is neither an API key nor a token.
         """
         endpoint = self.configured_url()
@@ -75,7 +75,10 @@ class AzureChat(ChatCompletionsModel):
         return ChatServer(_deployment_url(endpoint, deployment, version), headers, key, self.dialect(profile))
 
     def _credentials(self, endpoint: str) -> tuple[FoundKey, Mapping[str, str]]:
-        """Return the secret and its header. Configured secrets win over the environment, in which a token wins."""
+        """Return the secret and its header.
+
+        Configured secrets take precedence over the environment, where a token takes precedence over a key.
+        """
         if self.config.api_key and self.config.azure_ad_token:
             raise ConfigError("api_key and azure_ad_token are both set, but Azure takes only one: leave the other out")
         token = find_key(
@@ -93,7 +96,7 @@ class AzureChat(ChatCompletionsModel):
 
 
 def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
-    """Return the URL of a deployment's chat. The SDK is loaded only for an address that it would write differently."""
+    """Return a deployment's chat URL. The SDK is loaded only for endpoints that it would normalize."""
     base_url = f"{endpoint}/openai/deployments/{quote(deployment, safe='', errors='replace')}"
     query: Mapping[str, object] = {"api-version": version}
     if not is_plain(base_url):
@@ -102,7 +105,7 @@ def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
 
 
 def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Mapping[str, str]]:
-    """Ask the SDK for the deployment's base URL and the query of every request."""
+    """Return the SDK's base URL for the deployment and its default query parameters."""
     import httpx2
     import openai
 

@@ -1,4 +1,4 @@
-"""The settings of this backend."""
+"""Settings of this backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jackfield_chat_completions import ChatCompletionsConfig
 
 
 class AzureConfig(ChatCompletionsConfig):
-    """The address of the deployment, and the credentials to use."""
+    """The deployment and its credentials."""
 
     azure_endpoint: ServerAddress | None = Field(
         default=None,
@@ -26,5 +26,5 @@ class AzureConfig(ChatCompletionsConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The endpoint, else the address from the common settings."""
+        """The configured endpoint, or the address from the common settings."""
         return self.azure_endpoint or super().server_url

@@ -1,1 +1,1 @@
-"""Models at DashScope, Alibaba Cloud Model Studio, for Jackfield."""
+"""Backends for models at DashScope (Alibaba Cloud Model Studio)."""

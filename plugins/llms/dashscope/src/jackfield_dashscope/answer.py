@@ -1,4 +1,4 @@
-"""Read the chunks of an answer as Jackfield's events."""
+"""Convert the chunks of a DashScope answer to Jackfield's events."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from jackfield.messages import FINISH_REASONS, ContentItem, FinishReason, Usage
 from jackfield_dashscope.errors import error_in_answer
 from jackfield_http import AnswerReader, Calls, DataLineDecoder, Failures, Wire, arguments_of, count_of
 
-# DashScope documents the same terms as Jackfield, but also sends other ones.
+# DashScope documents the same terms as Jackfield, but also sends others.
 REASONS: Mapping[str, FinishReason] = {reason: reason for reason in FINISH_REASONS}
 SEARCH_EVENT = "jackfield-dashscope.search"
 
 
 class DashScopeReader(AnswerReader):
-    """Reads an answer from DashScope.
+    """Reader for a DashScope answer.
 
-    DashScope repeats the usage in every chunk; `finish` reports it once. If there are several choices (`n`), the first
-    is read.
+    DashScope repeats the usage in every chunk, but it is reported only once, at the end. If there are several choices
+    (`n`), only the first is read.
 
     Args:
-        failures: The errors of this request.
-        model: The model that was asked, because answers do not name it.
-        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
+        failures: The request's error factory.
+        model: The requested model, since answers may not name it.
+        patience_s: How long the server may send only comments, in seconds. If None, the default applies.
     """
 
     advice: ClassVar[str] = "check base_url, which usually ends in /api/v1, and that it speaks DashScope's protocol"
@@ -53,7 +53,7 @@ class DashScopeReader(AnswerReader):
 
     @property
     def complete(self) -> bool:
-        """See `AnswerReader`; only the usage may follow."""
+        """See `AnswerReader`. Only the usage may follow."""
         return bool(self._reason)
 
     def last_events(self) -> Iterator[ModelEvent]:
@@ -91,7 +91,7 @@ class DashScopeReader(AnswerReader):
                 self._read_message(choice.get("message") or {}, events)
                 self._note_reason(choice.get("finish_reason"))
         elif choices is None:
-            # The older form, which some models send whatever `result_format` is.
+            # The older format, which some models send regardless of `result_format`.
             if text := output.get("text"):
                 events.append(TextDelta(_text_of(text)))
             self._note_reason(output.get("finish_reason"))
@@ -114,7 +114,7 @@ class DashScopeReader(AnswerReader):
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """Return the counts of a `usage` object; a missing or invalid count is 0."""
+    """Convert a `usage` object; missing and invalid counts become 0."""
     prompt = wire.get("prompt_tokens_details") or wire.get("input_tokens_details") or {}
     output = wire.get("output_tokens_details") or wire.get("completion_tokens_details") or {}
     return Usage(
@@ -136,7 +136,7 @@ def _text_of(content: object) -> str:
 
 
 def _event_of(part: Mapping[str, Any]) -> ModelEvent:
-    """Return the event of one part of a content."""
+    """Convert one part of a message's content."""
     if image := part.get("image"):
         return MediaDelta(ContentItem(image=image))
     audio = part.get("audio")

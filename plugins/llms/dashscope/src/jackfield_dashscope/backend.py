@@ -1,4 +1,4 @@
-"""Ask a model at DashScope, with the SDK's settings and request headers, but over plain HTTP."""
+"""Call models at DashScope over plain HTTP, with the settings and headers of its SDK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_AUDIO = KnownModel(facts={"audio": True}, details={"endpoint": "multimod
 
 
 class QwenChat(HTTPBackend[DashScopeServer]):
-    """A model at DashScope; an unknown model is assumed to take text only."""
+    """Chat model at DashScope. Unknown models are assumed to accept only text."""
 
     backend: ClassVar[str] = "qwen_dashscope"
     config_class: ClassVar[type[LLMConfig]] = DashScopeConfig
@@ -32,7 +32,7 @@ class QwenChat(HTTPBackend[DashScopeServer]):
     config: DashScopeConfig
 
     def read_facts(self) -> ModelFacts:
-        """Return the facts as configured, else as known for the model."""
+        """Return the model's known facts, overridden by the configuration."""
         known = find_model("dashscope", self.config.model)
         self._known = self.unknown if known is UNKNOWN else known
         facts = {"reasoning": True, **self._known.facts, "prices": find_prices(self, usual_url(self.config))}
@@ -49,7 +49,7 @@ class QwenChat(HTTPBackend[DashScopeServer]):
         )
         dialect = dialect_of(self.config, server.stream_parameters, in_parts=endpoint == "multimodal")
         body = request_bytes(request, dialect)
-        # The server looks up addresses in the provider's own store only if it is asked to.
+        # The server resolves URLs in the provider's own storage only on request.
         resolve = {"x-dashscope-ossresourceresolve": "enable"} if b'"oss://' in body else {}
         return Post(body, server.url + server.paths[endpoint], {**server.stream_headers, **resolve})
 
@@ -62,29 +62,29 @@ class QwenChat(HTTPBackend[DashScopeServer]):
         return error_of_response(failures, status, body)
 
     async def alist_models(self) -> list[str]:
-        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        """List the server's models; see `jackfield.models.ListsModels`."""
         return await self.fetch_model_ids(lambda server: f"{server.url}/models?page_no=1&page_size=100", _read_page)
 
 
 class QwenVLChat(QwenChat):
-    """Like `QwenChat`, but an unknown model is assumed to take images and video."""
+    """Chat model at DashScope. Unknown models are assumed to accept images and video."""
 
     backend: ClassVar[str] = "qwenvl_dashscope"
     unknown: ClassVar[KnownModel] = UNKNOWN_VISION
 
     async def alist_models(self) -> list[str]:
-        """Do as `QwenChat`, but leave out models known to take no images."""
+        """List the server's models, except those known not to accept images."""
         return [name for name in await super().alist_models() if _may_take(name, "images")]
 
 
 class QwenAudioChat(QwenChat):
-    """Like `QwenChat`, but an unknown model is assumed to take audio."""
+    """Chat model at DashScope. Unknown models are assumed to accept audio."""
 
     backend: ClassVar[str] = "qwenaudio_dashscope"
     unknown: ClassVar[KnownModel] = UNKNOWN_AUDIO
 
     async def alist_models(self) -> list[str]:
-        """Do as `QwenChat`, but leave out models known to take no audio."""
+        """List the server's models, except those known not to accept audio."""
         return [name for name in await super().alist_models() if _may_take(name, "audio")]
 
 

@@ -1,4 +1,4 @@
-"""The settings of the components in this package."""
+"""Settings of this package's components."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Endpoint = Literal["text", "multimodal"]
 
 
 class ServerConfig(Config):
-    """The address of DashScope, if it is not a plain URL."""
+    """Ways to select the DashScope server other than a plain URL."""
 
     base_http_api_url: ServerAddress | None = Field(default=None, description="Like base_url, which it overrides")
-    # It becomes a part of the host name, so it must not contain a dot or slash.
+    # The workspace becomes part of the host name, so it must not contain a dot or slash.
     workspace: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="Like DASHSCOPE_WORKSPACE"
     )
@@ -23,7 +23,7 @@ class ServerConfig(Config):
 
 
 class DashScopeConfig(ServerConfig, LLMConfig):
-    """The model's address, its thinking and search, and its abilities if they are unknown or have changed."""
+    """The server, the model's thinking and search, and any capabilities that are unknown or have changed."""
 
     endpoint: Endpoint | None = Field(
         default=None, description="Which endpoint the model uses; unset: decided by the model"
@@ -60,12 +60,12 @@ class DashScopeConfig(ServerConfig, LLMConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The address of the server, if it is configured."""
+        """The configured server address, or None."""
         return self.base_http_api_url or super().server_url
 
 
 class DashScopeImagesConfig(ServerConfig, LLMConfig):
-    """The address of the model, and the form of its images. All other parameters go into `extra_body`."""
+    """The server, and the number and size of images. Pass any other parameters in `extra_body`."""
 
     endpoint: Literal["text2image", "multimodal"] | None = Field(
         default=None, description="text2image: a task; multimodal: one request; unset: decided by the model"
@@ -80,12 +80,12 @@ class DashScopeImagesConfig(ServerConfig, LLMConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The address of the server, if it is configured."""
+        """The configured server address, or None."""
         return self.base_http_api_url or super().server_url
 
 
 class ServiceConfig(ServerConfig):
-    """Settings that the embedder and the searcher share: the model, its server, and the requests."""
+    """Settings shared by the embedder and the searcher: the model, its server, and request options."""
 
     model: str = Field(min_length=1, description="The model's name; there is no default")
     base_url: ServerAddress | None = Field(default=None, description="The address of the server")
@@ -104,12 +104,12 @@ class ServiceConfig(ServerConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The address of the server, if it is configured."""
+        """The configured server address, or None."""
         return self.base_http_api_url or self.base_url
 
 
 class EmbedderConfig(ServiceConfig):
-    """The settings of the embedder."""
+    """Settings of the embedder."""
 
     dimension: int | None = Field(default=None, ge=1, description="The length of a vector; unset: the model's default")
     batch_size: int = Field(default=10, ge=1, le=100, description="The most texts in a request; v3 and v4 take ten")
@@ -117,7 +117,7 @@ class EmbedderConfig(ServiceConfig):
 
 
 class RerankConfig(ServiceConfig):
-    """The settings of the searcher: the hits that are reranked, and the model."""
+    """Settings of the reranker: its candidates and the model."""
 
     searcher: str = Field(default="keyword_search", description="The name of the searcher that finds the candidates")
     searcher_settings: ComponentSettings = Field(default_factory=dict, description="The settings of that searcher")

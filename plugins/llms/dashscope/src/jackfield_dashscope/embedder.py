@@ -39,10 +39,10 @@ class _Answer(msgspec.Struct):
 
 
 class DashScopeEmbedder(Embedder):
-    """Sends `batch_size` texts per request, and up to `concurrency` requests at once for one call.
+    """Embedder that sends `batch_size` texts per request and up to `concurrency` requests in parallel.
 
     Args:
-        host: The host that looks up the API key.
+        host: The plugin host that provides the API key.
         settings: The keys of `EmbedderConfig`.
     """
 
@@ -66,13 +66,13 @@ class DashScopeEmbedder(Embedder):
 
     @property
     def space(self) -> str:
-        """The model, and the dimension if one is configured."""
+        """The backend, the model, and the dimension if configured."""
         dimension = f"/{self.config.dimension}" if self.config.dimension else ""
         return f"{self.backend}:{self.config.model}{dimension}"
 
     @property
     def dimension(self) -> int | None:
-        """The configured length of the vectors; None if the model decides."""
+        """The configured vector length, or None for the model's default."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
@@ -91,7 +91,7 @@ class DashScopeEmbedder(Embedder):
         await self._service.aclose()
 
     async def _batch(self, texts: Sequence[str], purpose: Purpose) -> Embedded:
-        """Return the vectors of one request."""
+        """Embed the texts of one request."""
         parameters = {
             "text_type": purpose,
             "dimension": self.config.dimension,

@@ -1,7 +1,7 @@
-"""Translate DashScope's errors into Jackfield's, in this one place.
+"""Translate DashScope's errors.
 
-The codes are those of the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
-`data_inspection_failed`), so case, dots and underscores are ignored in comparisons.
+The codes are listed on the provider's page on error codes. Their spelling varies (`DataInspectionFailed`,
+`data_inspection_failed`), so comparisons ignore case, dots and underscores.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from jackfield.errors import (
 )
 from jackfield_http import ErrorClass, Failures, class_of_status
 
-# By the beginning of a code; the first one that fits.
+# By the prefix of a code; the first match counts.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
-    # The filter refused nothing here; it could not read a file.
+    # Nothing was refused here: the filter could not read a file.
     ("invalidparameterdatainspection", ModelRequestError),
     ("datainspection", ContentFilterError),
     ("invalidapikey", ModelAuthError),
@@ -46,7 +46,7 @@ _CODES: tuple[tuple[str, ErrorClass], ...] = (
     ("modelservicefailed", ModelOverloadedError),
     ("systemerror", ModelOverloadedError),
 )
-# By a part of the text in lower case, for unspecific codes (`InvalidParameter`).
+# By lower-case substrings of the message, for unspecific codes (`InvalidParameter`).
 _TEXTS: tuple[tuple[str, ErrorClass], ...] = (
     ("range of input length", ContextLengthError),
     ("maximum context length", ContextLengthError),
@@ -67,9 +67,9 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
     """Return the error for an HTTP response.
 
     Args:
-        failures: The errors of the request.
-        status: Not 2xx.
-        body: The beginning of the response: a JSON object, an event of a stream, or any text.
+        failures: The request's error factory.
+        status: The HTTP status, other than 2xx.
+        body: The beginning of the response body: a JSON object, a stream event, or any text.
     """
     problem = _Problem.of(_problem_in(body))
     error_class = class_of(status, problem.code or "", problem.text)
@@ -84,12 +84,12 @@ def error_of_response(failures: Failures, status: int, body: bytes) -> ModelServ
 
 
 def error_in_answer(failures: Failures, wire: Mapping[str, Any], *, status: int | None) -> ModelServiceError:
-    """Return the error for an object with a code that arrived instead of an answer, or in the middle of one.
+    """Return the error for an object with an error code, received instead of an answer or in the middle of one.
 
     Args:
-        failures: The errors of the request.
-        wire: The object, with `code` and `message`.
-        status: The status in the event itself; the response's was 200.
+        failures: The request's error factory.
+        wire: The object, which contains `code` and `message`.
+        status: The status in the event, if any; the HTTP status was 200.
     """
     problem = _Problem.of(wire)
     error_class = class_of(status or 500, problem.code or "", problem.text)
@@ -105,7 +105,7 @@ def error_in_answer(failures: Failures, wire: Mapping[str, Any], *, status: int 
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """An error as DashScope describes it."""
+    """The fields of a DashScope error."""
 
     text: str
     code: str | None
@@ -120,7 +120,7 @@ class _Problem:
 
 
 def class_of(status: int, code: str, text: str) -> ErrorClass:
-    """Return the class for a status, a code and a text; the most specific one wins."""
+    """Return the most specific error class for a status, an error code and a message."""
     plain = code.lower().replace(".", "").replace("_", "")
     for beginning, error_class in _CODES:
         if plain.startswith(beginning):
@@ -135,7 +135,7 @@ def class_of(status: int, code: str, text: str) -> ErrorClass:
 
 
 def _problem_in(body: bytes) -> Mapping[str, Any]:
-    """Return the object with code and message: the body, its `error`, an event of a stream; or the text as message."""
+    """Find the error object in a body, which may be JSON or an event stream; other text becomes the message."""
     text = body.decode("utf-8", "replace")
     for candidate in (text, *(line[5:] for line in text.splitlines() if line.startswith("data:"))):
         try:

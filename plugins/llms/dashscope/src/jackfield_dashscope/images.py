@@ -1,4 +1,4 @@
-"""Ask a model at DashScope for images: in one request, or as a task that is polled until it is done."""
+"""Generate images at DashScope, with a single request or with a task that is polled until done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _TASKS = "/services/aigc/text2image/image-synthesis"
 _AS_TASK: Mapping[str, str] = {"X-DashScope-Async": "enable"}
-# Models that answer at once, as in the SDK; all others take tasks.
+# Models that answer synchronously, as in the SDK; all others use tasks.
 _AT_ONCE = ("wan2.6-t2i", "wan2.6-image")
 _DONE, _RUNNING = "SUCCEEDED", ("PENDING", "RUNNING")
 _LONGEST_PAUSE_S = 8.0
@@ -36,7 +36,7 @@ _DEFAULT_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class _Images:
-    """The URLs of images, and their usage."""
+    """The URLs of generated images, and the usage."""
 
     urls: Sequence[str]
     usage: Usage
@@ -44,15 +44,15 @@ class _Images:
 
 
 class TaskLostError(ModelTimeoutError):
-    """The state of a task is unknown. There is no automatic retry, because the task could be done and paid twice."""
+    """The outcome of a task is unknown. The request is not retried, since it could be executed and billed twice."""
 
     retryable = False
 
 
 class DashScopeImages(BaseChatModel):
-    """A model that makes images. An answer is their URLs, which DashScope keeps for a day.
+    """Image generation model at DashScope. An answer contains URLs, which expire after a day.
 
-    A task that is abandoned early continues on the server and is charged.
+    If the caller stops waiting for a task, the task continues on the server and is billed.
     """
 
     backend: ClassVar[str] = "dashscope_images"
@@ -65,11 +65,11 @@ class DashScopeImages(BaseChatModel):
 
     @property
     def server_name(self) -> str:
-        """See `BaseChatModel`; the address may also come from the environment."""
+        """See `BaseChatModel`. The address may also come from the environment."""
         return name_of_server(self.backend, native_url(self.config))
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the images once all of them have arrived."""
+        """Yield the images once all of them are available."""
         images = await self._ask(request)
         for url in images.urls:
             yield MediaDelta(ContentItem(image=url))
@@ -77,7 +77,7 @@ class DashScopeImages(BaseChatModel):
         yield ModelFinished("stop", request.model, images.request_id)
 
     async def aclose(self) -> None:
-        """Close the idle connections; the next call opens new ones, and looks up the key again."""
+        """Close idle connections. The next call reopens them and looks up the key again."""
         await super().aclose()
         await self._access.aclose()
 
@@ -173,10 +173,10 @@ def _task_in(wire: Wire, failures: Failures) -> str:
 
 
 def _images_of_task(wire: Wire, failures: Failures) -> _Images | None:
-    """Return the images of a task; None while it is running.
+    """Return a task's images, or None while it is running.
 
     Raises:
-        ModelServiceError: The task failed, or the server does not know it.
+        ModelServiceError: The task failed or is unknown to the server.
     """
     output = wire["output"]
     status = output["task_status"]

@@ -1,7 +1,6 @@
-"""Put images, audio and video into the form that DashScope takes: URLs unchanged, local files as `data:` URIs.
+"""Convert images, audio and video for DashScope: URLs stay unchanged, and local files become `data:` URIs.
 
-The SDK would upload local files to the provider's store. Embedded in the request, they reach only the configured
-server.
+The SDK would upload local files to the provider's storage. Inline files reach only the configured server.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ REMOTE = ("http", "https", "oss")
 
 
 def media_part(item: ContentItem) -> dict[str, Any]:
-    """Return the part of a message for an image, audio or video.
+    """Convert an image, audio or video item to a message part.
 
     Raises:
-        UnsupportedInputError: A local file is missing, too large, or of another type.
+        UnsupportedInputError: A local file is missing, too large, or of the wrong type.
     """
     kind, value = item.get_type_and_value()
     if isinstance(value, dict):
@@ -35,7 +34,7 @@ def _address(value: str, kind: str) -> str:
 
 
 def _inline_audio(value: dict[str, Any]) -> str:
-    """Return the address of audio in OpenAI's form, `{"data": …, "format": …}`; the data may also be an address."""
+    """Return the URI for audio in OpenAI's format, `{"data": …, "format": …}`, where the data may itself be a URI."""
     data = value.get("data") or value.get("url")
     if not isinstance(data, str):
         raise UnsupportedInputError("audio given as a dict needs 'data' in base64 and 'format', or an address as 'url'")

@@ -1,4 +1,4 @@
-"""Describe the components of this package. Its three chat backends differ in their assumptions about unknown models."""
+"""The components of this package. Its three chat backends differ only in what they assume about unknown models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOSTS = (
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backends, with their names in Qwen-Agent, and one for images."""
+    """Return the chat backends, named as in Qwen-Agent, and the image backend."""
     return [
         LLMSpec(
             name="qwen_dashscope",
@@ -96,7 +96,7 @@ def searchers() -> list[SearcherSpec]:
 
 @hook.tokenizers
 def tokenizers() -> list[TokenizerSpec]:
-    """Return the tokenizer with the vocabulary of the SDK."""
+    """Return the tokenizer, which uses the SDK's vocabulary."""
     return [
         TokenizerSpec(
             name="qwen",

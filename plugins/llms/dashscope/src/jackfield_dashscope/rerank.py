@@ -1,4 +1,4 @@
-"""Rerank another searcher's hits with a model."""
+"""Rerank another searcher's hits with a DashScope model."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class _Answer(msgspec.Struct):
 
 
 class DashScopeRerank(Searcher):
-    """Gets `candidates` hits from the searcher `searcher`, and lets a model rank them.
+    """Searcher that reranks the top `candidates` hits of another searcher with a model.
 
-    A score is the relevance that the model assigns, from 0 to 1. The server receives the query and the chunks.
+    A score is the relevance assigned by the model, from 0 to 1. The server receives the query and the chunks.
 
     Args:
         cfg: The keys of `RerankConfig`; `model` is required.
-        host: The host that looks up the other searcher and the API key.
+        host: The plugin host that provides the other searcher and the API key.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = NAME
@@ -70,8 +70,8 @@ class DashScopeRerank(Searcher):
         """See `Searcher`.
 
         Raises:
-            ModelServiceError: The server failed or refused.
-            PluginError: The other searcher is not installed, or cannot be loaded.
+            ModelServiceError: The server failed or refused the request.
+            PluginError: The other searcher is not installed or cannot be loaded.
         """
         if not corpus.chunks or limit < 1:
             return []
@@ -88,7 +88,7 @@ class DashScopeRerank(Searcher):
         ]
 
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Prepare the other searcher; see `Searcher`. Nothing is sent to the model."""
+        """Prepare the other searcher; see `Searcher`. This sends no requests to the model."""
         await self._candidate_searcher().prepare(corpus, on_progress=on_progress)
 
     async def aclose(self) -> None:
@@ -99,7 +99,7 @@ class DashScopeRerank(Searcher):
 
     async def _scores(self, query: str, candidates: Sequence[Hit]) -> list[float]:
         """Return the relevance of each candidate."""
-        # For all of them, not `limit`: for equal scores, the order of the corpus decides.
+        # Score all candidates, not just `limit`, because corpus order breaks ties.
         parameters = {"return_documents": False, "top_n": len(candidates), "instruct": self.config.instruct}
         documents = [hit.chunk.text for hit in candidates]
         answer = await self._service.ask({"query": query, "documents": documents}, parameters)

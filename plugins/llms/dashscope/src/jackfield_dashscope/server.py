@@ -1,9 +1,9 @@
-"""Find the address, the credentials and the parameters of streaming requests that DashScope's SDK would use.
+"""Determine the URL, credentials and streaming parameters that DashScope's SDK would use.
 
-Loading the SDK takes longer than the rest of a first answer. So this module has the SDK's defaults, and loads the SDK
-only if it is configured.
+Loading the SDK takes longer than the rest of the first answer. This module therefore duplicates the SDK's defaults, and
+loads the SDK only if it has been configured.
 
-Nothing is set for the whole process, so components with different API keys do not affect each other.
+No process-wide setting is changed, so components with different API keys do not affect each other.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _CONFIGURATION_OF_THE_SDK = "~/.dashscope/config.toml"
 
 @dataclass(frozen=True, slots=True)
 class DashScopeServer(Server):
-    """The address and headers of requests. Paths are appended to `url`.
+    """The base URL and headers of requests. Paths are appended to `url`.
 
     Attributes:
-        paths: The paths for requests to models, by endpoint.
+        paths: The model paths, by endpoint.
         stream_parameters: The parameters of a streaming request.
         stream_headers: The headers of a streaming request.
     """
@@ -59,12 +59,12 @@ def find_server(config: AnyConfig, *, needed_by: str, settings: Settings) -> Das
     """Return the server, with the current API key.
 
     Args:
-        config: The address and the API key.
-        needed_by: The kind and name of the component, for errors.
-        settings: The settings that hold the API key if the configuration has none.
+        config: The component's configuration.
+        needed_by: The kind and name of the component, for error messages.
+        settings: Where to look up the API key if it is not configured.
 
     Raises:
-        ConfigError: There is no API key, or a setting is not valid.
+        ConfigError: There is no API key, or a setting is invalid.
     """
     url = native_url(config)
     key = find_key(url, KEY_RULE, configured=config.api_key, settings=settings)
@@ -82,10 +82,10 @@ def find_server(config: AnyConfig, *, needed_by: str, settings: Settings) -> Das
 
 
 def native_url(config: AnyConfig) -> str | None:
-    """Return the base URL from the configuration, else from the environment; None for the SDK's.
+    """Return the base URL from the configuration or the environment, or None to use the SDK's.
 
     Raises:
-        ConfigError: The URL is not valid, or that of another protocol.
+        ConfigError: The URL is invalid, or belongs to another protocol.
     """
     url = configured_url(config.server_url, KEY_RULE)
     if url and "/compatible-mode/" in url:
@@ -97,7 +97,7 @@ def native_url(config: AnyConfig) -> str | None:
 
 
 def usual_url(config: AnyConfig) -> str:
-    """Return the address without `base_url`; '' if only the SDK knows it."""
+    """Return the server's URL when `base_url` is not set, or '' if only the SDK can determine it."""
     if config.region or config.workspace or _sdk_is_configured_outside():
         return ""
     sdk = sys.modules.get("dashscope")
@@ -110,7 +110,7 @@ def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
 
 
 def _sdk_is_configured() -> bool:
-    if "dashscope" in sys.modules:  # it may be configured for the whole process, and costs nothing once loaded
+    if "dashscope" in sys.modules:  # it may have process-wide settings, and using it is cheap once loaded
         return True
     return _sdk_is_configured_outside()
 
@@ -133,7 +133,7 @@ def _server_by_sdk(config: AnyConfig, key: FoundKey, base_url: str | None) -> Da
             region=config.region,
             protocol="native",
             max_retries=0,
-            # It sends nothing; given no session, the SDK would create one and load certificates.
+            # This client sends nothing; without it, the SDK would create one and load certificates.
             http_client=httpx.AsyncClient(transport=httpx.AsyncBaseTransport(), trust_env=False),
         )
         base = check_url(str(httpx.URL(client.config.base_url)))
@@ -153,5 +153,5 @@ def _server_by_sdk(config: AnyConfig, key: FoundKey, base_url: str | None) -> Da
 
 def _headers(key: FoundKey, workspace: str | None) -> dict[str, str]:
     headers = {"authorization": f"Bearer {key.value}", "accept": "application/json"}
-    # Without the id of the process and other data that the SDK also sends.
+    # Without the process id and other data that the SDK also sends.
     return {**headers, "x-dashscope-workspace": workspace} if workspace else headers

@@ -1,4 +1,4 @@
-"""Call services other than chat, which take a JSON object and return one."""
+"""Call DashScope services other than chat, which exchange JSON objects."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Service(Generic[AnswerT]):
-    """Calls one service with one model.
+    """Client for one service and one model.
 
     Args:
         path: The service's path, relative to the base URL.
-        answers: The `msgspec.Struct` of its answers.
+        answers: The `msgspec.Struct` type of the service's answers.
         config: The model, the API key, and the number of retries.
-        backend: The backend's name, for errors.
-        name: The kind and name of the component, for errors.
-        settings: Returns the settings that hold the API key if the configuration has none.
+        backend: The backend's name, for error messages.
+        name: The kind and name of the component, for error messages.
+        settings: Returns the settings in which to look up an API key that is not configured.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class Service(Generic[AnswerT]):
         self._access = Access(lambda: find_server(config, needed_by=name, settings=settings()), backend=backend)
 
     async def ask(self, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> AnswerT:
-        """Send a request, and retry it if that can help and is allowed.
+        """Send a request, and retry it after transient failures as configured.
 
         Args:
-            inputs: The input for the model.
-            parameters: Options. Those that are None are not sent, and the configuration's `extra_body` wins.
+            inputs: The model's input.
+            parameters: Options, except that None values are omitted. The configuration's `extra_body` takes precedence.
 
         Raises:
-            ModelServiceError: The server failed or refused.
-            ConfigError: There is no API key, or a setting is not valid.
+            ModelServiceError: The server failed or refused the request.
+            ConfigError: There is no API key, or a setting is invalid.
         """
         chosen = {key: value for key, value in parameters.items() if value is not None}
         body = json_bytes(
@@ -66,7 +66,7 @@ class Service(Generic[AnswerT]):
         return await retry_request(partial(self._ask_once, body), max_retries=self._config.max_retries)
 
     async def aclose(self) -> None:
-        """Close the connections; the next call opens new ones, and looks up the API key again."""
+        """Close all connections. The next call reopens them and looks up the API key again."""
         await self._access.aclose()
 
     async def _ask_once(self, body: bytes) -> AnswerT:
@@ -87,7 +87,7 @@ class Service(Generic[AnswerT]):
 
 
 def _no_answer(reply: Reply, failures: Failures) -> ModelServiceError:
-    """Return the error for an answer of another form: an error with status 200, or another server's answer."""
+    """Return the error for an unexpected response: an error with status 200, or a response from some other server."""
     value = reply.json(failures.secrets)
     if isinstance(value, dict) and value.get("code"):
         return error_in_answer(failures, value, status=None)

@@ -1,4 +1,4 @@
-"""Count tokens as Qwen 1 to 3 do, with the vocabulary of the SDK, which is not imported."""
+"""Count tokens like Qwen 1 to 3, with the SDK's vocabulary but without importing the SDK."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ SDK = "dashscope"
 FILE = "qwen.tiktoken"
 SHA256 = "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186"
 
-# Splits a text into pieces, each of which is encoded alone. The pattern belongs to the vocabulary; with another
-# pattern, the counts would be wrong.
+# Splits a text into pieces that are encoded independently. The pattern belongs to the vocabulary, and any other
+# pattern would give wrong counts.
 _PIECES = "|".join(
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",  # English contractions
-        r"[^\r\n\p{L}\p{N}]?\p{L}+",  # a word, with one sign before it
-        r"\p{N}",  # digits one by one
-        r" ?[^\s\p{L}\p{N}]+[\r\n]*",  # signs, with the end of their line
+        r"[^\r\n\p{L}\p{N}]?\p{L}+",  # a word, with one preceding symbol
+        r"\p{N}",  # single digits
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",  # symbols, with the following line break
         r"\s*[\r\n]+",  # empty lines
-        r"\s+(?!\S)",  # blanks, except for the last one before a word
+        r"\s+(?!\S)",  # spaces, except for the last one before a word
         r"\s+",
     )
 )
-# The control tokens that Qwen 1, 2 and 3 share. Texts never become them; they are only decoded.
+# The control tokens shared by Qwen 1, 2 and 3. They are only decoded: text is never encoded as one of them.
 _CONTROL = {"<|endoftext|>": 151_643, "<|im_start|>": 151_644, "<|im_end|>": 151_645}
 
 _log = logging.getLogger(__name__)
 
 
 class QwenTokenizer(BPETokenizer):
-    """Counts and cuts as Qwen 1 to 3 do. Texts are normalised to NFC first, as those models' texts are.
+    """Tokenizer of Qwen 1 to 3. Text is normalized to NFC first, as those models do.
 
-    All instances of a process share one vocabulary, which takes a quarter of a second to read and 70 MB to keep.
+    All instances in a process share one vocabulary, which takes a quarter of a second to load and 70 MB of memory.
     """
 
     name = "qwen"
@@ -50,7 +50,7 @@ def vocabulary_path() -> Path:
     """Return the path of the SDK's vocabulary.
 
     Raises:
-        ConfigError: The SDK is not installed, or does not contain it.
+        ConfigError: The SDK is not installed, or does not include the vocabulary.
     """
     try:
         sdk = importlib.metadata.distribution(SDK)
@@ -59,13 +59,13 @@ def vocabulary_path() -> Path:
     usual = Path(str(sdk.locate_file(f"{SDK}/resources/{FILE}")))
     if usual.is_file():
         return usual
-    for file in sdk.files or ():  # reading this list takes longer than all the rest
+    for file in sdk.files or ():  # a slow listing, so only a fallback
         if file.name == FILE:
             return Path(str(sdk.locate_file(file)))
     raise ConfigError(f"{SDK} {sdk.version} has no file {FILE}: install another version of it")
 
 
-@cache  # one for all instances, because each takes 70 MB
+@cache  # shared by all instances, because each takes 70 MB
 def _encoding(path: Path) -> SafeEncoding:
     import tiktoken
 

@@ -1,4 +1,4 @@
-"""Turn a request into the JSON that DashScope takes. Pure, except that local media are read."""
+"""Convert requests to DashScope's JSON. The only side effect is reading local media."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The form of the requests to a model.
+    """The format of requests to a model.
 
     Attributes:
-        parameters: The parameters of every request: the SDK's own for a stream, then the configuration's.
-        in_parts: Every content is a list of parts, as at the multimodal endpoint; otherwise plain text if possible.
-        partial: Mark an answer at the end of the history as one to continue.
-        send_reasoning: Send the history's reasoning back.
-        cache_control: The part of the prompt that the provider caches.
+        parameters: The parameters of every request: the SDK's own for streaming, then the configuration's.
+        in_parts: True to send all content as lists of parts, as the multimodal endpoint requires. If False, content is
+            plain text where possible.
+        partial: True to mark an answer at the end of the history for continuation.
+        send_reasoning: True to send the history's reasoning back.
+        cache_control: The part of the prompt that the provider caches, or None.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class Dialect:
 
 
 def dialect_of(config: DashScopeConfig, parameters: Mapping[str, Any], *, in_parts: bool) -> Dialect:
-    """Return the dialect that a configuration asks for, in addition to the SDK's parameters."""
+    """Return the dialect for a configuration, including the SDK's parameters."""
     chosen = {
         "enable_thinking": config.enable_thinking,
         "thinking_budget": config.thinking_budget,
@@ -55,16 +56,16 @@ def dialect_of(config: DashScopeConfig, parameters: Mapping[str, Any], *, in_par
 
 
 def request_bytes(request: ChatRequest, dialect: Dialect) -> bytes:
-    """Return the body of the HTTP request.
+    """Return the encoded request body.
 
     Raises:
-        UnsupportedInputError: A local file is missing, or of another type.
+        UnsupportedInputError: A local file is missing or of the wrong type.
     """
     return json_bytes(request_body(request, dialect))
 
 
 def request_body(request: ChatRequest, dialect: Dialect) -> Wire:
-    """Return the request as a dict; among the parameters, `extra_body` wins."""
+    """Return the request body. `extra_body` takes precedence over other parameters."""
     parameters = {**dialect.parameters, **_options(request.config)}
     if request.functions:
         parameters |= _tool_options(request.functions, request.config)
@@ -117,7 +118,7 @@ def _tool_options(functions: Sequence[FunctionSchema], config: GenerateConfig) -
 
 
 def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
-    """Return the history in the form that DashScope takes, with anything repaired that it would refuse."""
+    """Convert a history, repairing anything that DashScope would refuse."""
     wire: list[Wire] = []
     for part in parts_of(messages):
         if isinstance(part, Answer):
@@ -132,7 +133,7 @@ def wire_messages(messages: Sequence[Message], dialect: Dialect) -> list[Wire]:
 
 
 def _has_begun(last: Wire, message: Message) -> bool:
-    """Return True if the last message is an answer that is to be continued."""
+    """Return True if the last message is an answer to continue."""
     return last["role"] == ASSISTANT and bool(message.get_text_content())
 
 
@@ -146,7 +147,7 @@ def _mark_for_the_cache(wire: Sequence[Wire], *, everything: bool) -> None:
 
 
 def _answer(answer: Answer, dialect: Dialect) -> list[Wire]:
-    """Return an answer, the results of its calls, and user messages with the parts that `tool` messages cannot have."""
+    """Convert an answer and its calls' results. Parts that `tool` messages cannot contain become user messages."""
     spoken = [_assistant(answer, dialect)] if answer.messages else []
     results = [_tool(call, dialect) for call in answer.calls]
     media = [_as_user(call.result, [], dialect) for call in answer.calls if call.result.media]

@@ -1,1 +1,1 @@
-"""A model that generates nothing: it quotes the given documents, and calls the tools you name."""
+"""Backend that generates nothing: it quotes the given documents and calls the tools that the user names."""

@@ -1,6 +1,6 @@
-"""Write an answer: results of tools, the origins of values, and quotations with their sources. Pure.
+"""Compose answers from tool results, value origins, and quotations with their sources. This module is pure.
 
-Every quotation is a piece of a passage, letter by letter.
+Every quotation is a verbatim excerpt of a passage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_RESULT_CHARS = 4_000
 
 # Either is enough, because no sentence has all the words of a long question.
 _RELEVANT_COVERAGE, _RELEVANT_TERMS = 1 / 3, 3
-_BESIDE_THE_BEST = 0.5  # a sentence with less than this part of the best one's score is left out
+_BESIDE_THE_BEST = 0.5  # sentences below this fraction of the best score are omitted
 
 _TEXTS: Mapping[Lang, Mapping[str, str]] = {
     "en": {
@@ -71,14 +71,14 @@ _TEXTS: Mapping[Lang, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's text; `quotes` are the quotations in it, exactly as in the passages."""
+    """An answer's text, and the quotations in it exactly as they occur in the passages."""
 
     text: str
     quotes: tuple[str, ...]
 
 
 def write_answer(turn: Turn, lang: Lang) -> Answer:
-    """Return the answer to a turn without further calls."""
+    """Compose the answer to a turn that needs no further calls."""
     writer = _Writer(_TEXTS[lang])
     used = [filling.sentence for filling in turn.origins]
     found = [sentence for sentence in best_sentences(turn.topic, turn.documents) if sentence not in used]
@@ -94,7 +94,7 @@ def write_answer(turn: Turn, lang: Lang) -> Answer:
 
 
 def best_sentences(words: str, library: Library) -> list[Sentence]:
-    """Return the few sentences that fit some words best, best first; [] if none fits."""
+    """Return the few sentences that match the words best, best first."""
     relevant = [match for match in library.find(words) if _is_relevant(match)]
     if not relevant:
         return []
@@ -108,12 +108,12 @@ def _is_relevant(match: Match) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes the parts of an answer with the texts of a language."""
+    """Writes the parts of an answer in one language."""
 
     texts: Mapping[str, str]
 
     def listed(self, title: str, write: Callable[[_T], str], entries: Sequence[_T]) -> list[str]:
-        """Return a title with a list below it; nothing if the list is empty."""
+        """Return a titled list, or nothing if there are no entries."""
         return ["\n- ".join([self.texts[title], *map(write, entries)])] if entries else []
 
     def result(self, message: Message) -> str:

@@ -1,4 +1,4 @@
-"""The backend: the events of an answer composed from the request alone."""
+"""Yield the events of answers that are composed from the request alone."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _WORDS = re.compile(r"\s*\S{1,24}\s*")
 
 
 class OfflineChatModel(BaseChatModel):
-    """Quotes the given documents and calls the tools you name. It needs no API key and no network."""
+    """Chat model that quotes the given documents and calls the tools you name, without an API key or network access."""
 
     backend: ClassVar[str] = "offline"
 
     @property
     def facts(self) -> ModelFacts:
-        """It calls tools natively, and generates nothing."""
+        """The model's facts: it calls tools natively."""
         return ModelFacts(native_tools=True)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Either calls or an answer, never both."""
+        """Yield either calls or an answer, never both."""
         if request.model != MODEL:
             raise ModelNotFoundError(
                 f"the offline backend has no model {request.model!r}: use offline:{MODEL}, its only model",

@@ -1,4 +1,4 @@
-"""Turn a directive into a call: fill its slots from the documents, and record the origin of each value."""
+"""Turn directives into tool calls by filling their slots from the documents, and track each value's origin."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Reason: TypeAlias = Literal[
 ]
 
 CODE_ARGUMENT = "code"
-"""An argument of this name is a Python program. A document's text may become part of it only as a literal."""
+"""Name of arguments that contain Python code, into which documents may be inserted only as string literals."""
 
 _ENOUGH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A slot, the value it got, and the sentence the value is from."""
+    """A slot's value and the sentence it was taken from."""
 
     slot: Slot
     value: str
@@ -35,7 +35,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class ReadyCall:
-    """A call with all its slots filled; `arguments` is a JSON object."""
+    """A call with all slots filled. `arguments` is a JSON object."""
 
     tool: str
     arguments: str
@@ -44,7 +44,7 @@ class ReadyCall:
 
 @dataclass(frozen=True, slots=True)
 class CannotCall:
-    """The reason why a tool cannot be called; `phrase` is that of a slot that could not be filled."""
+    """The reason why a call cannot be made. `phrase` is that of the slot that could not be filled, if any."""
 
     kind: Reason
     tool: str
@@ -55,7 +55,7 @@ Outcome: TypeAlias = ReadyCall | CannotCall
 
 
 class _CannotCallError(Exception):
-    """Raised for a slot without a permitted value, with its phrase; caught in `prepare_call`."""
+    """A call cannot be made; `prepare_call` catches this error."""
 
     def __init__(self, kind: Reason, phrase: str = "") -> None:
         super().__init__(kind)
@@ -64,7 +64,7 @@ class _CannotCallError(Exception):
 
 
 def prepare_call(directive: Directive, schema: FunctionSchema, library: Library) -> Outcome:
-    """Return the call that a directive asks for, or the reason why it cannot be made."""
+    """Return the call requested by a directive, or the reason why it cannot be made."""
     try:
         fillings = [_fill(slot, library) for slot in directive.slots]
         arguments = _arguments(directive, schema, fillings)
@@ -110,7 +110,7 @@ def _parsed(template: str) -> object:
 
 
 def _with_texts(name: str, value: Any, texts: Mapping[str, Filling]) -> Any:
-    """Return a value with the sentences inserted into all of its texts."""
+    """Insert the sentences into all strings of a value."""
     match value:
         case str():
             return _with_literals(value, texts) if name == CODE_ARGUMENT else _replaced(value, texts)
@@ -130,10 +130,10 @@ def _replaced(text: str, texts: Mapping[str, Filling]) -> str:
 
 
 def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
-    """Return code with each sentence as a string literal.
+    """Insert the sentences into code as string literals.
 
-    A document is not trusted: its text may stand in for a slot only if the slot is an expression of its own, as the
-    parser decides; there it cannot leave the literal and run.
+    Documents are untrusted. A slot may be filled only where the parser sees it as an expression of its own, so the text
+    cannot escape from its literal and be executed.
     """
     names = _names_in(code)
     for mark, filling in texts.items():
@@ -146,7 +146,7 @@ def _with_literals(code: str, texts: Mapping[str, Filling]) -> str:
 
 
 def _names_in(code: str) -> list[str]:
-    """Return the names in a program, with repetitions; [] if it is not a program."""
+    """Return all names used in a program, with repetitions, or [] if the code does not parse."""
     try:
         return [node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,12 +1,12 @@
-"""The small language in which a user tells the offline model to call tools. Parsing only; nothing is looked up here.
+"""Parse the small language in which users tell the offline model to call tools.
 
 ```
-call <tool>: <text>         the text is the tool's one argument
+call <tool>: <text>         the text is the tool's only argument
 call <tool> {"key": …}      the arguments as JSON
-{number: <phrase>}          inside of both: a number from the documents
-{text: <phrase>}            inside of both: a sentence from the documents
+{number: <phrase>}          in either form: a number from the documents
+{text: <phrase>}            in either form: a sentence from the documents
 ```
-One call per line; all other lines are the question.
+Each call takes one line; all other lines are the question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLOT = re.compile(r"\{[ \t]*(?P<kind>number|text)[ \t]*[:：][ \t]*(?P<phrase>[
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A placeholder to fill from the documents."""
+    """A placeholder to be filled from the documents."""
 
     kind: Literal["number", "text"]
     phrase: str
@@ -36,12 +36,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One call that the user asks for.
+    """A call requested by the user.
 
     Attributes:
         tool: The tool's name, as written.
-        template: The text of its arguments, with a `placeholder` in place of each slot.
-        slots: The slots, in the order of the placeholders.
+        template: The text of the arguments, with a `placeholder` for each slot.
+        slots: The slots, in placeholder order.
         is_json: True if the template is a JSON object.
     """
 
@@ -52,15 +52,15 @@ class Directive:
 
 
 def placeholder(number: int) -> str:
-    """Return the placeholder of a slot, numbered from 0: a name, so that code and JSON can be parsed with it."""
+    """Return the placeholder for a slot, numbered from 0. It is an identifier, so code and JSON remain parseable."""
     return f"_jackfield_slot_{number}_"
 
 
 def parse_message(text: str) -> tuple[str, list[Directive]]:
-    """Return the question in a user's message, or '' if it only makes calls, and its directives in order."""
+    """Split a user's message into the question ('' if there is none) and the directives."""
     question: list[str] = []
     directives: list[Directive] = []
-    # A list of uploads may come first, added by the code that shows files to a model.
+    # The code that shows files to a model may have put a list of uploads first.
     for line in _UPLOADS.sub("", text, count=1).splitlines() if _UPLOADS.match(text) else text.splitlines():
         match = _CALL.match(line)
         if match is None:
@@ -73,7 +73,7 @@ def parse_message(text: str) -> tuple[str, list[Directive]]:
 
 
 def one_text_argument(schema: FunctionSchema) -> str | None:
-    """Return the argument for a free text: the only required one, or the only one, if it is a string, or None."""
+    """Return a function's only required argument, or its only argument, if that is a string; otherwise None."""
     parameters = schema.get("parameters") or {}
     properties: Mapping[str, Any] = parameters.get("properties") or {}
     required = [name for name in parameters.get("required") or () if name in properties]

@@ -1,4 +1,4 @@
-"""Read passages out of messages: the knowledge block of the system message, and the results of tools."""
+"""Extract passages from the system message's knowledge block and from tool results."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _GAP = re.compile(r"\n\n\.\.\.\n\n")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of text that may be quoted.
+    """A text that may be quoted.
 
     Attributes:
-        text: As it was given.
-        source: The document's name, or the tool's.
-        page: From 1; None if it is not known.
-        from_tool: The text is a tool's result, not a document; the tool's name counts as part of its subject.
+        text: The original text.
+        source: The name of the document or tool.
+        page: The page number, starting at 1, or None if unknown.
+        from_tool: True if the text is a tool's own result. The tool's name then counts as part of its topic.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Passage:
 
 
 def read_passages(messages: Iterable[Message]) -> list[Passage]:
-    """Return all passages in these messages, in order, without duplicates."""
+    """Return all passages in the messages, in order and without duplicates."""
     passages: list[Passage] = []
     for message in messages:
         if message.role == SYSTEM:
@@ -52,7 +52,7 @@ def read_passages(messages: Iterable[Message]) -> list[Passage]:
 
 
 def passages_in_block(text: str) -> list[Passage]:
-    """Return the passages under the heading of a knowledge block; [] without one."""
+    """Return the passages in a knowledge block, or [] if the text has none."""
     heading = _HEADING.search(text)
     if heading is None:
         return []
@@ -64,7 +64,7 @@ def passages_in_block(text: str) -> list[Passage]:
 
 
 def passages_in_result(message: Message) -> list[Passage]:
-    """Return the passages in a tool's result: those of listed documents, otherwise its text as one passage."""
+    """Return the passages of the documents that a tool result lists, or else its text as a single passage."""
     text = message.get_text_content()
     documents = _listed(text)
     if documents:
@@ -78,7 +78,7 @@ def _of_document(document: dict[str, Any]) -> list[Passage]:
 
 
 def _fenced(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the sources of a block with their fenced content. Headings inside a fence belong to the content."""
+    """Yield each source in a block with its fenced content. Headings inside a fence are content."""
     rest = iter(lines)
     source = ""
     for line in rest:
@@ -95,21 +95,21 @@ def _until(fence: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def _pages(chunk: str, source: str) -> list[Passage]:
-    """Return a chunk split at its `[page: N]` lines."""
+    """Split a chunk at its `[page: N]` lines."""
     first, *rest = _PAGE.split(chunk)
     pages = (None, *map(int, rest[::2]))
     return [Passage(text, source, page) for page, text in zip(pages, (first, *rest[1::2]), strict=True) if text.strip()]
 
 
 def _display_name(source: str) -> str:
-    """`[file](guide.pdf)`, a path or a URL as `guide.pdf`."""
+    """Return the file name from a path, a URL or a link such as `[file](guide.pdf)`."""
     link = _LINK.match(source)
     name = link["name"] if link else source
     return PurePath(name.rstrip("/")).name or source
 
 
 def _listed(text: str) -> list[dict[str, Any]]:
-    """Return the documents that a result lists; [] for any other result."""
+    """Return the documents listed in a tool result, or [] for any other result."""
     try:
         value = json.loads(text) if text.lstrip().startswith("[") else []
     except (ValueError, RecursionError):

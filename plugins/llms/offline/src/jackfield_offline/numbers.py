@@ -1,4 +1,4 @@
-"""Find the number that a phrase asks for, among those in a sentence, and its value."""
+"""Find the number in a sentence to which a phrase refers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _POWERS_OF_TEN = {
 _PARTS = re.compile(r"[,;，；、|]")
 _PART_CHARS = 16  # a word in another part of the sentence counts as this many characters farther away
 _ENOUGH = 0.5
-"""The share of a phrase's words that a sentence must have to be about it."""
+"""Fraction of a phrase's words that a sentence must contain to match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a text: its position, and its value as digits with at most a decimal point."""
+    """A number in a text, with its position and its value in plain decimal notation."""
 
     value: str
     written: str
@@ -46,14 +46,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class FoundNumber:
-    """The number that a phrase asks for, and the sentence that contains it."""
+    """The number a phrase refers to, and the sentence that contains it."""
 
     number: Number
     sentence: Sentence
 
 
 def numbers_in(text: str) -> Iterator[Number]:
-    """Yield the numbers of a text, except those inside names (`v1`), versions and addresses."""
+    """Yield the numbers in a text, except those in names (`v1`), versions and addresses."""
     for match in _NUMBER.finditer(text):
         digits = _SEPARATORS.sub("", match["digits"]) + (match["fraction"] or "")
         power = _POWERS_OF_TEN.get((match["scale"] or "").casefold(), 0)
@@ -61,7 +61,7 @@ def numbers_in(text: str) -> Iterator[Number]:
 
 
 def find_number(phrase: str, library: Library) -> FoundNumber | None:
-    """Return the number in the sentence that is nearest to a phrase's words; None if none fits."""
+    """Return the number nearest to the phrase's words in the best matching sentence, or None."""
     for match in library.find(phrase):
         if match.coverage < _ENOUGH:
             continue
@@ -73,7 +73,7 @@ def find_number(phrase: str, library: Library) -> FoundNumber | None:
 
 
 def _closeness(text: str, words: frozenset[str]) -> Callable[[Number], float]:
-    """Return the distance of a number from words: the sum over the words, each by its nearest occurrence."""
+    """Return a function that scores a number by its closeness to the words, each at its nearest occurrence."""
     places: dict[str, list[Term]] = {}
     for term in terms(text):
         if term.text in words:
@@ -85,7 +85,7 @@ def _nearness(number: Number, term: Term, text: str) -> float:
     is_after = term.start >= number.end
     between = text[number.end : term.start] if is_after else text[term.end : number.start]
     gap = len(between) + _PART_CHARS * len(_PARTS.findall(between))
-    # The counted thing mostly follows its number.
+    # What is counted usually follows the number.
     return (2.0 if is_after else 1.0) / (1 + gap / 8)
 
 

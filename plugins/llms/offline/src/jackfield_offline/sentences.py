@@ -1,4 +1,4 @@
-"""Split passages into sentences, and find those that fit some words. English and Chinese; no vocabulary, no model."""
+"""Split passages into English or Chinese sentences, and find those that match given words, without a model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NO_CONTENT = re.compile(r"[\s|:\-=_*`~#.]*$")
 _END = re.compile(r"[。！？!?]+[\"”’」』）)]*|\.[\"”’)]*(?=\s+[^\s\da-z]|\s+\d+\s|\s*$)")
 _TOKEN = re.compile(r"(?P<cjk>[\u3400-\u9fff]+)|(?P<word>[^\W_\u3400-\u9fff]+)")
 
-# Words that say nothing about the subject of a question.
+# Words that say nothing about the topic of a question.
 _STOP_WORDS = frozenset(
     """
     a an and any are as at be been but by can could did do does each every for from give had has have how i if in
     into is it its list many me more most much my no not of on one or our please say should show so some such tell
     than that the their them then there these they this those to us was we were what when where which who whom
     whose why will with would you your
-    """.split()  # noqa: SIM905 - a page of quotes reads worse
+    """.split()  # noqa: SIM905 - a page of quotes would be harder to read
 )
 _STOP_CHINESE = re.compile(
     "什么|多少|怎么|怎样|如何|哪些|哪个|哪里|是否|为什么|为何|请问|可以|一个|一次|每次|每个|我们|你们|他们|这个|那个|根据|"
@@ -40,7 +40,7 @@ _K1, _B = 1.2, 0.5  # BM25's usual values, with less weight on length: sentences
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A piece of a passage, verbatim."""
+    """A verbatim sentence and its passage."""
 
     text: str
     passage: Passage
@@ -48,7 +48,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A sentence that fits; `coverage` is the share of the wanted words in it, above 0 up to 1."""
+    """A matching sentence. `coverage` is the fraction of the query's words it contains, above 0 and up to 1."""
 
     sentence: Sentence
     score: float
@@ -58,7 +58,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word, or two neighbouring Chinese characters, with its place in the text."""
+    """A word or a pair of adjacent Chinese characters, with its position in the text."""
 
     text: str
     start: int
@@ -66,7 +66,7 @@ class Term:
 
 
 def split_sentences(passage: Passage) -> list[Sentence]:
-    """Return the sentences, list items and table rows of a passage, without headings and empty ones."""
+    """Return the sentences, list items and table rows in a passage, without headings and empty ones."""
     sentences = []
     for start, end in _blocks(passage.text):
         position = start
@@ -78,7 +78,7 @@ def split_sentences(passage: Passage) -> list[Sentence]:
 
 
 def terms(text: str) -> Iterator[Term]:
-    """Yield the terms of a text, in order: words without plural and case, and pairs of Chinese characters."""
+    """Yield the terms of a text in order: words in lower case and singular, and pairs of Chinese characters."""
     for match in _TOKEN.finditer(text):
         if match["cjk"]:
             yield from _chinese_terms(match["cjk"], match.start())
@@ -89,7 +89,7 @@ def terms(text: str) -> Iterator[Term]:
 
 
 class Library:
-    """Sentences to search. It is cheap to build: about a microsecond for each character."""
+    """A searchable collection of sentences, cheap to build at about a microsecond per character."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self.sentences: Sequence[Sentence] = _sentences_of(passages)
@@ -99,7 +99,7 @@ class Library:
         self._mean_length = max(1.0, sum(lengths) / max(1, len(lengths)))
 
     def find(self, words: str) -> list[Match]:
-        """Return the sentences that have any of the words, best first; equally good ones in document order."""
+        """Return the sentences that contain any of the words, best first; ties keep document order."""
         wanted = {term.text for term in terms(words)}
         if not wanted:
             return []
@@ -113,7 +113,7 @@ class Library:
         return sorted(matches, key=lambda match: -match.score)
 
     def _weight(self, term: str, counted: Counter[str]) -> float:
-        """BM25's weight of a term in a sentence."""
+        """Return a term's BM25 weight in a sentence."""
         total, having = len(self.sentences), self._frequency[term]
         rarity = math.log(1 + (total - having + 0.5) / (having + 0.5))
         length = 1 - _B + _B * counted.total() / self._mean_length
@@ -121,7 +121,7 @@ class Library:
 
 
 def _sentences_of(passages: Iterable[Passage]) -> tuple[Sentence, ...]:
-    """Return the sentences of passages, each once per source, because chunks overlap."""
+    """Split passages into sentences, without the duplicates within a source that overlapping chunks cause."""
     unique: dict[tuple[str, str], Sentence] = {}
     for passage in passages:
         for sentence in split_sentences(passage):
@@ -136,10 +136,8 @@ def _about(sentence: Sentence) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the starts and ends of a text's paragraphs, list items and table rows, without their markers."""
-    begun: list[
-        tuple[int, int | None]
-    ] = []  # the position of each line that continues nothing, and the kind of block it starts
+    """Yield the start and end of each paragraph, list item and table row in a text, excluding markers."""
+    begun: list[tuple[int, int | None]] = []  # the start of each line that begins a block, and of its content, if any
     is_open = False
     for line in _LINE.finditer(text):
         start, mark = line.start(), _MARK.match(line[0])

@@ -1,4 +1,4 @@
-"""Determine the next step of a turn from the user's request and the calls so far. Pure."""
+"""Determine a turn's next step from the user's request and the calls so far. This module is pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jackfield_offline.sentences import Library
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The state of a conversation since the user's last message.
+    """The state of a conversation since the last user message.
 
     Attributes:
-        question: The user's text besides directives.
-        topic: The query for the documents: the question, or the arguments of the tools.
-        documents: The texts that may be quoted.
-        results: The output of tools, without the documents that they returned.
-        origins: The origins of the values in the calls so far.
+        question: The user's text without directives.
+        topic: The query for the documents: the question or the tools' arguments.
+        documents: The sentences that may be quoted.
+        results: The output of tools, except for documents they returned.
+        origins: The origins of values in the calls so far.
         ready: The calls to make now.
-        problem: The reason why a requested call cannot be made.
+        problem: Why a requested call cannot be made, or None.
         offered: The names of the available tools.
     """
 
@@ -39,8 +39,11 @@ class Turn:
 
 
 def read_turn(request: ChatRequest) -> Turn:
-    """Read a request. Calls are made in order. A call whose slots the documents cannot fill waits for the results of
-    the calls before it; if there are none, it is a problem."""
+    """Determine the state of a request's turn.
+
+    Calls are made in order. If the documents cannot fill a call's slots, the call waits for the results of earlier
+    calls; if there are none to wait for, it is a problem.
+    """
     messages = request.messages
     since = max((place for place, message in enumerate(messages, 1) if message.role == USER), default=0)
     question, directives = parse_message(messages[since - 1].get_text_content() if since else "")
@@ -66,13 +69,13 @@ def _asked_of_tools(directives: Sequence[Directive]) -> str:
 
 
 def _calls_since(messages: Sequence[Message], since: int) -> list[tuple[int, FunctionCall]]:
-    """Return the calls after the user's message, each with its position in the history."""
+    """Return the calls made since the user's message, each with its position in the history."""
     after = enumerate(messages[since:], since)
     return [(index, message.function_call) for index, message in after if message.function_call is not None]
 
 
 def _are_asked_for(made: Sequence[tuple[int, FunctionCall]], directives: Sequence[Directive]) -> bool:
-    """Return True if the calls so far are those that the user asked for."""
+    """Return True if the calls so far match the user's directives."""
     return [call.name for _, call in made] == [directive.tool for directive in directives[: len(made)]]
 
 
@@ -108,7 +111,7 @@ def _outcome(request: ChatRequest, directive: Directive, library: Library) -> Ou
 def _origins(
     request: ChatRequest, directives: Sequence[Directive], made: Sequence[tuple[int, FunctionCall]]
 ) -> tuple[Filling, ...]:
-    """Return the sources of the values in earlier calls: each call is prepared again from the messages before it."""
+    """Return the origins of values in earlier calls, by preparing each call again from the messages before it."""
     fillings: list[Filling] = []
     for directive, (index, call) in zip(directives, made, strict=False):
         if not directive.slots or _refusal(request, directive):
@@ -120,7 +123,7 @@ def _origins(
 
 
 def _documents(messages: Sequence[Message], since: int) -> Library:
-    """Return the passages that can be quoted. New results of tools are shown as a whole, and not quoted again."""
+    """Return the sentences that may be quoted. New tool results are excluded, since the answer shows them in full."""
     before = read_passages(messages[:since])
     brought = [passage for passage in read_passages(messages[since:]) if not passage.from_tool]
     return Library(dict.fromkeys([*before, *brought]))

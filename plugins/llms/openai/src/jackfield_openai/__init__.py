@@ -1,1 +1,1 @@
-"""OpenAI, and every server that speaks Chat Completions, as a Jackfield backend."""
+"""Backends for OpenAI and compatible servers."""

@@ -1,4 +1,4 @@
-"""Ask a model over Chat Completions, at OpenAI or any compatible server."""
+"""Call models over Chat Completions, at OpenAI or any compatible server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield_openai.sdk import KEY_RULE, KEY_VARIABLE, OPENAI_URL, is_openai, 
 
 
 class OpenAIChat(ChatCompletionsModel):
-    """A model at OpenAI, or at any server that speaks Chat Completions."""
+    """Chat model at OpenAI or any server that supports Chat Completions."""
 
     backend: ClassVar[str] = "openai"
     config_class: ClassVar[type[LLMConfig]] = OpenAIConfig
@@ -22,11 +22,11 @@ class OpenAIChat(ChatCompletionsModel):
     config: OpenAIConfig
 
     def server_profile(self) -> ServerProfile:
-        """Return the profile of the server that the configuration names; a generic one if it names none."""
+        """Return the profile of the configured server, or a generic one if no server is named."""
         return self.config.named_profile or self.profile
 
     def model_table(self) -> str:
-        """See `ChatCompletionsModel`; OpenAI's own models are known without a named server as well."""
+        """See `ChatCompletionsModel`. OpenAI's own models are known even if no server is named."""
         return self.server_profile().models or openai_table(self.config)
 
     def usual_url(self) -> str:
@@ -34,9 +34,9 @@ class OpenAIChat(ChatCompletionsModel):
         return self.server_profile().url or OPENAI_URL
 
     def server(self) -> ChatServer:
-        """Return a named server from its profile, and OpenAI or a bare address from the SDK's settings."""
+        """Return the configured server, from its profile if it is named, or else from the SDK's settings."""
         if self.config.named_profile not in (None, PROFILES["openai"]):
-            # Without the SDK, which would send organization, project and key of OpenAI.
+            # Not from the SDK, which would send OpenAI's organization, project and key.
             return super().server()
         server = sdk_server(PATH, self, self.config)
         profile = PROFILES["openai"] if is_openai(server.url) else self.profile

@@ -1,4 +1,4 @@
-"""The settings of this backend."""
+"""Settings of this backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield_chat_completions.profiles import ServerName
 
 
 class OpenAIConfig(ChatCompletionsConfig):
-    """The address of the model, and any abilities that differ from the known ones."""
+    """The server, and any model capabilities that differ from the known ones."""
 
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama, dashscope …")
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
@@ -18,10 +18,10 @@ class OpenAIConfig(ChatCompletionsConfig):
 
     @property
     def named_profile(self) -> ServerProfile | None:
-        """The profile of the server that `server` or `model_server` names; None if they name none.
+        """The profile of the server named by `server` or `model_server`, or None if neither names one.
 
         Raises:
-            ConfigError: There is no profile of that name.
+            ConfigError: There is no profile with this name.
         """
         name = self.server or self.model_server
         if not name or name.startswith(("http://", "https://")):
@@ -33,6 +33,6 @@ class OpenAIConfig(ChatCompletionsConfig):
 
     @property
     def server_url(self) -> str | None:
-        """The configured address, else the usual one for the named kind of server."""
+        """The configured address, or else the named server's usual one."""
         profile = self.named_profile
         return super().server_url or (profile.url if profile else None)

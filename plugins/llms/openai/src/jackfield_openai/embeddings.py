@@ -1,4 +1,4 @@
-"""Embed texts with OpenAI, or any server that has its embeddings endpoint."""
+"""Embed texts with OpenAI or any server that has a compatible embeddings endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SERVER_SETTINGS = ("model", "server", "model_server", "api_base", "base_url", "
 
 
 class OpenAIEmbedderConfig(Config):
-    """The settings of the embedder: its model, its server, and the size of requests."""
+    """Settings of the embedder: its model, its server, and the size of requests."""
 
     model: str = Field(min_length=1, description="The model's name, as its server knows it; there is no default")
     server: ServerName | None = Field(default=None, description="The kind of server: vllm, ollama …")
@@ -75,20 +75,20 @@ class _Answer(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Server(Server):
-    """The server of the embeddings; `as_base64` is false once it has refused to send base64."""
+    """The embeddings server. `as_base64` is False once the server has refused base64."""
 
     as_base64: bool = True
 
 
 class OpenAIEmbedder(Embedder):
-    """Sends `batch_size` texts in a request, and up to `concurrency` requests of one call at the same time.
+    """Embedder that sends `batch_size` texts per request and up to `concurrency` requests in parallel.
 
-    The server's address and its API key are found as for the backend `openai`. Vectors are requested as base64. If a
-    server refuses, it is asked for numbers from then on; it may also send numbers unasked.
+    The server's address and API key are determined as for the backend `openai`. Vectors are requested as base64; if the
+    server refuses, later requests ask for numbers. A server may also ignore the format and send numbers.
 
     Args:
-        host: The source of the API key.
-        settings: The settings of `OpenAIEmbedderConfig`, which checks them.
+        host: The plugin host that provides the API key.
+        settings: The keys of `OpenAIEmbedderConfig`.
     """
 
     backend: ClassVar[str] = "openai"
@@ -112,7 +112,7 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def space(self) -> str:
-        """The model, with the dimension and the document prefix if they are configured."""
+        """The backend and the model, with the dimension and the document prefix if configured."""
         config = self.config
         parts = [self.backend, config.model, str(config.dimension or ""), config.document_prefix]
         while not parts[-1]:  # colons in a prefix are kept, because `passage` and `passage:` give different vectors
@@ -121,7 +121,7 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def dimension(self) -> int | None:
-        """The configured length of the vectors; None if the model decides."""
+        """The configured vector length, or None for the model's default."""
         return self.config.dimension
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
@@ -138,7 +138,7 @@ class OpenAIEmbedder(Embedder):
         )
 
     async def aclose(self) -> None:
-        """See `Embedder`; the next call reads the API key again."""
+        """See `Embedder`. The next call looks up the API key again."""
         await self._access.aclose()
 
     # --- one request ---
@@ -171,7 +171,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _server(self) -> _Server:
-        """Return the server and the key that the backend `openai` would use."""
+        """Return the server and key that the backend `openai` would use."""
         config = self.config
         same = {name: value for name in _SERVER_SETTINGS if (value := getattr(config, name)) is not None}
         chat = OpenAIChat(same, processors=(), host=self._host or default_host()).server()
@@ -204,10 +204,10 @@ class OpenAIEmbedder(Embedder):
 
 
 def _read_vector(embedding: Vector | str) -> Vector:
-    """Return a vector that is sent as numbers, or as base64 of 32-bit floats in little-endian order.
+    """Decode a vector sent as numbers or as base64 of little-endian 32-bit floats.
 
     Raises:
-        ValueError: The vector is empty, or has infinite or undefined values.
+        ValueError: The vector is empty, or contains infinite or NaN values.
     """
     if isinstance(embedding, str):
         numbers = array.array("f", binascii.a2b_base64(embedding, strict_mode=True))

@@ -1,4 +1,4 @@
-"""Ask a model for images, at OpenAI or any server that has its images endpoint."""
+"""Generate images at OpenAI or any server that has a compatible images endpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATH = "/images/generations"
 
 
 class OpenAIImagesConfig(LLMConfig):
-    """The address of the model, and the form of its images. Other options of a server go into `extra_body`."""
+    """The server, and the number, size and quality of images. Pass any other options in `extra_body`."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")
@@ -36,7 +36,7 @@ class OpenAIImagesConfig(LLMConfig):
 
 
 class OpenAIImages(HTTPBackend[Server]):
-    """A model that makes images. An answer has only images, each with its content or its URL."""
+    """Image generation model. An answer contains only images, either inline or as URLs."""
 
     backend: ClassVar[str] = "openai_images"
     config_class: ClassVar[type[LLMConfig]] = OpenAIImagesConfig
@@ -44,12 +44,12 @@ class OpenAIImages(HTTPBackend[Server]):
     config: OpenAIImagesConfig
 
     def server(self) -> Server:
-        """See `HTTPBackend`; from the SDK's settings."""
+        """See `HTTPBackend`. The server is determined from the SDK's settings."""
         return sdk_server(PATH, self, self.config)
 
     def post(self, request: ChatRequest, _: Server) -> Post:
         """See `HTTPBackend`."""
-        # Without a stream, which would add sketches that cost money.
+        # No streaming, which would add previews that cost money.
         options = {"n": self.config.count, "size": self.config.size, "quality": self.config.quality}
         body: dict[str, Any] = {"model": request.model, "prompt": image_prompt(request)}
         body |= {name: value for name, value in options.items() if value is not None}
@@ -65,11 +65,11 @@ class OpenAIImages(HTTPBackend[Server]):
 
 
 class ImagesReader(AnswerReader):
-    """Reads images: `{"created": …, "data": [{"b64_json": …}], "usage": {…}}`, or `{"url": …}` for each.
+    """Reader for images: `{"created": …, "data": [{"b64_json": …}], "usage": {…}}`, or `{"url": …}` per image.
 
     Args:
-        failures, patience_s: As for `AnswerReader`.
-        model: The model that was asked, because the answer does not name it.
+        failures, patience_s: See `AnswerReader`.
+        model: The requested model, since answers do not name it.
     """
 
     complete = False
@@ -100,7 +100,7 @@ class ImagesReader(AnswerReader):
 
 
 def _address(image: Wire) -> str:
-    """Return an image of an answer as a `data:` URI or a URL.
+    """Return an image as a `data:` URI or a web URL.
 
     Raises:
         ValueError: The image is neither.

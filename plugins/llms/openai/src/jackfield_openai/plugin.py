@@ -1,4 +1,4 @@
-"""Describe the backends and the embedder of this package."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EFFECTS = frozenset({"network"})
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backends; `oai` is the name of `openai` in Qwen-Agent."""
+    """Return the backends. `oai` is Qwen-Agent's name for `openai`."""
     return [
         LLMSpec(
             name="openai",
@@ -52,7 +52,7 @@ def llms() -> list[LLMSpec]:
 
 @hook.embedders
 def embedders() -> list[EmbedderSpec]:
-    """Return the embedder, for the same servers."""
+    """Return the embedder, which supports the same servers."""
     return [
         EmbedderSpec(
             name="openai",

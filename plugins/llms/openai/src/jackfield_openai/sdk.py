@@ -1,9 +1,9 @@
-"""Find the address and the headers that the openai SDK would use, from its settings and environment variables.
+"""Determine the URL and headers that the openai SDK would use, from its settings and environment variables.
 
-Requests and answers bypass the SDK's pydantic models, which cost more than everything else together. Loading the SDK
-alone takes longer than the rest of a first answer. So this module implements the rules shared by all SDK versions, and
-loads the SDK only where it knows more: for an address that it would write differently, or an environment variable of
-its own.
+Requests and answers bypass the SDK's pydantic models, which cost more than everything else combined. Merely loading
+the SDK takes longer than the rest of a first answer. This module therefore implements the rules that all SDK versions
+share, and loads the SDK only for cases it does not cover: a URL that the SDK would normalize, or one of the SDK's own
+environment variables.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _KNOWN_VARIABLES = frozenset(
 
 
 def is_openai(url: str) -> bool:
-    """Return True if a URL is at OpenAI itself."""
+    """Return True if a URL points to OpenAI itself."""
     return urlsplit(url).hostname == OPENAI_HOST
 
 
 def openai_table(config: LLMConfig) -> str:
-    """Return the name of the table with OpenAI's models if a configuration leads to OpenAI itself, else ''."""
+    """Return the name of the table of OpenAI's models if the configuration points to OpenAI itself, otherwise ''."""
     url = config.server_url or os.environ.get(URL_VARIABLE)
     return "openai" if not url or is_openai(url) else ""
 
 
 class Account(Protocol):
-    """The settings that decide which account pays."""
+    """The settings that determine which account is billed."""
 
     @property
     def organization(self) -> str | None:
@@ -67,16 +67,16 @@ class Account(Protocol):
 
 
 def sdk_server(path: str, backend: HTTPBackend[ServerT], account: Account) -> Server:
-    """Return the server that the SDK would use, with its headers, names in lower case.
+    """Return the server that the SDK would use, with its headers in lower case.
 
     Args:
         path: The endpoint's path, appended to the base URL.
-        backend: The backend. If it has no API key, a server other than OpenAI's gets a placeholder.
-        account: The account that pays.
+        backend: The backend. If it has no API key, servers other than OpenAI's receive a placeholder.
+        account: The account to bill.
 
     Raises:
-        MissingSecretError: There is no API key, and OpenAI needs one.
-        ConfigError: The API key that is set must not be sent to OpenAI's address.
+        MissingSecretError: OpenAI requires an API key, and there is none.
+        ConfigError: The configured API key must not be sent to OpenAI.
     """
     configured = backend.configured_url()
     url = configured or OPENAI_URL
@@ -99,7 +99,7 @@ def _sdk_knows_better(url: str) -> bool:
 
 
 def _find_payers(account: Account) -> tuple[str | None, str | None]:
-    """Return the organization and the project, as configured, or as in the environment."""
+    """Return the organization and project from the configuration or the environment."""
     organization, project = account.organization, account.project
     return (
         os.environ.get(ORGANIZATION_VARIABLE) if organization is None else organization,
@@ -117,7 +117,7 @@ def _usual_headers(key: str, organization: str | None, project: str | None) -> d
 
 
 def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]:
-    """Ask the SDK for the base URL and the headers."""
+    """Return the SDK's base URL and headers."""
     import httpx2
     import openai
 
@@ -127,7 +127,7 @@ def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]
         organization=account.organization,
         project=account.project,
         max_retries=0,
-        # The client sends nothing; given none, the SDK would create one and load certificates.
+        # This client sends nothing; without it, the SDK would create one and load certificates.
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )
     headers = _of_a_request({**client.default_headers, **client.auth_headers}, client.user_agent)
@@ -135,9 +135,9 @@ def _ask_sdk(url: str, key: str, account: Account) -> tuple[str, dict[str, str]]
 
 
 def _of_a_request(headers: Mapping[str, object], user_agent: str) -> dict[str, str]:
-    """Return the headers without the SDK's marks for omitted ones, and without its description of the machine.
+    """Return the headers without the SDK's sentinels for omitted headers and its description of the machine.
 
-    That names system, architecture and Python, which no server needs.
+    The description reveals the operating system, architecture and Python version, which no server needs.
     """
     lowered = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
     return {

@@ -1,1 +1,1 @@
-"""OpenAI's Responses API: the second backend of this package."""
+"""The backend for OpenAI's Responses API."""

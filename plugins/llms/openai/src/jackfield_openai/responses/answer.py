@@ -1,4 +1,4 @@
-"""Read the typed events of an answer as Jackfield's events."""
+"""Convert the typed events of a Responses answer to Jackfield's events."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _REASONS: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_
 
 
 class ResponsesReader(AnswerReader):
-    """Reads an answer in the Responses API.
+    """Reader for an answer in the Responses API.
 
-    A server sends everything up to three times: in pieces, in the whole item, and in the whole response. The first copy
-    counts; later ones only fill in missing parts.
+    A server sends all content up to three times: as deltas, in the complete item, and in the complete response. The
+    first copy is used, and later ones only fill gaps.
 
     Args:
-        failures: The errors of this request.
-        server: The server's address; it is stored with the items that a later request must send back.
-        patience_s: The number of seconds for which the server may send comments without an event; None for the default.
+        failures: The request's error factory.
+        server: The server's address, which is stored with the items that later requests must send back.
+        patience_s: How long the server may send only comments, in seconds. If None, the default applies.
     """
 
     advice: ClassVar[str] = "check base_url, and that it has the Responses API"
@@ -96,7 +96,7 @@ class ResponsesReader(AnswerReader):
         return self._about_all(wire)
 
     def _about_all(self, event: Mapping[str, Any]) -> list[ModelEvent]:
-        """Read an event about the answer as a whole, not about one of its items."""
+        """Handle an event that concerns the whole answer rather than an item."""
         match event.get("type"):
             case "response.created":
                 self._head(event["response"])
@@ -105,7 +105,7 @@ class ResponsesReader(AnswerReader):
             case "error":
                 self._raise_if_error(event)
             case str():
-                pass  # dozens of others, which add nothing, and later additions
+                pass  # dozens of others that add nothing, and future events
             case _:
                 self._raise_if_error(event)
                 raise ValueError("an event without a type")
@@ -130,7 +130,7 @@ class ResponsesReader(AnswerReader):
         return _thoughts(self._reasoning.say(item, (item, where, event.get(f"{where}_index")), delta))
 
     def _call(self, item: GrowingItem, wire: Mapping[str, Any], delta: str = "") -> list[ModelEvent]:
-        """Return more of a call: a piece of its arguments, or the part of `wire` that has not arrived before."""
+        """Return the next part of a call: a delta of its arguments, or whatever in `wire` has not arrived yet."""
         arguments = delta or arguments_of(wire.get("arguments"))[item.arrived["arguments"] :]
         item.count("arguments", arguments)
         new_id, new_name = item.learn(call_id_of(wire), str(wire.get("name") or ""))
@@ -149,7 +149,7 @@ class ResponsesReader(AnswerReader):
             case "reasoning":
                 self._reasoning.begin(item)
             case "function_call":
-                # Its arguments may be complete here, and arrive again in pieces.
+                # The arguments may be complete here, and arrive again as deltas.
                 return self._call(item, {**wire, "arguments": ""})
         return []
 
@@ -158,7 +158,7 @@ class ResponsesReader(AnswerReader):
         return self._finish_item(self._items.unfinished(wire.get("id"), event.get("output_index")), wire)
 
     def _finish_item(self, item: GrowingItem, wire: Item) -> list[ModelEvent]:
-        """Return the part of an item that did not arrive in pieces."""
+        """Return the part of an item that did not arrive as deltas."""
         item.wire = wire
         match wire["type"]:
             case "message":
@@ -181,7 +181,7 @@ class ResponsesReader(AnswerReader):
         self._created = count_of(response.get("created_at")) or self._created
 
     def _response(self, response: Mapping[str, Any]) -> list[ModelEvent]:
-        """Read the end of the answer."""
+        """Handle the end of the answer."""
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
             self._raise_if_error(response)
@@ -203,7 +203,7 @@ class ResponsesReader(AnswerReader):
         return [*events, *self._release_all()]
 
     def _release_all(self) -> list[ModelEvent]:
-        """Return the texts that were held back for items that have not ended."""
+        """Return all text that is still buffered."""
         return [*_thoughts(self._reasoning.end_all()), *_texts(self._text.end_all())]
 
 
@@ -216,7 +216,7 @@ def _thoughts(text: str) -> list[ModelEvent]:
 
 
 def _rest(wire: Item, where: str, item: GrowingItem) -> Iterator[tuple[str, object]]:
-    """Yield the texts of an item that did not arrive in pieces, each with its part; None for more of the last part."""
+    """Yield the texts in an item that did not arrive as deltas, each with its part (None to continue the last one)."""
     arrived = item.arrived[where]
     for number, text in enumerate(parts_of(wire.get(where))):
         yield text[arrived:], None if arrived else (item, where, number)
@@ -224,7 +224,7 @@ def _rest(wire: Item, where: str, item: GrowingItem) -> Iterator[tuple[str, obje
 
 
 def usage_of(wire: Mapping[str, Any]) -> Usage:
-    """Return the counts of a `usage` object; anything missing or invalid is 0."""
+    """Convert a `usage` object; missing and invalid counts become 0."""
     details = wire.get("input_tokens_details") or {}
     return Usage(
         prompt_tokens=count_of(wire.get("input_tokens")),

@@ -1,4 +1,4 @@
-"""Ask a model over the Responses API, with the openai SDK's settings but without its typed layer."""
+"""Call models over the Responses API, with the openai SDK's settings but without its typed layer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATH = "/responses"
 
 
 class OpenAIResponses(HTTPBackend[Server]):
-    """A model at OpenAI, or at any server that has the Responses API."""
+    """Chat model at OpenAI or any server that supports the Responses API."""
 
     backend: ClassVar[str] = "openai_responses"
     config_class: ClassVar[type[LLMConfig]] = ResponsesConfig
@@ -30,16 +30,16 @@ class OpenAIResponses(HTTPBackend[Server]):
     config: ResponsesConfig
 
     def read_facts(self) -> ModelFacts:
-        """Return the facts as configured, else as known for OpenAI's own models."""
+        """Return the known facts of OpenAI's models, overridden by the configuration."""
         known = find_model(openai_table(self.config), self.config.model)
         return with_configured({**known.facts, "prices": find_prices(self, OPENAI_URL)}, self.config)
 
     def server(self) -> Server:
-        """See `HTTPBackend`; from the SDK's settings."""
+        """See `HTTPBackend`. The server is determined from the SDK's settings."""
         return sdk_server(PATH, self, self.config)
 
     async def alist_models(self) -> list[str]:
-        """Ask the server for its models; see `jackfield.models.ListsModels`."""
+        """List the server's models; see `jackfield.models.ListsModels`."""
         return await self.fetch_model_ids(lambda server: f"{server.url.removesuffix(PATH)}/models")
 
     def post(self, request: ChatRequest, _: Server) -> Post:

@@ -1,4 +1,4 @@
-"""The settings of this backend."""
+"""Settings of this backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class ResponsesConfig(LLMConfig):
-    """The address of the model, its abilities, and the data that the provider may keep."""
+    """The server, the model's capabilities, and the data that the provider may store."""
 
     organization: str | None = Field(default=None, description="As OPENAI_ORG_ID")
     project: str | None = Field(default=None, description="As OPENAI_PROJECT_ID")

@@ -9,7 +9,7 @@ from jackfield.errors import ContentFilterError, ModelRequestError, ModelService
 from jackfield_chat_completions.errors import error_in_stream
 from jackfield_http import ErrorClass, Failures
 
-# Codes of this API after which a retry is useless. No HTTP status shows that.
+# Error codes after which a retry is useless, since there is no HTTP status to tell.
 _CODES: tuple[tuple[str, ErrorClass], ...] = (
     (r"policy|moderation", ContentFilterError),
     (r"^invalid_(prompt|image|base64)|image|data_residency", ModelRequestError),
@@ -20,8 +20,8 @@ def error_of_failure(failures: Failures, problem: object) -> ModelServiceError:
     """Return the error for an `error` event, or for the `error` of a failed response.
 
     Args:
-        failures: The errors of the request.
-        problem: The object with `code` and `message`.
+        failures: The request's error factory.
+        problem: The object that contains `code` and `message`.
     """
     if isinstance(problem, Mapping):
         code = str(problem.get("code") or "")

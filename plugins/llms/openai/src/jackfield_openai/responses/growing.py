@@ -1,4 +1,4 @@
-"""Assign the events of an answer to its items, and pass on the texts of the items in their order."""
+"""Assign an answer's events to its items, and forward the items' texts in order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from jackfield_openai.responses.items import SEPARATOR, Item
 
 
 class GrowingItem:
-    """An item that is still arriving.
+    """An item being received.
 
     Attributes:
         index: The item's position in the answer.
-        arrived: The number of characters that have arrived in pieces, of its `content`, its `summary` or its
-            `arguments`.
-        call_id, name: The id and the name of a call; '' until they arrive.
-        number: The number of a call in the answer, from 0.
-        wire: The whole item, once it has arrived.
+        arrived: The number of characters received as deltas, for `content`, `summary` and `arguments`.
+        call_id, name: A call's id and name, each '' until it arrives.
+        number: A call's index among the answer's calls, or None until assigned.
+        wire: The complete item, or None until it arrives.
     """
 
     __slots__ = ("arrived", "call_id", "cut", "index", "name", "number", "wire")
@@ -26,21 +25,21 @@ class GrowingItem:
     def __init__(self, index: int) -> None:
         self.index = index
         self.arrived: Counter[str] = Counter()
-        self.cut: set[str] = set()  # the texts whose last piece ended in the middle of a character
+        self.cut: set[str] = set()  # texts whose last delta ended in the middle of a surrogate pair
         self.call_id = ""
         self.name = ""
         self.number: int | None = None
         self.wire: Item | None = None
 
     def learn(self, call_id: str, name: str) -> tuple[str, str]:
-        """Record the id and the name of a call, and return each of them if it is new, otherwise ''."""
+        """Record a call's id and name, and return each if it is new, otherwise ''."""
         new_id, new_name = "" if self.call_id else call_id, "" if self.name else name
         self.call_id += new_id
         self.name += new_name
         return new_id, new_name
 
     def count(self, where: str, piece: str) -> None:
-        """Note that a piece has arrived; the second half of a character does not count."""
+        """Count the characters of a delta, so that a surrogate pair split between two deltas counts once."""
         self.arrived[where] += len(piece)
         if where in self.cut and "\udc00" <= piece[:1] <= "\udfff":
             self.arrived[where] -= 1
@@ -51,10 +50,9 @@ class GrowingItem:
 
 
 class Items:
-    """Finds the item of an event by its id, else by its index.
+    """The items of an answer, found by id or else by index.
 
-    vLLM has sent the events of one item under two indices, and gateways give one item a
-    new id in each event.
+    vLLM has sent events of one item under two indices, and some gateways give an item a new id in each event.
     """
 
     def __init__(self) -> None:
@@ -64,7 +62,7 @@ class Items:
         self.calls = 0
 
     def of(self, event: Mapping[str, Any]) -> GrowingItem:
-        """Return the item of an event; a new one if it was not announced."""
+        """Return the item of an event, creating it if it was not announced."""
         item_id, index = event.get("item_id"), event.get("output_index")
         return self._find(item_id, index) or self.begin(item_id, index)
 
@@ -79,12 +77,12 @@ class Items:
         return item
 
     def unfinished(self, item_id: object, index: object) -> GrowingItem:
-        """Return the item that is now complete; a new one if it was not announced."""
+        """Return the item that has just been completed, creating it if it was not announced."""
         item = self._find(item_id, index)
         return item if item is not None and item.wire is None else self.begin(item_id, index)
 
     def missing(self, output: Sequence[Item]) -> list[tuple[GrowingItem, Item]]:
-        """Return the items of a whole answer that have not arrived completely."""
+        """Return the items of a complete answer that have not arrived completely."""
         if len(self.output()) >= len(output):
             return []
         candidates = [(self._find(wire.get("id"), index), index, wire) for index, wire in enumerate(output)]
@@ -95,14 +93,14 @@ class Items:
         ]
 
     def number_of_call(self, item: GrowingItem) -> int:
-        """Return the number of a call in the answer, from 0."""
+        """Return the index of a call among the answer's calls."""
         if item.number is None:
             item.number = self.calls
             self.calls += 1
         return item.number
 
     def output(self) -> list[Item]:
-        """Return the whole items, in order."""
+        """Return the complete items, in order."""
         return [item.wire for item in sorted(self._all, key=lambda item: item.index) if item.wire is not None]
 
     def _find(self, item_id: object, index: object) -> GrowingItem | None:
@@ -111,26 +109,28 @@ class Items:
 
 
 class Channel:
-    """Passes on one item's text at a time, with an empty line between two parts: items may arrive interleaved."""
+    """Forwards the texts of possibly interleaved items one item at a time, separating parts by a blank line."""
 
     def __init__(self) -> None:
-        self._waiting: deque[GrowingItem] = deque()  # in order of arrival; the first one's text is passed on
+        self._waiting: deque[GrowingItem] = deque()  # in order of arrival; the first one's text is forwarded
         self._held: dict[GrowingItem, list[tuple[object, str]]] = {}
         self._ended: set[GrowingItem] = set()
         self._last_part: object = None
 
     def begin(self, item: GrowingItem) -> None:
-        """Add an announced item, whose text follows in its turn."""
+        """Queue an announced item."""
         if item not in self._held:
             self._ended.discard(item)
             self._held[item] = []
             self._waiting.append(item)
 
     def say(self, item: GrowingItem, part: object, text: str) -> str:
-        """Take a text of an item, and return the text that may be passed on now; `part` None continues its last part.
+        """Accept text of an item, and return the text that can be forwarded now, or '' if it was buffered.
+
+        If `part` is None, the text continues the last part.
 
         Raises:
-            TypeError: `text` is not a text.
+            TypeError: `text` is not a string.
         """
         if not isinstance(text, str):
             raise TypeError(f"a text is {type(text).__name__}")
@@ -143,7 +143,7 @@ class Channel:
         return ""
 
     def end(self, item: GrowingItem) -> str:
-        """End an item, and return the texts that may be passed on now."""
+        """End an item, and return the buffered text that can be forwarded now."""
         self._ended.add(item)
         released = []
         while self._waiting and self._waiting[0] in self._ended:

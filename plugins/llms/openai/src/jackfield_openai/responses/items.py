@@ -1,4 +1,4 @@
-"""The visible content of an answer's items, on which reading an answer and sending it back must agree."""
+"""Extract the visible content of an answer, on which reading answers and sending them back must agree."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jackfield.messages import Message
 from jackfield_http import arguments_of
 
 Item: TypeAlias = Mapping[str, Any]
-"""One item of `input` or `output`, as sent."""
+"""An item of `input` or `output` on the wire."""
 
 SEPARATOR = "\n\n"
-"""Separates the texts of two messages of one answer, and two pieces of reasoning."""
+"""Separator between the messages of one answer, and between parts of its reasoning."""
 
 _MEDIA_TYPES = {"svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleContent:
-    """The visible content of an answer: each call is its id, its name and its arguments; each image a `data:` URI."""
+    """An answer's visible content. A call is an (id, name, arguments) tuple, and an image a `data:` URI."""
 
     text: str
     reasoning: str
@@ -30,10 +30,10 @@ class VisibleContent:
 
 
 def content_of_items(items: Sequence[Item]) -> VisibleContent:
-    """Return the visible content of an answer's items, the same as that of its events.
+    """Return the visible content of an answer's items, which equals that of its events.
 
     Raises:
-        AttributeError, TypeError: `items` are not items.
+        AttributeError, TypeError: `items` contains something other than items.
     """
     of_type: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
@@ -49,7 +49,7 @@ def content_of_items(items: Sequence[Item]) -> VisibleContent:
 
 
 def content_of_messages(messages: Sequence[Message]) -> VisibleContent | None:
-    """Return the visible content of an answer's messages; None if it has parts unknown to this backend."""
+    """Return the visible content of an answer's messages, or None if they contain parts this backend does not know."""
     reasoning = [message.reasoning_content for message in messages if message.reasoning_content]
     items = [item for message in messages for item in message.items]
     images = [item.image for item in items if item.image is not None]
@@ -71,18 +71,18 @@ def _calls_in(messages: Sequence[Message]) -> Iterator[tuple[str, str, str]]:
 
 
 def texts_of(item: Item) -> Iterator[str]:
-    """Yield the texts of a message, refusals included, none of them empty."""
+    """Yield the non-empty texts of a message item, including refusals."""
     return parts_of(item.get("content"))
 
 
 def thoughts_of(item: Item) -> Iterator[str]:
-    """Yield the texts of a reasoning item, its summary first, none of them empty."""
+    """Yield the non-empty texts of a reasoning item, summary first."""
     yield from parts_of(item.get("summary"))
     yield from parts_of(item.get("content"))
 
 
 def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
-    """Yield the texts of a content, which is a list of parts; none of them is empty."""
+    """Yield the non-empty texts in a list of content parts."""
     if isinstance(content, str):
         content = ({"text": content},)
     for part in content or ():
@@ -91,12 +91,12 @@ def parts_of(content: Iterable[Item] | str | None) -> Iterator[str]:
 
 
 def call_id_of(item: Item) -> str:
-    """Return the id that a call and its result share."""
+    """Return the id shared by a call and its result."""
     return str(item.get("call_id") or item.get("id") or "")
 
 
 def image_of(item: Item) -> str | None:
-    """Return the image of an item as a `data:` URI; None if it has none."""
+    """Return an item's image as a `data:` URI, or None if it has none."""
     if item["type"] != "image_generation_call" or not item.get("result"):
         return None
     kind = item.get("output_format") or "png"

@@ -1,8 +1,8 @@
-"""Turn a request into the JSON that the Responses API takes. Pure, except that local files are read.
+"""Convert requests to the JSON of the Responses API. The only side effect is reading local files.
 
-An answer of this backend goes back unchanged, item by item: a model's reasoning is only valid in its place, and only
-with the items that followed it. An answer that was changed since, or that came from elsewhere, is rebuilt from its
-visible content, without its reasoning and without the server's ids.
+This backend's own answers are sent back unchanged, item by item, because reasoning is valid only in its original place
+and with the items that followed it. Answers that were edited or come from elsewhere are rebuilt from their visible
+content, without reasoning and server-assigned ids.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from jackfield_openai.responses.items import Item, content_of_items, content_of_
 
 
 def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
-    """Return the request as a dict; `extra_body` wins over everything else.
+    """Return the request body, in which `extra_body` takes precedence.
 
     Raises:
-        UnsupportedInputError: A local file is missing, too large, or of another kind.
+        UnsupportedInputError: A local file is missing, too large, or of the wrong type.
     """
     instructions, messages = _instructions(request.messages)
     items = input_items(messages, config, request.server, files=request.facts.files)
@@ -48,14 +48,14 @@ def request_body(request: ChatRequest, config: ResponsesConfig) -> Wire:
 
 
 def _instructions(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
-    """Return the system's text, and the other messages. A system message alone stays one: a request needs a message."""
+    """Split off the system text. A lone system message is left in place, because a request needs a message."""
     if len(messages) > 1 and messages[0].role == SYSTEM:
         return text_of(messages[0].content), messages[1:]
     return "", messages
 
 
 def _merge(body: Wire, extra: Mapping[str, Any]) -> Wire:
-    """Merge `extra` into the body. Objects (`text`, `reasoning`) are merged too, so that one key of them can be set."""
+    """Merge `extra` into the body, and also into nested objects such as `text` and `reasoning`."""
     merged = {
         key: {**body[key], **value}
         for key, value in extra.items()
@@ -84,7 +84,7 @@ def _choice(options: GenerateConfig) -> Wire:
 
 
 def _options(options: GenerateConfig, config: ResponsesConfig) -> Wire:
-    """Return the options that are set, known to this API or not: a server itself refuses what it does not take."""
+    """Return all options that are set, even unsupported ones, which the server will refuse."""
     reasoning = {"effort": options.reasoning_effort, "summary": config.reasoning_summary}
     body = {
         "temperature": options.temperature,
@@ -108,7 +108,7 @@ def _without_none(options: Mapping[str, Any]) -> Wire:
 
 
 def _format(response_format: Mapping[str, Any]) -> Wire:
-    """Flatten the inner object of a `response_format` of Chat Completions; return any other unchanged."""
+    """Convert a Chat Completions `response_format` by flattening its inner object; other formats stay unchanged."""
     inner = response_format.get("json_schema")
     if not isinstance(inner, Mapping):
         return dict(response_format)
@@ -121,13 +121,13 @@ def _format(response_format: Mapping[str, Any]) -> Wire:
 def input_items(
     messages: Sequence[Message], config: ResponsesConfig, server: str = "", *, files: bool = False
 ) -> list[Item]:
-    """Return a history as items.
+    """Convert a history to input items.
 
     Args:
-        messages: Without a system message at the front.
-        config: Decides whether the model gets its reasoning back.
-        server: The server's address. Items that came from it go back unchanged.
-        files: The model takes PDFs; otherwise they become notes.
+        messages: The history, without its leading system message.
+        config: Determines whether reasoning is sent back.
+        server: The server's address. Items issued by this server are sent back unchanged.
+        files: True if the model accepts PDFs. If False, they are replaced by notes.
     """
     items: list[Item] = []
     sent_ids: set[str] = set()
@@ -144,7 +144,7 @@ def _message(role: str, content: str | list[Wire]) -> Wire:
 
 
 def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids: set[str]) -> Iterator[Item]:
-    """Yield the items of the model's answers, one answer after the other, and add their ids to `sent_ids`."""
+    """Yield the items of each of the model's answers in turn, adding their ids to `sent_ids`."""
     for messages, calls in answer.by_origin():
         kept = kept_items(messages, calls, server) if config.send_reasoning else None
         ids = {str(item["id"]) for item in kept or () if item.get("id")}
@@ -154,7 +154,7 @@ def _answer_items(answer: Answer, config: ResponsesConfig, server: str, sent_ids
 
 
 def _results(answer: Answer) -> Iterator[Item]:
-    """Yield the results of an answer's calls, and those that belong to no call."""
+    """Yield the results of an answer's calls, followed by results without a call."""
     for call in answer.calls:
         yield {"type": "function_call_output", "call_id": call.id, "output": _output(call.result)}
     for stray in answer.strays:
@@ -175,11 +175,11 @@ def _rendered(messages: Sequence[Message], calls: Sequence[Call]) -> Iterator[It
 
 
 def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) -> Sequence[Item] | None:
-    """Return the original items of an answer; None if they cannot be sent back unchanged.
+    """Return an answer's original items, or None if they cannot be sent back unchanged.
 
     Args:
-        messages: All remaining messages of the answer, with one `origin`.
-        calls: The answer's calls, in the form in which they may be sent.
+        messages: All remaining messages of the answer, which share one `origin`.
+        calls: The answer's calls, as they may be sent.
         server: The server's address.
     """
     origin = messages[0].origin
@@ -191,14 +191,14 @@ def kept_items(messages: Sequence[Message], calls: Sequence[Call], server: str) 
         visible = content_of_items(data["output"])
         is_sendable = all(_is_sendable(item) for item in items)
     except (AttributeError, KeyError, TypeError):
-        return None  # a history that was edited by hand: its visible part counts
+        return None  # a history edited by hand: send what it shows
     as_seen = visible == content_of_messages(messages)
     as_called = visible.calls == tuple((call.id, call.function.name, call.function.arguments) for call in calls)
     return items if as_seen and as_called and is_sendable else None
 
 
 def _without_last_thoughts(items: Sequence[Item]) -> Sequence[Item]:
-    """Drop reasoning that nothing follows, from an answer that was cut off: servers refuse it."""
+    """Drop trailing reasoning of a truncated answer, since servers refuse reasoning that nothing follows."""
     end = len(items)
     while end and items[end - 1]["type"] == "reasoning":
         end -= 1
@@ -206,7 +206,7 @@ def _without_last_thoughts(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _is_sendable(item: Item) -> bool:
-    """Return True if an item is complete. Reasoning that is only an id is not: no server has kept it."""
+    """Return True if an item is complete. A reasoning item with nothing but an id is not, as no server stored it."""
     if item["type"] == "function_call":
         return bool(item.get("call_id"))
     return item["type"] != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
@@ -216,7 +216,7 @@ def _is_sendable(item: Item) -> bool:
 
 
 def _content(message: Message, *, files: bool) -> str | list[Wire]:
-    """Return the content of a message: one string, unless it has other parts than text."""
+    """Return a message's content, as a single string unless it contains media."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -242,7 +242,7 @@ def _text_part(text: str) -> Wire:
 
 
 def _file(address: str) -> Wire:
-    """Return a document by its URL, or with its content."""
+    """Return a document, either as a URL or inline."""
     path = path_of(address)
     if path is not None:
         return {"filename": basename_of(str(path)), "file_data": _data_uri(path)}
@@ -260,7 +260,7 @@ def _data_uri(path: Path) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+    except (OSError, ValueError) as error:  # ValueError: the path contains NUL
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UnsupportedInputError(f"the file {shown} cannot be read: {reason}; give a URL or a path") from error
     if len(content) > MAX_FILE_BYTES:
@@ -270,7 +270,7 @@ def _data_uri(path: Path) -> str:
 
 
 def _output(result: Result) -> str | list[Wire]:
-    """Return a tool's result: its text, or a list with its text and its media."""
+    """Return a tool result, as its text or as a list of its text and media."""
     if not result.media:
         return result.text
     text = [] if result.text == RESULT_BELOW else [_text_part(result.text)]
@@ -278,6 +278,6 @@ def _output(result: Result) -> str | list[Wire]:
 
 
 def _stray(result: Result) -> Wire:
-    """Return a result that belongs to no call as a message of the user."""
+    """Convert a result without a call to a user message."""
     text = f"{result.label}\n{result.text}"
     return _message("user", [_text_part(text), *(_part(item) for item in result.media)] if result.media else text)
