@@ -150,12 +150,12 @@ class ModelServiceError(JackfieldError):
     """A request to a model failed.
 
     Attributes:
-        backend: The backend of the request.
+        backend: The backend that sent the request.
         code: The provider's own error code, if any.
         status: The HTTP status, if any.
-        retry_after_s: The wait that the server requests, in seconds; None if it requests none.
-        request_id: The provider's id of the request, for support requests.
-        partial_text: The text that had arrived before the failure.
+        retry_after_s: The wait that the server requests, in seconds, or None.
+        request_id: The provider's request id, for support requests.
+        partial_text: The text received before the failure.
     """
 
     retryable: ClassVar[bool] = False
@@ -182,15 +182,15 @@ class ModelServiceError(JackfieldError):
 
 
 class ModelRequestError(ModelServiceError):
-    """The provider refused the request. Sending it again unchanged cannot help."""
+    """The provider rejected the request. Sending it again unchanged cannot help."""
 
 
 class UnsupportedInputError(ModelRequestError):
-    """The model does not take content of this kind. Nothing was sent."""
+    """The model does not accept this kind of content. Nothing was sent."""
 
 
 class MissingFileError(UnsupportedInputError):
-    """A file that a message or an agent names does not exist or cannot be opened. Nothing was sent."""
+    """A file named by a message or an agent does not exist or cannot be opened. Nothing was sent."""
 
 
 class ContextLengthError(ModelRequestError):
@@ -198,15 +198,15 @@ class ContextLengthError(ModelRequestError):
 
 
 class ContentFilterError(ModelRequestError):
-    """The provider's content inspection refused the request or the reply."""
+    """The provider's content filter blocked the request or the answer."""
 
 
 class ModelNotFoundError(ModelRequestError):
-    """The server has no model of this name."""
+    """The server has no model with this name."""
 
 
 class ModelAuthError(ModelServiceError):
-    """The API key is wrong, expired or not allowed to use this model."""
+    """The API key is wrong, expired or not authorised to use this model."""
 
 
 class RateLimitedError(ModelServiceError):
@@ -222,13 +222,13 @@ class ModelOverloadedError(ModelServiceError):
 
 
 class ModelConnectionError(ModelServiceError):
-    """The server could not be reached, or the connection broke."""
+    """The server could not be reached, or the connection was lost."""
 
     retryable = True
 
 
 class ModelTimeoutError(ModelServiceError):
-    """The server was silent for longer than allowed."""
+    """The server did not respond within the allowed time."""
 
     retryable = True
 
@@ -240,7 +240,7 @@ class ModelResponseError(ModelServiceError):
 
 
 class InvalidAnswerError(ModelServiceError):
-    """No answer of the model has the requested form. `partial_text` is the last answer.
+    """No answer from the model matched the requested output. `partial_text` is the last answer.
 
     `usage` is the total usage of all attempts: a `jackfield.Usage`, or None.
     """
@@ -249,10 +249,10 @@ class InvalidAnswerError(ModelServiceError):
 
 
 class ToolServiceError(JackfieldError):
-    """A tool failed. The model reads the text, so the text says what to do instead.
+    """A tool failed. The model reads the error text, so it should say what to do instead.
 
     Attributes:
-        may_be_done: True if the work may still have been done, completely or in part.
+        may_be_done: True if the work may have been done nevertheless, completely or in part.
     """
 
     def __init__(self, message: str, *, code: str | None = None, may_be_done: bool = False) -> None:
@@ -263,11 +263,11 @@ class ToolServiceError(JackfieldError):
 
 
 class ToolArgumentError(ToolServiceError, ValueError):
-    """The arguments of a call are not JSON or do not fit the tool's schema. Nothing was done."""
+    """A call's arguments are not JSON or do not match the tool's schema. Nothing was done."""
 
 
 class ToolTimeoutError(ToolServiceError):
-    """The tool did not answer in time.
+    """The tool did not finish in time.
 
     Attributes:
         still_running: True if the tool could not be stopped.
@@ -281,14 +281,14 @@ class ToolTimeoutError(ToolServiceError):
 
 
 class InDoubtError(ToolServiceError):
-    """A part of an interrupted run may have acted and cannot be continued. It is repeated only if a person agrees.
+    """Part of an interrupted run may have taken effect, and cannot be resumed. Repeating it needs a person's approval.
 
     Attributes:
         agent: The agent that was interrupted.
-        call_id: The tool call that asked the agent; '' if an agent kind asked it without a call.
-        place: The position in the run that asked the agent.
+        call_id: The tool call that ran the agent, or '' if an agent kind ran it without a call.
+        place: The position in the run at which the agent was called.
         question: The question to the agent.
-        is_refused: True if a person has refused the repetition.
+        is_refused: True if a person has denied the repetition.
     """
 
     def __init__(
@@ -304,11 +304,11 @@ class DocParserError(ToolServiceError):
 
 
 class SandboxError(JackfieldError):
-    """Code cannot be run in a sandbox on this machine, and was not run. The message names the missing part."""
+    """Code was not run, because this machine has no working sandbox. The message names what is missing."""
 
 
 class StoreError(JackfieldError):
-    """The record of a run cannot be written or read. Earlier records are kept."""
+    """A run's record cannot be written or read. Earlier records are kept."""
 
 
 class StoreUnavailableError(StoreError):
@@ -316,7 +316,7 @@ class StoreUnavailableError(StoreError):
 
 
 class RunBusyError(StoreError):
-    """Another process, or another task of this one, holds the run."""
+    """Another process, or another task in this one, holds the run."""
 
 
 class RunNotFoundError(StoreError, LookupError):
@@ -324,7 +324,7 @@ class RunNotFoundError(StoreError, LookupError):
 
 
 class LimitReachedError(JackfieldError):
-    """A limit that the caller set ended the work. `limit` is its name."""
+    """The work was ended by a limit that the caller set. `limit` is its name."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

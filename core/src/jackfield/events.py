@@ -1,13 +1,13 @@
-"""The events of a model's answer and of an agent's run, in the order in which they happen.
+"""Events of a model's answer and of an agent's run, in the order in which they happen.
 
-Everything a person sees (a growing text, a list of messages, a web page) is a fold over events. Events are frozen; read
-them with `match` on their class.
+Everything a person sees (growing text, a list of messages, a web page) is a fold over events. Events are frozen. Use
+`match` on their class to read them.
 
-Each class declares how to treat its events, so that no other module needs a list of classes:
+Each class declares how its events are handled, so no other module needs a list of classes:
 
-- `is_delta`: the event is a piece of the model's answer. If the attempt fails, `StreamReset` withdraws it.
+- `is_delta`: the event is a fragment of the model's answer. If the attempt fails, `StreamReset` withdraws it.
 - `is_note`: the event only informs people, and does not change the run. It may be recorded with the next step.
-- `is_recorded`: the record of the run keeps the event.
+- `is_recorded`: the event becomes part of the run's record.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class FunctionCallDelta:
     """The next fragment of a tool call.
 
     Attributes:
-        index: The number of the call in this answer, from 0. Calls may arrive interleaved.
-        id: The call's id, on any delta of the call; '' on the others.
-        name: The tool's name, whole, on any delta of the call; '' on the others.
+        index: The call's position in the answer, starting at 0. Fragments of several calls may be interleaved.
+        id: The call's id, carried by any one of its deltas, and '' on the others.
+        name: The tool's complete name, carried by any one of the deltas, and '' on the others.
         arguments: More of the arguments' JSON text.
     """
 
@@ -88,15 +88,15 @@ class UsageReported:
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """The answer is complete. A model sends exactly one, as its last event.
+    """The answer is complete. A model sends this event exactly once, at the end.
 
     Attributes:
         reason: The reason why the answer ended, in the same terms for all providers.
-        model: The model that answered, as the provider names it.
-        response_id: The provider's id of the answer.
-        created: The time of the answer, in seconds since 1970, UTC.
+        model: The provider's name for the model that answered.
+        response_id: The provider's id for the answer.
+        created: The time of the answer, as a Unix timestamp in seconds.
         data: Data that the backend needs back with this answer in later requests. It is opaque to all other code.
-        provider_reason: The provider's own term for the reason, or ''. It is for people and logs; programs should
+        provider_reason: The provider's own term for the reason, or ''. Use it for display and logs; programs should
             compare `reason`.
     """
 
@@ -113,13 +113,13 @@ class ModelFinished:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the answer was cut off. A call in it may be incomplete."""
+        """True if the answer was cut off, in which case its last call may be incomplete."""
         return self.reason not in ("stop", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """An attempt failed; another follows after `delay_s` seconds."""
+    """An attempt failed, and another one follows after `delay_s` seconds."""
 
     is_delta = False
     is_note = True
@@ -132,7 +132,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """Discard everything received of this answer, which starts again."""
+    """The answer starts over. Discard everything received of it so far."""
 
     is_delta = False
     is_note = False
@@ -157,13 +157,13 @@ class HistoryTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class PreparationProgress:
-    """Work before an answer has advanced: documents are being read and indexed, or servers are starting.
+    """Progress of the preparations for an answer, such as reading and indexing documents, or starting servers.
 
     Attributes:
-        step: The work, in words for people: `reading files`.
-        done: The number of finished parts.
-        total: The number of all parts; 0 if it is unknown.
-        item: The current part, such as the name of a file; '' if it has no name.
+        step: A description of the work, for people: `reading files`.
+        done: The number of finished items.
+        total: The total number of items, or 0 if unknown.
+        item: The current item, such as a file name, or '' if it has no name.
     """
 
     is_delta = False
@@ -177,7 +177,7 @@ class PreparationProgress:
 
     @property
     def text(self) -> str:
-        """The progress as one line: `reading files: 3 of 400, report.pdf`."""
+        """The progress in one line: `reading files: 3 of 400, report.pdf`."""
         count = f"{self.done} of {self.total}" if self.total else ""
         details = ", ".join(part for part in (count, self.item) if part)
         return f"{self.step}: {details}" if details else self.step
@@ -185,9 +185,9 @@ class PreparationProgress:
 
 @dataclass(frozen=True, slots=True)
 class PluginEvent:
-    """A report of a plugin for which there is no event class.
+    """A plugin's report for which no event class exists.
 
-    `name` begins with the name of the plugin's distribution. Displays show the text in `data["note"]` unchanged.
+    `name` starts with the name of the plugin's distribution. The text in `data["note"]` is displayed unchanged.
     """
 
     is_delta = False
@@ -241,7 +241,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The agent is about to ask its model; `turn` counts from 1."""
+    """The agent is about to ask its model. `turn` counts from 1."""
 
     is_delta = False
     is_note = False
@@ -252,7 +252,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call begins. `index` is its position among the calls of this turn, from 0."""
+    """A tool call begins. `index` is its position among the calls of the turn, starting at 0."""
 
     is_delta = False
     is_note = False
@@ -278,15 +278,15 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call ended, in success or failure.
+    """A tool call ended, successfully or not.
 
     Attributes:
         message: The `function` message for the model.
         seconds: The duration of the call.
-        error: The kind of failure; '' for success. The text of the message explains it to the model.
-        metadata: Facts for people but not for the model, such as the sandbox that ran the code. `still_running` is True
-            for a call that timed out and could not be stopped. `traceback` is the full text of an error that was not
-            written for the model. `notes` are the notes of an error (`error.add_note`).
+        error: The kind of failure, or '' on success. The message's text explains the failure to the model.
+        metadata: Details for people but not for the model, such as the sandbox that ran the code. `still_running` is
+            True for a call that timed out and could not be stopped. `traceback` is the full text of an error that was
+            not written for the model. `notes` are an error's notes (`error.add_note`).
     """
 
     is_delta = False
@@ -303,14 +303,14 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """These calls need approval. The run ends with `approval_needed` and continues with `resume`.
+    """These calls need approval. The run ends with `approval_needed`, and continues with `resume`.
 
     Attributes:
         calls: The calls as the model wrote them.
         call_ids: The ids of the calls, in the same order. `resume={call id: True}` approves a call.
-        in_doubt: The ids of calls that were running when the program ended, so they may have taken effect.
-        agents: The agents that make the calls, in the same order, if some are subagents: `helper`, or `helper/clerk`
-            for an agent that `helper` asked; '' for the agent itself.
+        in_doubt: The ids of calls that were running when the program ended, and may have taken effect.
+        agents: The agents that make the calls, in the same order, if some are subagents: '' for the agent itself,
+            `helper`, or `helper/clerk` for an agent called by `helper`.
     """
 
     is_delta = False
@@ -325,15 +325,15 @@ class ApprovalNeeded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecided:
-    """A call was approved or refused, for the record. Calls that need no approval produce no such event.
+    """A call was approved or denied, for the record. Calls that need no approval produce no such event.
 
     Attributes:
-        call: The call as it will be made; if a rule decided, the call as the model wrote it.
+        call: The call as it will be made. If a rule decided, the call as the model wrote it.
         allowed: True if the call will be made.
-        by: The origin of the decision: `approve` (the approval function), `resume` (an answer to a paused run),
-            `read_only` or `allow_listed` (the agent's rule), `forbid` (the effects that the agent forbids), or `nobody`
-            (the run has no approval function).
-        reason: The reason why the call is refused, written for the model; '' if it is allowed.
+        by: The origin of the decision: `approve` (the approval function), `resume` (a decision about a paused run),
+            `read_only` or `allow_listed` (the agent's rule), `forbid` (the agent's forbidden effects), or `nobody` (the
+            run has no approval function).
+        reason: The reason why the call was denied, written for the model, or '' if it was allowed.
     """
 
     is_delta = False
@@ -349,7 +349,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class HandedOff:
-    """The agent `to` continues the conversation, in the same run and within the same limits."""
+    """The agent `to` takes over the conversation, in the same run and within the same limits."""
 
     is_delta = False
     is_note = False
@@ -361,7 +361,7 @@ class HandedOff:
 
 @dataclass(frozen=True, slots=True)
 class ResponseReplaced:
-    """The whole response of the run so far, from agents that yield lists of messages instead of deltas."""
+    """The run's whole response so far, from agents that yield lists of messages instead of deltas."""
 
     is_delta = False
     is_note = False
@@ -372,10 +372,9 @@ class ResponseReplaced:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The model has answered completely.
+    """The model's answer is complete.
 
-    `seconds` is the time from the request to the end of the answer, including all retries. It is ignored in
-    comparisons.
+    `seconds` is the time from the request to the end of the answer, including retries. It is ignored in comparisons.
     """
 
     is_delta = False
@@ -390,7 +389,7 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run ended normally or at a limit; `usage` is the sum of all its turns."""
+    """The run ended normally or at a limit. `usage` is the total of all its turns."""
 
     is_delta = False
     is_note = False
@@ -405,7 +404,7 @@ class RunFinished:
 class RunFailed:
     """The run ended with an error, which is raised after this event.
 
-    Only observers see this event if a run is abandoned before it ends; `kind` is then `GeneratorExit` or
+    If a run is abandoned before it ends, only observers see this event, and `kind` is `GeneratorExit` or
     `CancelledError`.
     """
 
@@ -434,7 +433,7 @@ AgentEvent: TypeAlias = (
 
 
 class RunEvent(NamedTuple):
-    """An event with its place: the run, its number in the run (1, 2, 3 …), the agent and the depth.
+    """An event with its run id, its number in the run (1, 2, 3 …), its agent and its depth.
 
     `depth` is 0 for the agent that the caller asked, 1 for its subagents, and so on. Each subagent has its own run,
     with its own id and numbers. Its events appear among those of the run that waits for it.

@@ -1,4 +1,4 @@
-"""All hooks: their purpose, the time of their calls, and their results. The bodies are examples and never run.
+"""All hooks: what each offers and when it is called. The function bodies are examples and never run.
 
 Plugin authors import this module as `hook` and decorate a plain function without arguments:
 
@@ -10,12 +10,12 @@ def tools() -> list[ToolSpec]:
     return [ToolSpec(name="clock", target="jackfield_clock.tool:Clock", description="Tell the time.")]
 ```
 
-A hook does no work and returns light values. It is called once for each plugin that implements it, when a component of
-the plugin is looked up. Deltas, results and other data of runs never pass through a hook. Each component in the list
-needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
+A hook does no work and returns lightweight values. It is called once per plugin that implements it, when one of the
+plugin's components is looked up. Deltas, results and other data of runs never pass through a hook. Each component in
+the list needs an entry point `kind.name`. An entry point `kind.*` covers everything that the hook returns.
 
-The kinds, their stability, their descriptors and the base classes of their targets all follow from this file. To add a
-kind, add a function here, a descriptor, and a package with the contract.
+This file determines the kinds, their stability, their descriptors and the base classes of their targets. To add a kind,
+add a function here, a descriptor, and a package with the contract.
 """
 
 from __future__ import annotations
@@ -62,55 +62,55 @@ def tools() -> list[ToolSpec]:
 
 @provisional("jackfield.tools:Toolset", kind="tool")
 def toolsets() -> list[ToolsetSpec]:
-    """Offer toolsets, each under one name. Their entry points are also `tool.NAME`. Called like `tools`."""
+    """Offer toolsets, each under one name. Their entry points are `tool.NAME`, as for tools. Called like `tools`."""
     return [ToolsetSpec(name="files", tools=("read_file", "write_file"))]
 
 
 @stable("jackfield.retrieval:Searcher")
 def searchers() -> list[SearcherSpec]:
-    """Offer searchers of documents. Called when a retrieval configuration names one of them."""
+    """Offer document searchers. Called when a retrieval configuration names one of them."""
     return [SearcherSpec(name="vector", target="jackfield_vector.searcher:VectorSearcher")]
 
 
 @stable("jackfield.processors:Processor")
 def processors() -> list[ProcessorSpec]:
-    """Offer processors, which wrap each call of a model. Called when one of them is named or enabled."""
+    """Offer processors, which wrap each model call. Called when one of them is named or enabled."""
     return [ProcessorSpec(name="cache", target="jackfield_cache.processor:Cache", phase="context")]
 
 
 @stable("", kind="processor")
 def preprocessors() -> list[PreprocessorSpec]:
-    """Offer processors that change only the request. The target is a function, `ChatRequest` → `ChatRequest`.
+    """Offer processors that change only the request. The target is a function that takes and returns a `ChatRequest`.
 
-    Called like `processors`. Their entry points are also `processor.NAME`.
+    Called like `processors`. Their entry points are `processor.NAME`, as for processors.
     """
     return [PreprocessorSpec(name="polite", target="jackfield_polite.ask:say_please", phase="input")]
 
 
 @stable("", kind="processor")
 def postprocessors() -> list[PostprocessorSpec]:
-    """Offer processors that change only the answer. The target makes a `StreamTransform` for each `ChatRequest`.
+    """Offer processors that change only the answer. The target takes a `ChatRequest` and returns a `StreamTransform`.
 
-    Called like `processors`. Their entry points are also `processor.NAME`.
+    Called like `processors`. Their entry points are `processor.NAME`, as for processors.
     """
     return [PostprocessorSpec(name="dashes", target="jackfield_dashes.transform:Dashes")]
 
 
 @stable("jackfield.agents:Agent")
 def agents() -> list[AgentSpec]:
-    """Offer agent kinds. Called when `create_agent` or an agent's file names one of them."""
+    """Offer agent kinds. Called when `create_agent` or an agent file names one of them."""
     return [AgentSpec(name="librarian", target="jackfield_librarian.agent:Librarian")]
 
 
 @provisional("jackfield.retrieval:Parser")
 def parsers() -> list[ParserSpec]:
-    """Offer parsers of documents. Called when a document may have a type that one of them reads."""
+    """Offer document parsers. Called when a document may have a type that one of them reads."""
     return [ParserSpec(name="csv", target="jackfield_csv.parser:CSVParser", extensions=("csv",))]
 
 
 @provisional("jackfield.processors:CallFormat")
 def call_formats() -> list[CallFormatSpec]:
-    """Offer ways to write tool calls as text. Called when a model without native calls has tools."""
+    """Offer formats for writing tool calls as text. Called when a model without native calls has tools."""
     return [CallFormatSpec(name="brackets", target="jackfield_brackets.call_format:Brackets")]
 
 
@@ -122,7 +122,7 @@ def tokenizers() -> list[TokenizerSpec]:
 
 @provisional("jackfield.retrieval:Embedder")
 def embedders() -> list[EmbedderSpec]:
-    """Offer embedders, which turn texts into vectors. Called when a searcher's settings name one of them."""
+    """Offer embedders, which convert texts to vectors. Called when a searcher's settings name one of them."""
     return [EmbedderSpec(name="acme", target="jackfield_acme.embedder:AcmeEmbedder")]
 
 
@@ -140,19 +140,19 @@ def observers() -> list[ObserverSpec]:
 
 @provisional("jackfield.stores:Store")
 def stores() -> list[StoreSpec]:
-    """Offer stores, which keep the records of runs. Called when an agent or a command names one of them."""
+    """Offer stores for the records of runs. Called when an agent or a command names one of them."""
     return [StoreSpec(name="ledger", target="jackfield_ledger.store:Ledger", effects=frozenset({"files"}))]
 
 
 @provisional("jackfield.servers:Server")
 def servers() -> list[ServerSpec]:
-    """Offer faces, which give clients access to agents in one protocol. Called when `jackfield serve` names one."""
+    """Offer faces, which expose agents to clients over one protocol. Called when `jackfield serve` names one."""
     return [ServerSpec(name="acme", target="jackfield_acme.server:AcmeServer")]
 
 
 @provisional("")
 def commands() -> list[CommandSpec]:
-    """Offer commands of `jackfield`, which are functions, `list[str]` → exit code. Called when one of them is run."""
+    """Offer commands of `jackfield`: functions that take `list[str]` and return an exit code. Called when one runs."""
     return [CommandSpec(name="serve", target="jackfield_serve.command:main")]
 
 
@@ -161,7 +161,7 @@ HOOKS: Mapping[str, Hook[Any]] = {one.name: one for one in list(globals().values
 
 
 def hooks_of(kind: str) -> list[Hook[Any]]:
-    """Return the hooks that offer components of a kind: its own hook first, then those of its simpler forms."""
+    """Return the hooks that offer components of a kind: the kind's own hook, then those for its simpler forms."""
     return [one for one in HOOKS.values() if one.kind == kind]
 
 
@@ -170,7 +170,7 @@ KINDS: Mapping[str, Hook[Any]] = {one.kind: hooks_of(one.kind)[0] for one in HOO
 
 
 def unknown_hook(name: str) -> str:
-    """Return the error text for an unknown hook."""
+    """Return the error message for an unknown hook."""
     from jackfield.suggestions import close_names
 
     close = close_names(name, list(HOOKS))

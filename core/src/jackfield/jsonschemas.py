@@ -1,7 +1,7 @@
-"""JSON Schema, draft 2020-12: check values and schemas in bounded time.
+"""Validate values and schemas against JSON Schema draft 2020-12, in bounded time.
 
-Schemas come from outside: from tool servers, files and callers. Their patterns never backtrack (see `patterns`), their
-references are never fetched, and a schema that would multiply the work raises an error.
+Schemas come from untrusted sources: tool servers, files and callers. Their patterns never backtrack (see `patterns`),
+their references are never fetched, and a schema that would multiply the work raises an error.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions",
 
 
 class UncheckableError(ValueError):
-    """A value cannot be checked against a schema. The text says why."""
+    """A value cannot be validated against a schema. The message gives the reason."""
 
 
 class UnresolvableReferenceError(UncheckableError):
-    """A schema refers to something outside it, which is never fetched."""
+    """A schema refers to something outside itself, which is never fetched."""
 
 
 class TooCostlyError(UncheckableError):
-    """Checking a value would take far more steps than the value is long."""
+    """Validating a value would take far more steps than its size justifies."""
 
     def __init__(self) -> None:
         super().__init__("the schema takes too many steps to check: use fewer nested references and shorter lists")
 
 
 class SchemaChecker:
-    """Checks values against one schema. Keep it, because building its validator costs as much as forty checks."""
+    """Validator for one schema. Building it costs as much as forty checks, so reuse it."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -63,10 +63,10 @@ class SchemaChecker:
         self._fits = _compile_test(schema)
 
     def misfits(self, value: object) -> list[str]:
-        """Return at most five violations as sentences, in the order of the value; [] if the value is valid.
+        """Return at most five violations as sentences, in the value's order, or [] if the value is valid.
 
         Raises:
-            UncheckableError: The schema refers to something outside it, takes too many steps, or has an unusable
+            UncheckableError: The schema refers to something outside itself, takes too many steps, or has an unusable
                 reference or pattern.
         """
         try:
@@ -99,7 +99,7 @@ class SchemaChecker:
 
 
 def _reference_of(error: Unresolvable) -> str:
-    """Return the reference as written, at least the part from `#` on."""
+    """Return the reference as written, or at least the part from `#` on."""
     from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 
     match error.__cause__:  # jsonschema wraps it
@@ -116,8 +116,8 @@ def _make_validator(schema: Schema) -> Draft202012Validator:
     from referencing.jsonschema import DRAFT202012
 
     resource = DRAFT202012.create_resource(schema)
-    # Without a registry, references are fetched from anywhere. Without the crawl, each reference to an anchor reads the
-    # whole schema.
+    # Without a registry, references would be fetched from anywhere. Without the crawl, each reference to an anchor
+    # would read the whole schema.
     registry = Registry().with_resource(resource.id() or "", resource).crawl()
     return _validator_class()(schema, registry=registry)
 
@@ -133,7 +133,7 @@ def _steps_for(value: object) -> Iterator[None]:
 
 
 class _Steps:
-    """The remaining work for a check, in proportion to the value, so that only a schema can exceed it."""
+    """The step budget of one validation. It is proportional to the value's size, so only the schema can exceed it."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -158,7 +158,7 @@ _running = _Running()
 
 
 def _size(value: object) -> int:
-    """Return the number of values inside a value. Long texts count as several."""
+    """Return the number of values nested in a value, including itself. Long strings count as several."""
     size, pending = 0, [value]
     while pending:
         entry = pending.pop()
@@ -174,9 +174,9 @@ def _size(value: object) -> int:
 
 
 # --- a quick test -----------------------------------------------------------------------------------------------------
-# The library takes 10 µs for each entry of a value, and a list of 10,000 objects would hold up the event loop for a
-# third of a second. Nearly all values fit. So a schema that has the usual keywords only is compiled into functions that
-# look at each entry once. If they return True, the value fits. If not, the library finds out what is wrong.
+# The library takes 10 µs per entry, so a list of 10,000 objects would block the event loop for a third of a second.
+# Nearly all values are valid. A schema with only common keywords is therefore compiled to functions that look at each
+# entry once. If they return True, the value is valid. If not, the library finds out what is wrong.
 
 Test = Callable[[Any], bool]
 
@@ -215,7 +215,7 @@ def _surely_fits(fits: Test, value: object) -> bool:
 
 
 def _compile_test(schema: object) -> Test | None:
-    """Compile a schema into a function that is true only for valid values; return None if it has a rare keyword."""
+    """Compile a schema to a function that returns True only for valid values, or return None for rare keywords."""
     try:
         return _test_of(schema)
     except (_UnknownKeywordError, RecursionError):
@@ -291,7 +291,7 @@ def _tests_of_objects(schema: Schema) -> Iterator[Test]:
 
 @cache
 def _validator_class() -> type[Draft202012Validator]:
-    """Build the library's validator with bounded keywords in place of unbounded ones."""
+    """Build the library's validator, with bounded keywords replacing unbounded ones."""
     from jsonschema import Draft202012Validator, validators
 
     own: dict[str, Keyword] = {
@@ -438,7 +438,7 @@ def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[
 
 
 def _applied(validator: Any, schema: Schema, value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, object]]:
-    """Yield the schemas that a schema applies to the same value and that accept it, with their validators."""
+    """Yield the subschemas that apply to the same value and accept it, each with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             target = validator._resolver.lookup(schema[keyword])
@@ -462,7 +462,7 @@ def _is_valid(validator: Any, schema: object, value: object) -> bool:
 
 
 def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[ValidationError]:
-    """Check `uniqueItems` in one pass. The library would compare each object with all others."""
+    """Check `uniqueItems` in one pass. The library would compare every pair of objects."""
     from jsonschema import ValidationError
 
     if is_wanted and isinstance(value, list) and len(set(map(_identity, value))) < len(value):
@@ -470,7 +470,7 @@ def _unique(_: object, is_wanted: bool, value: object, __: object) -> Iterator[V
 
 
 def _identity(value: object) -> Hashable:
-    """Return a key that is equal for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
+    """Return a key that is equal for values that JSON Schema considers equal: 1 and 1.0, but not 1 and true."""
     if isinstance(value, dict):
         return ("object", frozenset((key, _identity(entry)) for key, entry in value.items()))
     if isinstance(value, list):
@@ -486,7 +486,7 @@ _INFINITE = (float("inf"), float("-inf"))
 
 
 def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
-    """Return why a dict is not a valid JSON Schema; '' if it is valid.
+    """Return the reason why a dict is not a valid JSON Schema, or '' if it is.
 
     Args:
         schema: The dict.
@@ -549,7 +549,7 @@ def _entries(value: object) -> Iterable[Any]:
 
 
 def _is_surely_valid(schema: object) -> bool:
-    """Return True if a schema has only common keywords with values that JSON Schema allows."""
+    """Return True if a schema has only common keywords with valid values."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool)
     return all(keyword in _VALID_VALUES and _VALID_VALUES[keyword](value) for keyword, value in schema.items())
@@ -593,7 +593,7 @@ _VALID_VALUES: Mapping[str, Test] = {
 
 
 def _fault_of_patterns(schema: Schema) -> str:
-    """Return why a pattern in a schema or its inner schemas cannot be used; '' if all can."""
+    """Return the reason why a pattern in a schema or its subschemas cannot be used, or ''."""
     from jackfield.patterns import PatternError, compile_pattern
 
     for inner in schemas_in(schema):
@@ -609,7 +609,7 @@ def _fault_of_patterns(schema: Schema) -> str:
 
 
 def schemas_in(schema: object) -> Iterator[Schema]:
-    """Yield a schema and all schemas in it, but not data, such as defaults."""
+    """Yield a schema and all its subschemas, but not data, such as defaults."""
     if isinstance(schema, list | tuple):
         for entry in schema:
             yield from schemas_in(entry)

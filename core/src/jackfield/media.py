@@ -1,7 +1,7 @@
-"""Media in messages: tell files from URLs, find the type of a file, and prepare files for requests.
+"""Media in messages: tell files from URLs, detect file types, and prepare files for requests.
 
-The first bytes of a file determine its type; the name counts only if they do not. A file is refused if its content is
-of another kind than the message says, so a wrong path cannot send a private text to a provider.
+The type is detected from a file's first bytes, and from its name only if they are inconclusive. A file whose content
+does not match the kind stated in the message is rejected, so a wrong path cannot send a private text to a provider.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _KIND_NAMES = {"image": "an image", "audio": "sound", "video": "a video"}
 
 
 class Media(NamedTuple):
-    """The content of a file, and its media type (`image/png`)."""
+    """A file's content and media type, such as `image/png`."""
 
     media_type: str
     content: bytes
 
     @property
     def base64(self) -> str:
-        """The content in base64."""
+        """The content, base64-encoded."""
         return base64.b64encode(self.content).decode()
 
     @property
@@ -70,12 +70,12 @@ class Media(NamedTuple):
 
 
 def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Path | None:
-    """Return the file that a path or `file:` URL names; None for a `data:` URI and the schemes in `remote`."""
+    """Return the file that a path or `file:` URL refers to, or None for `data:` URIs and schemes in `remote`."""
     if not isinstance(address, str) or address[:5].lower() == "data:":
         return None
     try:
         parts = urlsplit(address)
-    except ValueError:  # it begins like a URL but is not valid
+    except ValueError:  # starts like a URL, but is not a valid one
         return Path(address)
     if parts.scheme in remote:
         return None
@@ -83,7 +83,7 @@ def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Pa
         return Path(address)
     from urllib.request import url2pathname  # this loads an HTTP client, and few addresses are `file:` URLs
 
-    # `file://name.png` is not correct but common. The name is in the position of the host.
+    # `file://name.png` is incorrect but common. The name takes the place of the host.
     return Path(url2pathname(unquote(parts.netloc + parts.path)))
 
 
@@ -95,15 +95,15 @@ def is_local(item: ContentItem, *, remote: Sequence[str] = ("http", "https")) ->
 
 
 def notes_of(items: Sequence[ContentItem]) -> list[str]:
-    """Return notes with kind and name in place of items that a message cannot contain. Texts are left out."""
+    """Return a note with kind and name for each item, for messages that cannot contain the items. Text is skipped."""
     return [f"[{item.type}: {_name_of(item.value)}]" for item in items if item.text is None]
 
 
 def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Replace each local file in messages of models and tools with a note.
+    """Replace local files in messages from models and tools with notes.
 
-    Only the user and the author of the system message may have files read and sent. Any other path is just text. Files
-    that a tool of this run wrote are in its result as `data:` URIs.
+    Only files named in user and system messages may be read and sent. Any other path is plain text. Files written by a
+    tool in this run are included in its result as `data:` URIs.
     """
     # Histories are long, and mostly plain text.
     with_items = [m for m in history if isinstance(m.content, list) or isinstance(m.reasoning_content, list)]
@@ -113,13 +113,13 @@ def without_foreign_paths(history: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def write_data_uri(media_type: str, data: str, name: str = "") -> str:
-    """Return base64 content as a `data:` URI that states the name of its file; see `stated_name`."""
+    """Return base64 content as a `data:` URI that includes the file's name; see `stated_name`."""
     stated = f";name={quote(name[-_MAX_NAME_CHARS:], safe='', errors='replace')}" if name else ""
     return f"data:{media_type}{stated};base64,{data}"
 
 
 def split_data_uri(address: str) -> tuple[str, str, str] | None:
-    """Return the media type, the base64 content and the stated name of a `data:` URI; None for anything else."""
+    """Return the media type, base64 content and stated name of a `data:` URI, or None for anything else."""
     head, separator, data = address.partition(";base64,")
     if not separator or head[:5].lower() != "data:":
         return None
@@ -127,9 +127,9 @@ def split_data_uri(address: str) -> tuple[str, str, str] | None:
 
 
 def stated_name(uri: str) -> str:
-    """Return the file name in the parameter `name` of a `data:` URI; '' if there is none.
+    """Return the file name in the `name` parameter of a `data:` URI, or ''.
 
-    The name is not trusted, but has no separators and is printable.
+    The name is untrusted, but printable and without separators.
     """
     head = uri[5:_MAX_URI_HEAD].partition(",")[0]
     for parameter in head.split(";")[1:]:
@@ -146,9 +146,9 @@ def read_media(path: Path, kind: str, *, max_bytes: int = MAX_FILE_BYTES) -> Med
     """Read a file that should be an image, audio or video.
 
     Args:
-        path: The file. Errors show only its name.
+        path: The file. Error messages show only its name.
         kind: `image`, `audio` or `video`.
-        max_bytes: The largest file that the server accepts.
+        max_bytes: The maximum file size that the server accepts.
 
     Raises:
         UnsupportedInputError: The file is missing, too large, or of another kind.
@@ -176,10 +176,10 @@ def read_file(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 
 def pdf_of(address: str) -> Media | None:
-    """Return the PDF at a path or in a `data:` URI; None for a URL and for any other file.
+    """Return the PDF at a path or in a `data:` URI, or None for a URL or any other file.
 
     Raises:
-        UnsupportedInputError: As `read_file`.
+        UnsupportedInputError: The file is missing or too large; see `read_file`.
     """
     if address[:5].lower() == "data:":
         content = split_data_uri(address)
@@ -192,7 +192,7 @@ def pdf_of(address: str) -> Media | None:
 
 
 def media_type_of(head: bytes) -> str:
-    """Return the media type from the first 16 bytes of a file; '' if they do not show it."""
+    """Detect the media type from the first 16 bytes of a file. Return '' if they are inconclusive."""
     if head.startswith(b"RIFF"):
         return _RIFF_TYPES.get(head[8:12], "")
     if head[4:8] == b"ftyp":
@@ -206,10 +206,10 @@ def media_type_of(head: bytes) -> str:
 def address_of(
     value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
 ) -> str:
-    """Return the address to send to a server: a URL or `data:` URI unchanged, a file as a `data:` URI.
+    """Return the address to send to a server. URLs and `data:` URIs are unchanged; files become `data:` URIs.
 
     Raises:
-        UnsupportedInputError: As for `read_media`, or a `data:` URI is of another kind.
+        UnsupportedInputError: The file cannot be used (see `read_media`), or a `data:` URI is of another kind.
     """
     path = path_of(value, remote=remote)
     if path is not None:
@@ -222,10 +222,10 @@ def address_of(
 
 
 def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
-    """Embed the local media of a tool's result as `data:` URIs, and replace unreadable files with notes.
+    """Embed local media from a tool's result as `data:` URIs, and replace unreadable files with notes.
 
-    A path in a message proves nothing, because anyone who can write a history can write a path. So a tool's files are
-    read only in the run that produced them.
+    Anyone who can write a history can write a path, so paths in messages are not trusted. A tool's files are read only
+    in the run that produced them.
     """
     return [_embed(item) if is_local(item) else item for item in content]
 
@@ -234,7 +234,7 @@ def embed_files(content: Sequence[ContentItem]) -> list[ContentItem]:
 
 
 def _addresses(item: ContentItem) -> list[object]:
-    """Return the addresses in an item. A video may consist of many frames."""
+    """Return an item's addresses. A video may consist of many frames."""
     value = item.value
     return value if isinstance(value, list) else [value]
 
@@ -286,7 +286,7 @@ def _read(path: Path, kind: str, max_bytes: int) -> bytes:
 
 
 def _type_by_name(path: Path, content: bytes) -> str:
-    """Return the type that the name claims. Texts and documents are not media, whatever their names."""
+    """Return the media type that a file's name implies. Text and documents are not media, whatever their names."""
     if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
         return ""
     import mimetypes  # this reads the machine's tables, which few files need

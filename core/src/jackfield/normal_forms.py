@@ -15,10 +15,10 @@ _JOINER = "\u034f"  # invisible, and ends a row of marks
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """Normalise a text like `unicodedata.normalize`, but cut endless rows of combining marks.
+    """Normalise text like `unicodedata.normalize`, but break up endless runs of combining marks.
 
-    Python sorts the marks of a letter in quadratic time, in C code that blocks the interpreter: 80,000 marks take five
-    seconds. After 30 marks in a row, this function inserts a combining grapheme joiner, which begins a new row.
+    Python sorts a letter's marks in quadratic time, in C code that blocks the interpreter: 80,000 marks take five
+    seconds. After 30 marks in a row, this function inserts a combining grapheme joiner, which starts a new run.
 
     Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.
     """
@@ -29,7 +29,7 @@ def normalize(form: NormalForm, text: str) -> str:
 
 @cache
 def _rows_of_marks() -> re.Pattern[str]:
-    """Return a pattern for the longest allowed row of marks, followed by more."""
+    """Return a pattern that matches the longest allowed run of marks if more marks follow."""
     marks: list[list[int]] = []
     for code in range(0x300, _END_OF_LETTERS):
         if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):

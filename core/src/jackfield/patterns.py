@@ -1,8 +1,7 @@
 """Match untrusted regular expressions in linear time.
 
-Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and cannot be stopped. This module uses the engine
-that ships with pydantic, Rust's `regex`, which never backtracks. It translates the syntax of ECMA-262, which JSON
-Schema uses.
+Python's `re` backtracks: `^(a+)+$` takes hours on fifty characters, and cannot be interrupted. This module uses Rust's
+`regex` engine, which ships with pydantic and never backtracks. It translates ECMA-262 syntax, which JSON Schema uses.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 
 MAX_PATTERN_CHARS = 10_000
 MAX_REPEATS = 1000
-"""Limit of repeats in a pattern; nested repeats are multiplied."""
+"""The maximum number of repeats in a pattern, where nested repeats multiply."""
 
 _TOKEN = re.compile(
     r"""\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})  # a surrogate pair
@@ -42,16 +41,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PatternError(ValueError):
-    """A regular expression cannot be used. The text says why and what to write."""
+    """A regular expression cannot be used. The message gives the reason and says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A regular expression that matches in linear time.
+    """A compiled regular expression that matches in linear time.
 
     Attributes:
         text: The expression as written.
-        size: The maximum number of steps per character of a text.
+        size: The maximum number of steps per character.
     """
 
     text: str
@@ -60,7 +59,7 @@ class Pattern:
     _conditions: tuple[_Lookahead, ...] = ()
 
     def occurs_in(self, text: str) -> bool:
-        """Return True if the pattern matches anywhere in a text."""
+        """Return True if the pattern matches anywhere in the text."""
         if not text.isascii():  # Rust has no lone surrogates
             text = _SURROGATE.sub("\ufffd", text)
         matches: bool = self._validator.isinstance_python(text)
@@ -69,7 +68,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class _Lookahead:
-    """A condition that the beginning of a text matches a pattern, or does not."""
+    """A condition that the start of a text must match a pattern, or must not."""
 
     pattern: Pattern
     is_wanted: bool
@@ -80,14 +79,15 @@ class _Lookahead:
 
 @lru_cache(maxsize=512)
 def compile_pattern(text: str) -> Pattern:
-    """Compile an untrusted regular expression of ECMA-262.
+    """Compile an untrusted ECMA-262 regular expression.
 
-    `$` matches only at the end, and `\\d`, `\\w` and `\\b` are ASCII. Python's `(?P<name>…)` and `\\Z` are accepted as
-    well. Lookaheads directly after a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become separate patterns.
+    `$` matches only at the end, and `\\d`, `\\w` and `\\b` are ASCII-only. Python's `(?P<name>…)` and `\\Z` are
+    accepted as well. Lookaheads directly after a leading `^`, as in `^(?=.*[A-Z])(?!.*\\.\\.)…`, become separate
+    patterns.
 
     Raises:
-        PatternError: The expression is not valid, is too large, or has another lookaround or a backreference, which no
-            engine can match in bounded time.
+        PatternError: The expression is not valid, is too large, or contains another lookaround or a backreference,
+            which no engine can match in bounded time.
     """
     from pydantic import StringConstraints, TypeAdapter
 
@@ -114,8 +114,8 @@ def compile_pattern(text: str) -> Pattern:
 def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Split `^(?=a)(?!b)c` into `[(True, "a"), (False, "b")]` and `^c`.
 
-    All parts concern the beginning of the text, so each can be matched alone. This is not true if `c` has alternatives
-    or a lookahead is repeated; the pattern is then not split.
+    All parts apply to the start of the text, so each can be matched separately. A pattern is not split if this does not
+    hold, because `c` has alternatives or a lookahead is repeated.
     """
     lookaheads, at = [], 1
     while text.startswith("^") and text.startswith(("(?=", "(?!"), at):
@@ -130,7 +130,7 @@ def _split_lookaheads(text: str) -> tuple[list[tuple[bool, str]], str]:
 
 
 def _find_outside_groups(text: str, sign: str, start: int) -> int:
-    """Return the position of a sign outside escapes, classes and inner groups; the text's length if there is none."""
+    """Return the index of a character outside escapes, classes and inner groups, or the text's length if none."""
     at, depth, in_class = start, 0, False
     while at < len(text):
         if text[at] == "\\":
@@ -152,7 +152,7 @@ def _shown(text: str) -> str:
 
 
 class _Translation:
-    """Rewrites a pattern of ECMA-262 for Rust, and measures it."""
+    """Translator of an ECMA-262 pattern to Rust syntax, which also measures its size."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -238,7 +238,7 @@ class _Translation:
             self._sizes[-1] += self._last * max(times - 1, 0)
 
     def _character_class(self, start: int) -> int:
-        """Translate `[…]`, and return the position after it."""
+        """Translate `[…]`, and return the index after it."""
         out, at = ["["], start + 1
         if self._text.startswith("^", at):
             out.append("^")
@@ -265,7 +265,7 @@ class _Translation:
         raise self._refusal("a '[' is not closed")
 
     def _own_sign(self, at: int, first: int) -> str:
-        """Escape a sign that is special in a class only in Rust. A `-` next to a class such as `\\w` is literal."""
+        """Escape a character that is special only in Rust's classes. A `-` next to a class such as `\\w` is literal."""
         sign = self._text[at]
         if sign == "-":
             beside_class = self._text[max(at - 2, first) : at] in _SETS or self._text[at + 1 : at + 3] in _SETS
@@ -290,7 +290,7 @@ _SETS = frozenset(rf"\{sign}" for sign in "dDwWsS")
 
 
 def _unspecial(sign: str) -> str:
-    """Escape a `{` that does not begin a repeat, which is literal in ECMA-262 and Python."""
+    """Escape a `{` that does not start a repeat. ECMA-262 and Python treat it as literal."""
     return f"\\{sign}" if sign in "{}]" else sign
 
 

@@ -1,4 +1,4 @@
-"""Prices of models, as rows with dates and sources, and the cost of answers. All amounts are decimals."""
+"""Model prices, as rows with dates and sources, and the cost of answers. All amounts are decimals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rates(Config):
     )
 
     def cost(self, usage: Usage) -> Decimal:
-        """Return the cost of a usage. Cache tokens are part of the prompt, and reasoning is part of the answer."""
+        """Return the cost of some usage. Cache tokens are part of the prompt, and reasoning is part of the answer."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.cache_write_tokens, usage.prompt_tokens - cached)
         long = min(usage.long_cache_write_tokens, written)
@@ -55,19 +55,19 @@ class Rates(Config):
 
     @property
     def least_input(self) -> Decimal:
-        """The lowest possible price of a million prompt tokens."""
+        """The lowest possible price per million prompt tokens."""
         rates = (self.input, self.cached_input, self.cache_write, self.long_cache_write)
         return min(rate for rate in rates if rate is not None)
 
 
 class Tier(Rates):
-    """Prices of a call whose prompt has at most `up_to` tokens."""
+    """Prices for calls whose prompt has at most `up_to` tokens."""
 
     up_to: int | None = Field(default=None, ge=1, description="The longest prompt, in tokens; unset for no limit")
 
 
 class PriceRow(Config):
-    """The prices of a model at some servers, from a day on."""
+    """A model's prices at certain servers, from a given day on."""
 
     models: tuple[str, ...] = Field(min_length=1, description="Names; `*` and `?` stand for any text")
     servers: tuple[str, ...] = Field(
@@ -98,7 +98,7 @@ class PriceRow(Config):
         return self
 
     def rates(self, prompt_tokens: int) -> Rates | None:
-        """Return the prices of a call with a prompt of this length; None if it exceeds the last tier."""
+        """Return the prices for a prompt of this length, or None if it exceeds the last tier."""
         if not self.tiers:
             return Rates(**{name: value for name in Rates.model_fields if (value := getattr(self, name)) is not None})
         for tier in self.tiers:
@@ -107,7 +107,7 @@ class PriceRow(Config):
         return None
 
     def cost(self, usage: Usage) -> Decimal | None:
-        """Return the cost of one call's usage; None if its prompt exceeds the last tier."""
+        """Return the cost of one call, or None if its prompt exceeds the last tier."""
         rates = self.rates(usage.prompt_tokens)
         return None if rates is None else rates.cost(usage)
 
@@ -116,7 +116,7 @@ class PriceRow(Config):
         return self.valid_from <= day and (self.valid_until is None or day <= self.valid_until)
 
     def closeness(self, model: str, server: str) -> int | None:
-        """Return how specifically the row matches a model, larger is closer; None if it does not match."""
+        """Return how specifically the row matches a model (higher is more specific), or None if it does not match."""
         if not any(fnmatchcase(server, pattern) for pattern in self.servers):
             return None
         fits = [_closeness(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
@@ -124,17 +124,17 @@ class PriceRow(Config):
 
 
 def find_price(rows: Iterable[PriceRow], day: date) -> PriceRow | None:
-    """Return the row that is valid on a day, or None. If several are, the one that begins last wins."""
+    """Return the row that is valid on a day, or None. If several are valid, the most recent one wins."""
     return max((row for row in rows if row.is_valid_on(day)), key=lambda row: row.valid_from, default=None)
 
 
 def today() -> date:
-    """Return the current day in UTC, which determines the prices."""
+    """Return the current date in UTC, which determines prices."""
     return datetime.now(UTC).date()
 
 
 def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
-    """Return one call's usage with its cost; unchanged if the price is unknown or a server stated the cost."""
+    """Return one call's usage with its cost, or unchanged if the price is unknown or the server reported the cost."""
     if usage.cost is not None:
         return usage
     row = find_price(rows, day)
@@ -147,7 +147,7 @@ def add_cost(usage: Usage, rows: Iterable[PriceRow], day: date) -> Usage:
 async def add_costs(
     events: AsyncIterator[ModelEvent], rows: Iterable[PriceRow], *, day: Callable[[], date] = today
 ) -> AsyncIterator[ModelEvent]:
-    """Yield the events of an answer, with costs in the reported usage."""
+    """Yield the events of an answer, adding costs to the reported usage."""
     async with closing(events):
         async for event in events:
             if isinstance(event, UsageReported):
@@ -157,6 +157,6 @@ async def add_costs(
 
 
 def _closeness(pattern: str) -> int:
-    """Rank a match. A name is closer than any pattern, and a longer pattern is closer than a shorter one."""
+    """Rank a match. Exact names rank above all patterns, and longer patterns above shorter ones."""
     wild = sum(letter in "*?[" for letter in pattern)
     return 10_000 if not wild else len(pattern) - wild

@@ -1,4 +1,4 @@
-"""Write files atomically, so that only their owner can read them."""
+"""Write files atomically and readable only by their owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def write_private(path: Path, content: str | bytes) -> None:
     A missing folder is created with mode 0700. Lone surrogates are written as question marks.
 
     Raises:
-        OSError: The file cannot be written. An old file is kept.
+        OSError: The file cannot be written. An existing file is left intact.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # of mode 0600 from the start
@@ -31,7 +31,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> int:
-    """Open a file, and return its descriptor. The mode becomes 0600, even for an existing file. Links are refused.
+    """Open a file and return its descriptor. The mode becomes 0600, even for an existing file. Links are rejected.
 
     Raises:
         OSError: The file cannot be opened.

@@ -1,11 +1,11 @@
-"""Find the project's file, and the parts of it that apply.
+"""Find the project's settings, and determine which of them apply.
 
-A project's authors write `[tool.jackfield]` in its `pyproject.toml`, so by itself it may only restrict plugins.
-Settings that enable, configure, prefer or order plugins apply only after the user has agreed (`jackfield trust`). The
-agreement is bound to the path of the file, the table, and the content of the files that it names as plugins. Any change
-to these revokes it.
+A project's authors write `[tool.jackfield]` in `pyproject.toml`, which by itself may only restrict plugins. Settings
+that enable, configure, prefer or order plugins apply only after the user has agreed (`jackfield trust`). Consent is
+valid for the file's path, the table, and the content of the files that it lists as plugins. Any change to these revokes
+it.
 
-This module imports the standard library only, as `settings` does.
+This module imports only the standard library, like `settings`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Project:
     Attributes:
         path: The file.
         table: The file's `[tool.jackfield]` table.
-        content: The hash of the table and its local files, to which consent is bound.
+        content: A hash of the table and its local files, for which consent is valid.
         answer: The user's answer. `changed` means that the user agreed to an earlier version.
-        foreign: True if the file belongs to another user who is not the administrator.
-        local: The local files that the table names.
+        foreign: True if the file belongs to another user, except the administrator.
+        local: The local files that the table lists.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class Project:
 
     @property
     def narrowing(self) -> Mapping[str, Any]:
-        """The settings that apply without consent; none if the file belongs to another user."""
+        """The settings that apply without consent, or none if the file belongs to another user."""
         return {} if self.foreign and self.answer != "yes" else self.denying
 
     @property
@@ -67,12 +67,12 @@ class Project:
 
     @property
     def agreed(self) -> Mapping[str, object]:
-        """The part of `asking` that applies."""
+        """The settings that needed consent and received it."""
         return self.asking if self.answer == "yes" else {}
 
     @property
     def agreed_local(self) -> tuple[LocalFile, ...]:
-        """The local files that may be run."""
+        """The local files that may run."""
         return self.local if self.answer == "yes" else ()
 
     @property
@@ -84,7 +84,7 @@ class Project:
 
     @property
     def remark(self) -> str:
-        """A line for terminals with the settings that do not apply, the reason and the next step; '' if all apply."""
+        """A line for terminals with the settings that do not apply, the reason and the next step, or '' if all do."""
         if not self.ignored:
             return ""
         reason = "the file belongs to another user" if self.foreign else _WHY[self.answer]
@@ -101,10 +101,10 @@ class Project:
 
 
 def find_file(start: Path) -> Path | None:
-    """Return the nearest project file for a folder, up to the root of the folder's repository.
+    """Return the nearest project file, from a folder up to the root of its repository.
 
-    Outside a repository, only the folder itself counts, because a file in a shared parent folder or another user's home
-    does not belong to the project.
+    Outside a repository, only the folder itself is searched, because a file in a shared parent folder or another user's
+    home does not belong to the project.
     """
     # os.path, because it treats unreadable folders like folders without the file.
     folder = os.path.realpath(start)
@@ -122,7 +122,7 @@ def find_file(start: Path) -> Path | None:
 
 
 def read_file(path: Path) -> tuple[bytes, bool]:
-    """Return the content of a project's file, and True if it belongs to another user.
+    """Return the content of a project's file, and True if the file belongs to another user.
 
     Raises:
         OSError: The file cannot be read.
@@ -137,7 +137,7 @@ def read_file(path: Path) -> tuple[bytes, bool]:
 
 
 def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> str:
-    """Return the hash of a table and its local files. Comments and the order of keys do not matter."""
+    """Return a hash of a table and its local files, independent of comments and key order."""
     import hashlib
     import json
 
@@ -147,7 +147,7 @@ def content_of(table: Mapping[str, object], local: Sequence[LocalFile] = ()) -> 
 
 
 def trust_file(folder: Path, path: Path) -> Path:
-    """Return the path of an agreement's record. Each project has its own, so concurrent answers do not collide."""
+    """Return the path of a consent record. Each project has its own, so concurrent answers do not collide."""
     import hashlib
 
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"

@@ -1,7 +1,7 @@
-"""Quote texts of servers and libraries in errors, without secrets that were sent to them.
+"""Quote text from servers and libraries in error messages, without the secrets that were sent to them.
 
-`jackfield.secrets` hides the secrets of a run in all output, and can restore them. This module hides any eight
-characters of a key, because a server may repeat a key truncated, encoded or in another case.
+`jackfield.secrets` hides a run's secrets in all output, and can restore them. This module hides any eight consecutive
+characters of a key, because a server may repeat the key truncated, encoded or in another case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 MAX_CHARS = 500
 HIDDEN = "[key]"
-"""Replaces a secret."""
+"""The placeholder for a secret."""
 
 _MAX_READ_CHARS = 20_000
 _PIECE_CHARS = 8
@@ -24,7 +24,7 @@ _HARMLESS_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "
 
 
 def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS) -> str:
-    """Return a foreign text in a form for errors: one line, without secrets, and cut if it is long.
+    """Return foreign text for use in an error message: one line, without secrets, and cut if it is long.
 
     Args:
         text: The text as received.
@@ -38,13 +38,13 @@ def quote_text(text: str, secrets: str | SentSecrets, max_chars: int = MAX_CHARS
 
 
 class SentSecrets:
-    """The secrets of a request, which are never shown, even if a server repeats them truncated or encoded.
+    """The secrets in a request, which are never shown, even if a server repeats them truncated or encoded.
 
     Args:
-        keys: API keys and tokens. Any eight characters of a key are hidden. Keys of at most five characters are
-            placeholders, and are not hidden.
-        headers: The headers of the request. Headers whose names or values look like secrets count as keys. The values
-            of all others are hidden only as a whole.
+        keys: API keys and tokens. Any eight consecutive characters of a key are hidden. Keys of at most five characters
+            are placeholders, and are not hidden.
+        headers: The request's headers. Headers whose names or values look like secrets are treated as keys. All other
+            values are hidden only as a whole.
     """
 
     def __init__(self, *keys: str, headers: Mapping[str, str] | None = None) -> None:
@@ -64,7 +64,7 @@ class SentSecrets:
         return SentSecrets, ()  # other processes send their own
 
     def hide(self, text: str) -> str:
-        """Return the text with `HIDDEN` in place of the secrets."""
+        """Replace the secrets in the text with `HIDDEN`."""
         lowered = _lower_each(text)
         hidden = bytearray(len(text))  # 1 where a character is hidden
         for value in self._values:
@@ -89,7 +89,7 @@ def _unique(values: Iterable[str], min_chars: int) -> tuple[str, ...]:
 
 
 def _lower_each(text: str) -> str:
-    """Return a text in lower case, with all characters at the same positions."""
+    """Convert text to lower case without changing the position of any character."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -112,7 +112,7 @@ def _mark_pieces(pieces: frozenset[str], text: str, hidden: bytearray) -> None:
 
 
 def _pieces(key: str) -> frozenset[str]:
-    """Return all pieces of a key in lower case, also in the forms of URLs, JSON and base64."""
+    """Return all fragments of a key in lower case, including its URL, JSON and base64 encodings."""
     raw = key.encode("utf-8", "surrogatepass")
     # Base64 of a key after other bytes has one of three offsets, and its ends depend on neighbouring bytes.
     encoded = [b64encode(bytes(before) + raw).decode()[before + 1 if before else 0 : -4] for before in range(3)]

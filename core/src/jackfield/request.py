@@ -1,4 +1,4 @@
-"""Requests to models and the abilities of models, which all backends and processors share."""
+"""Requests to models, and models' capabilities, for all backends and processors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GenerateOptions: TypeAlias = GenerateConfig | Mapping[str, Any] | None
 """Options for an answer, which override the model's configuration."""
 
 FunctionSchema: TypeAlias = Mapping[str, Any]
-"""A tool as a model sees it: `name`, `description` and `parameters` (JSON Schema of an object, draft 2020-12)."""
+"""A tool as the model sees it: `name`, `description` and `parameters` (an object's JSON Schema, draft 2020-12)."""
 
 
 _CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
@@ -27,23 +27,25 @@ _CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The abilities of a model, as declared by its backend. The core decides by these, never by names.
+    """A model's capabilities, as declared by its backend. The core decides by these, never by names.
 
     Attributes:
-        context_tokens: The maximum length of prompt and answer together, in tokens; None if unknown.
-        max_output_tokens: The maximum length of an answer including reasoning, in tokens; None if unknown.
-        native_tools: True if the model takes function schemas and returns structured calls.
-        forced_calls: True if a request can force the model to call a function; False if the server refuses that.
-        images, audio, video: True if the model takes content of this kind.
-        files: True if the model takes PDFs as parts of messages; False to send them as text. Other files are always
+        context_tokens: The maximum total length of prompt and answer, in tokens, or None if unknown.
+        max_output_tokens: The maximum length of an answer including reasoning, in tokens, or None if unknown.
+        native_tools: True if the model accepts function schemas and returns structured calls.
+        forced_calls: True if a request can force the model to call a function. False if the server rejects that.
+        images, audio, video: True if the model accepts content of this kind.
+        files: True if the model accepts PDFs as parts of messages. False to send them as text. Other files are always
             sent as text.
-        file_urls: True if the server itself fetches PDFs that messages name by URL.
+        file_urls: True if the server itself fetches PDFs that messages refer to by URL.
         json_schema: True if the server can enforce a JSON Schema.
-        schema_with_tools: True if it can do so in a request with tools, and the model still calls them.
+        schema_with_tools: True if the server can enforce a schema in a request with tools, and the model still calls
+            them.
         reasoning: True if the server returns reasoning separately from the answer.
-        thoughts_in_text: True if an answer's text may begin with `<think>…</think>`, which then becomes reasoning.
-        tokenizer: The name of the model's tokenizer; '' if unknown.
-        prices: The prices of the model at its server, each for a period; empty if unknown.
+        thoughts_in_text: True if an answer's text may start with `<think>…</think>`, which is then converted to
+            reasoning.
+        tokenizer: The name of the model's tokenizer, or '' if unknown.
+        prices: The model's prices at its server, each for a period, or empty if unknown.
     """
 
     context_tokens: int | None = None
@@ -63,7 +65,7 @@ class ModelFacts:
     prices: tuple[PriceRow, ...] = ()
 
     def takes(self, kind: ItemKind) -> bool:
-        """Return True if the model takes content of this kind, or a processor replaces it with text, as with files."""
+        """Return True if the model accepts this kind of content, or if processors convert it to text, as with files."""
         fact = _FACT_OF_MEDIUM.get(kind)
         return fact is None or bool(getattr(self, fact))
 
@@ -72,30 +74,30 @@ _FACT_OF_MEDIUM: Mapping[ItemKind, str] = {"image": "images", "audio": "audio", 
 
 
 FileUse: TypeAlias = Literal["read", "read_if_possible", "read_short", "name", "done"]
-"""The way in which attached files reach the model.
+"""How attached files reach the model.
 
-- `read`: each is sent, or the request is refused.
-- `read_if_possible`: the same, but only the name of an unreadable file is sent, with a warning.
-- `read_short`: the same, but also for a long file, only the name is sent, because a tool opens it.
-- `name`: only names are sent, because the agent uses the files.
-- `done`: files have been read. The remaining files are for the backend.
+- `read`: every file is sent, or the request is rejected.
+- `read_if_possible`: like `read`, but an unreadable file is sent only by name, with a warning.
+- `read_short`: like `read_if_possible`, but a long file is also sent only by name, because a tool can open it.
+- `name`: files are sent only by name, because the agent reads them itself.
+- `done`: files have been read. Any that remain are for the backend.
 """
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One question to a model. Processors make a changed copy with `dataclasses.replace`.
+    """One request to a model. Processors use `dataclasses.replace` to create a changed copy.
 
     Attributes:
-        model: The model's name, as its server knows it.
-        messages: The history, oldest first, with at most one system message, at the front.
-        functions: The tools the model may call.
+        model: The server's name for the model.
+        messages: The conversation, oldest message first, with at most one system message, at the front.
+        functions: Schemas of the tools that the model can call.
         config: Options for the answer.
-        lang: The language of texts that Jackfield adds.
-        metadata: Notes that processors exchange, by distribution name; no backend sends them.
-        facts: The model's abilities, for processors.
-        server: The server's name: the backend and, if the host of its server is configured, `@` and the host.
-        files: The way in which attached files reach the model.
+        lang: The language of text that Jackfield adds.
+        metadata: Notes that processors exchange, by distribution name. No backend sends them.
+        facts: The model's capabilities, for processors.
+        server: The server's name: the backend, plus `@` and the host if one is configured.
+        files: How attached files reach the model.
     """
 
     model: str
@@ -110,7 +112,7 @@ class ChatRequest:
 
     @cached_property
     def itemized(self) -> tuple[Message, ...]:
-        """The messages whose content is a list of items, not plain text. Cached, because histories are long."""
+        """The messages whose content is a list of items rather than plain text. Cached, because histories are long."""
         return tuple([message for message in self.messages if not isinstance(message.content, str)])
 
 
@@ -119,9 +121,9 @@ class BatchRequest:
     """One request of a batch, with its own tools and options.
 
     Attributes:
-        messages: A question, or a history, oldest first.
-        functions: The tools the model may call.
-        config: Options for this answer; they override the model's.
+        messages: A question, or a conversation, oldest message first.
+        functions: Schemas of the tools that the model can call.
+        config: Options for this answer, which override the model's.
     """
 
     messages: Messages
@@ -134,9 +136,9 @@ BatchAnswer: TypeAlias = ModelResponse | JackfieldError
 
 
 def with_media_noted(message: Message, facts: ModelFacts) -> Message:
-    """Replace media that the model does not take in a tool's result with notes; return other messages unchanged.
+    """Replace media in a tool's result that the model does not accept with notes. Other messages are unchanged.
 
-    Users can leave such media out, but they do not control the results of tools.
+    Users can leave out unsupported media, but they do not control the results of tools.
     """
     if isinstance(message.content, str) or message.role != FUNCTION:
         return message
@@ -148,6 +150,6 @@ def with_media_noted(message: Message, facts: ModelFacts) -> Message:
 
 
 def language_of(messages: Sequence[Message]) -> Lang:
-    """Return `zh` if a system or user message has a Chinese character, else `en`."""
+    """Return `zh` if a system or user message contains a Chinese character, otherwise `en`."""
     texts = (message.get_text_content() for message in messages if message.role in (SYSTEM, USER))
     return "zh" if any(not text.isascii() and re.search(_CHINESE, text) for text in texts) else "en"

@@ -13,17 +13,17 @@ _MAX_TOKENS = 50_000  # one step each, which takes less than a tenth of a second
 
 
 def mend(text: str, error: ValueError) -> object:
-    """Parse a text that is not JSON if its meaning is clear.
+    """Parse malformed JSON if its meaning is unambiguous.
 
-    Nothing is guessed, neither the end of a string with quotes in it nor a part that was cut off. The text must contain
-    one value; NaN and Infinity are not accepted. Work and memory grow linearly with the text.
+    Nothing is guessed, neither the end of a string that contains quotes nor a part that was cut off. The text must
+    contain one value. NaN and Infinity are not accepted. Time and memory are linear in the text's length.
 
     Args:
         text: The text.
-        error: The error of the strict parser.
+        error: The strict parser's error.
 
     Raises:
-        ValueError: The text cannot be repaired, or is too long or too deep to try.
+        ValueError: The text cannot be repaired, or is too long or too deeply nested to try.
     """
     unfenced = _without_fence(text)
     if unfenced is not text:
@@ -46,7 +46,7 @@ def mend(text: str, error: ValueError) -> object:
 
 
 def _without_fence(text: str) -> str:
-    """Remove a Markdown code fence around the whole text, if there is one."""
+    """Strip a Markdown code fence that surrounds the whole text."""
     body = text.strip()
     if not (body.startswith("```") and body.endswith("```") and len(body) >= 6):
         return text
@@ -57,7 +57,7 @@ def _without_fence(text: str) -> str:
     return rest if names_a_language or not head.strip() else body
 
 
-# No part can match in two ways, and matches are possessive (`*+`), so each character is read once.
+# No part can match in two ways, and quantifiers are possessive (`*+`), so each character is read once.
 _TOKEN = re.compile(
     r"""\s*+(?:
         (?P<mark>[{}\[\],:])
@@ -79,10 +79,10 @@ _Token = tuple[str, str]
 
 
 class _Mender:
-    """Reads JSON with the mistakes that models make, from left to right.
+    """Left-to-right parser for JSON with the mistakes that models make.
 
-    The mistakes are single or typographic quotes, names and Python's constants without quotes, a comma before a closing
-    bracket, missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, and words after the value.
+    These are single or typographic quotes, names and Python constants without quotes, a comma before a closing bracket,
+    missing or surplus closing brackets, `\\'` and other escapes unknown to JSON, and words after the value.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,7 +90,7 @@ class _Mender:
         self._next = next(self._tokens)
 
     def only_value(self) -> object:
-        """Read one value, which only words and closing brackets may follow."""
+        """Read one value, which may be followed only by words and closing brackets."""
         value = self._value(depth=1)
         while self._next != _END:
             if self._next[0] not in ("word", "mark") or self._next[1] in ("{", "["):
@@ -129,9 +129,9 @@ class _Mender:
             self._end_entry()
 
     def _has_entry(self, closing: str) -> bool:
-        """Return True if another entry comes before the closing bracket; otherwise skip the bracket.
+        """Return True if another entry precedes the closing bracket. Otherwise, consume the bracket.
 
-        If another bracket closes an outer value, this one is missing.
+        If a different bracket closes an outer value, this one is assumed to be missing.
         """
         if self._next == ("mark", closing):
             self._take()

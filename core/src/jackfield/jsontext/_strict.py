@@ -1,4 +1,4 @@
-"""Parse JSON strictly, within bounds."""
+"""Parse JSON strictly, with a depth limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_DEPTH = 100  # of brackets; readers of the values recurse once per level, an
 
 
 class TooDeepError(ValueError):
-    """JSON is nested more than a hundred levels deep."""
+    """The JSON is nested more than a hundred levels deep."""
 
     def __init__(self) -> None:
         super().__init__(f"the JSON is nested too deeply: at most {MAX_DEPTH} levels are allowed")

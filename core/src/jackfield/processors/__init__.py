@@ -1,4 +1,4 @@
-"""Processors, which act between callers and backends."""
+"""Processors, which sit between callers and backends."""
 
 from jackfield.processors._base import (
     CallFormat,

@@ -1,7 +1,7 @@
-"""Processors and call formats, which act between callers and backends.
+"""Processors and call formats, which sit between callers and backends.
 
-A processor wraps one model call. There are two simple forms: a `Preprocessor` changes the request, and a
-`Postprocessor` changes the stream. One law holds for all: chunk boundaries never change the folded result.
+A processor wraps one model call. There are two simpler forms: a `Preprocessor` changes only the request, and a
+`Postprocessor` only the stream. One law holds for all: chunk boundaries never change the folded result.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from jackfield.request import ChatRequest, with_media_noted
 from jackfield.streams import closing
 
 Phase = Literal["input", "context", "format", "transport", "output"]
-"""The place in the chain, from the caller inwards, except `output`: it is outermost, for finished answers."""
+"""The position in the chain, from the caller inwards, except `output`, which is outermost to see finished answers."""
 
 CallNext: TypeAlias = Callable[[ChatRequest], AsyncIterator[ModelEvent]]
 
 
 class Processor(Configured, ABC):
-    """Wraps model calls. One instance serves all calls of a model, also concurrent ones, so keep state in `around`.
+    """Wrapper around model calls. One instance serves all calls of a model, even concurrent ones.
 
-    `config_class` defines its settings; see `Configured`.
+    Keep the state of a call in `around`. `config_class` defines the settings; see `Configured`.
 
     Attributes:
-        name: The processor's name, unique in a chain. `after` and `before` of other processors refer to it.
-        phase: The processor's place in the chain.
-        after, before: Names of processors of the same phase that come outside (`after`) or inside (`before`) this one.
-        needs_text: True if it must see the contents of files, for example to hide values. PDFs are then sent as text,
-            even to a model that takes PDFs.
+        name: The processor's name, unique within a chain. The `after` and `before` of other processors refer to it.
+        phase: The processor's position in the chain.
+        after, before: Names of processors of the same phase that must be outside (`after`) or inside (`before`) this
+            one.
+        needs_text: True if the processor must see the contents of files, for example to hide values. PDFs are then sent
+            as text, even to a model that accepts PDFs.
     """
 
     name: ClassVar[str]
@@ -46,14 +47,14 @@ class Processor(Configured, ABC):
 
     @abstractmethod
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Answer the request: usually change it, pass it to `call_next`, and yield its events, changed or not."""
+        """Handle the request: usually, change it, pass it to `call_next`, and yield the events, changed or not."""
 
     async def aclose(self) -> None:
-        """Close everything that calls opened. A processor that is used again reopens it."""
+        """Close everything that calls opened. A later call reopens it."""
 
     @classmethod
     def factory_of(cls, target: Any, spec: ComponentSpec) -> Any:
-        """Return the callable that makes the processor of a descriptor. Functions are wrapped first."""
+        """Return the callable that creates the processor of a descriptor. Plain functions are wrapped first."""
         match spec:
             case PreprocessorSpec():
                 return partial(FunctionPreprocessor, target, spec)
@@ -62,7 +63,7 @@ class Processor(Configured, ABC):
         return target
 
     def wrap(self, call_next: CallNext) -> CallNext:
-        """Bind `around` to the next part of the chain. The chain is composed once."""
+        """Bind `around` to the next element of the chain. The chain is composed only once."""
 
         def ask(request: ChatRequest) -> AsyncIterator[ModelEvent]:
             events = self.around(request, call_next)
@@ -74,11 +75,11 @@ class Processor(Configured, ABC):
 
 
 class Preprocessor(Processor):
-    """Changes the request but not the stream, so it costs nothing per event."""
+    """Processor that changes the request but not the stream, at no cost per event."""
 
     @abstractmethod
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request to send; the same object if nothing changes."""
+        """Return the request to send, or the same object if nothing changes."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
         """Send the prepared request."""
@@ -89,14 +90,14 @@ class Preprocessor(Processor):
 
 
 class StreamTransform(Protocol):
-    """Rewrites one stream, event by event. It may hold text back, but must release all of it at `ModelFinished`."""
+    """Protocol for rewriting one stream, event by event. Text may be buffered, but only until `ModelFinished`."""
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """Return the events to pass on in place of `event`, which may be empty or contain `event`."""
+        """Return the events that replace `event`. They may be none, or include `event` itself."""
 
 
 class Postprocessor(Processor):
-    """Changes the stream but not the request."""
+    """Processor that changes the stream but not the request."""
 
     phase: ClassVar[Phase] = "output"
 
@@ -105,17 +106,17 @@ class Postprocessor(Processor):
         """Return a new transform for one answer."""
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Pass the rewritten stream on."""
+        """Yield the rewritten stream."""
         return transformed(call_next(request), lambda: self.start(request))
 
 
 async def transformed(
     events: AsyncIterator[ModelEvent], start: Callable[[], StreamTransform]
 ) -> AsyncIterator[ModelEvent]:
-    """Rewrite a stream with a transform, and with a new one after each `StreamReset`.
+    """Rewrite a stream with a transform, starting a new one after each `StreamReset`.
 
     Raises:
-        BrokenPluginError: The transform returned something that cannot be iterated over.
+        BrokenPluginError: The transform returned something that is not iterable.
     """
     transform = start()
     passed_on: Iterable[ModelEvent] = ()
@@ -129,7 +130,7 @@ async def transformed(
                 passed_on = transform.feed(event)
                 for out in passed_on:
                     yield out
-        except TypeError as error:  # checked only now, because a check would cost time for each event
+        except TypeError as error:  # checked only here, because checking each event would cost time
             if hasattr(passed_on, "__iter__"):
                 raise
             name, got = type(transform).__qualname__, type(passed_on).__name__
@@ -139,31 +140,31 @@ async def transformed(
 
 
 class FunctionPreprocessor(Preprocessor):
-    """A function of a request as a processor; plugins offer it with `@hook.preprocessors`."""
+    """Processor made from a function that changes a request. Plugins offer it with `@hook.preprocessors`."""
 
     def __init__(self, function: Callable[[ChatRequest], ChatRequest], spec: ProcessorSpec) -> None:
         self.prepared = function
         _place(self, spec)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the function's result for the request."""
+        """Call the function with the request."""
         return self.prepared(request)
 
 
 class FunctionPostprocessor(Postprocessor):
-    """A function that returns transforms, as a processor; plugins offer it with `@hook.postprocessors`."""
+    """Processor made from a function that returns transforms. Plugins offer it with `@hook.postprocessors`."""
 
     def __init__(self, function: Callable[[ChatRequest], StreamTransform], spec: ProcessorSpec) -> None:
         self.started = function
         _place(self, spec)
 
     def start(self, request: ChatRequest) -> StreamTransform:
-        """Return the function's transform for the request."""
+        """Call the function with the request to get a transform."""
         return self.started(request)
 
 
 def _misfit(processor: Processor, method: str, result: object, duty: str) -> BrokenPluginError:
-    """Return the error for a processor's method that returned the wrong type."""
+    """Return the error for a processor method that returned the wrong type."""
     if isinstance(result, Coroutine):
         result.close()  # otherwise Python warns that it was never awaited
     name, got = getattr(processor, "name", type(processor).__name__), type(result).__name__
@@ -171,14 +172,14 @@ def _misfit(processor: Processor, method: str, result: object, duty: str) -> Bro
 
 
 def _place(processor: Processor, spec: ProcessorSpec) -> None:
-    """Set on an instance the attributes that other processors have in their class."""
+    """Set attributes on the instance that other processors define in their class."""
     vars(processor).update(name=spec.name, phase=spec.phase, after=spec.after, before=spec.before)
 
 
 class CallFormat(ABC):
-    """Writes and reads tool calls as text, for models without native tool calls.
+    """Format for tool calls written as text, for models without native tool calls.
 
-    Formats read incrementally, each character once. Native calls that arrive while a format is active are kept: their
+    Formats parse incrementally, reading each character once. If native calls arrive while a format is active, their
     deltas pass through, with indices that do not collide with those of calls in the text.
     """
 
@@ -188,7 +189,7 @@ class CallFormat(ABC):
     def render(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its tools, calls and results written as text, and without `functions`.
 
-        This is called for every request, even without functions, because the history may contain calls.
+        This method is called for every request, even without functions, because the history may contain calls.
         """
 
     @abstractmethod
@@ -197,7 +198,7 @@ class CallFormat(ABC):
 
 
 class CallFormatProcessor(Processor):
-    """A call format as a processor."""
+    """Processor that applies a call format."""
 
     name = "call_format"
     phase = "format"
@@ -206,7 +207,7 @@ class CallFormatProcessor(Processor):
         self.call_format = call_format
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Render the request, and read the answer."""
+        """Render the request, and parse the calls in the answer."""
         rendered = self.call_format.render(_with_media_noted(request))
         if not request.functions or request.config.function_choice == "none":
             return call_next(rendered)
@@ -214,7 +215,7 @@ class CallFormatProcessor(Processor):
 
 
 def _with_media_noted(request: ChatRequest) -> ChatRequest:
-    """Replace media in results that the model does not take. Rendered results look like a user's messages."""
+    """Replace unsupported media in tool results with notes. Rendering makes the results look like user messages."""
     if not any(message.is_multimodal() for message in request.messages):
         return request
     return replace(request, messages=tuple(with_media_noted(message, request.facts) for message in request.messages))

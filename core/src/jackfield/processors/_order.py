@@ -1,4 +1,4 @@
-"""The order of processors: by phase, then by `after` and `before`, then by name. A list of names overrides all."""
+"""Order processors by phase, then by `after` and `before`, then by name. A list of names overrides all of these."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OUTSIDE_IN: tuple[Phase, ...] = ("output", "input", "context", "format", "trans
 
 
 def in_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[Processor]:
-    """Return the processors in order, from the caller's side inwards.
+    """Sort processors, outermost first.
 
     Args:
-        processors: In any order.
-        order: Names, outermost first. Their order overrides phases, `after` and `before`; other processors keep their
-            places.
+        processors: The processors, in any order.
+        order: Names, outermost first. They override phases, `after` and `before`. Processors that are not listed keep
+            their positions.
 
     Raises:
-        ConfigError: Two processors have the same name, a phase is unknown, or `after` and `before` form a circle.
+        ConfigError: Two processors have the same name, a phase is unknown, or `after` and `before` form a cycle.
     """
     by_name = _by_name(processors)
     listed = [name for name in dict.fromkeys(order) if name in by_name]
@@ -45,7 +45,7 @@ def _by_name(processors: Iterable[Processor]) -> dict[str, Processor]:
 
 
 def _outer(by_name: Mapping[str, Processor], listed: frozenset[str]) -> dict[str, set[str]]:
-    """Map each processor to those of its phase that must be outside it. The list decides between listed processors."""
+    """Map each processor to those that must be outside it. Constraints between two listed processors are ignored."""
     outer: dict[str, set[str]] = {name: set() for name in by_name}
     for name, one in by_name.items():
         wishes = [*((name, earlier) for earlier in one.after), *((later, name) for later in one.before)]
