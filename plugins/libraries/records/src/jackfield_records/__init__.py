@@ -1,6 +1,6 @@
 """Record runs in a store step by step, and resume, replay and fork them.
 
-Importing this package loads nothing; a name is fetched from its module at first use.
+Importing this package loads nothing. Each name is imported from its module on first use.
 """
 
 from __future__ import annotations

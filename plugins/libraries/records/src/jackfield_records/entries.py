@@ -1,8 +1,8 @@
-"""The entries of a record, as JSON.
+"""Convert between a record's JSON entries and events.
 
-An entry is an event of the run in the form of `eventjson`, without `run_id`, `number`, `agent` and `depth`. Three kinds
-of entries are not events: `Resumed`, where the run goes on after an interruption or a pause; `Added`, a message that no
-model and no tool made; and `Traced`, the trace under which the run began.
+An entry is a run's event in the format of `eventjson`, without `run_id`, `number`, `agent` and `depth`. Three types of
+entries are not events: `Resumed`, where the run continues after an interruption or a pause; `Added`, with messages from
+neither a model nor a tool; and `Traced`, with the trace in which the run began.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Step: TypeAlias = ModelEvent | AgentEvent
 
 RESUMED, ADDED, TRACED = "Resumed", "Added", "Traced"
 WITHOUT_EVENT = frozenset({RESUMED, ADDED, TRACED})
-"""The entries without an event of the run."""
+"""The entries that are not events of the run."""
 FACTS = "facts"
-"""The key under which the first entry has facts about the run for the process that begins it."""
+"""The key of the first entry's metadata for the process that begins the run."""
 DIGESTS = "digests"
-"""The key under which a question for approval has a digest of each call, as it was shown to be approved."""
+"""The key of an approval request's digests, one per call as it was shown for approval."""
 _ADDED_LATER = ("below", "asked", DIGESTS)  # beside what an entry says
 _BESIDE_THE_EVENT = ("event", *_ADDED_LATER, SEAL, FACTS)
 _ASKS_FOR_APPROVAL = '{"event": "ApprovalNeeded", "calls"'
@@ -51,12 +51,12 @@ _HEAD = re.compile(r'\{(?:"below": (\d+), )?"event": "(\w+)"')
 
 
 class EntryHead(NamedTuple):
-    """The event of an entry, and the run that it belongs to.
+    """An entry's event, and the run it belongs to.
 
     Attributes:
-        event: The name of the event.
-        below: The number of the nested run that it belongs to; 0 for the run itself.
-        begins: The id of the nested run that begins with it, or ''.
+        event: The event's name.
+        below: The number of the nested run that the entry belongs to, or 0 for the run itself.
+        begins: The id of the nested run that begins with this entry, or ''.
     """
 
     event: str
@@ -65,15 +65,15 @@ class EntryHead(NamedTuple):
 
 
 def head_of(entry: str) -> EntryHead:
-    """Return the head of an entry; most entries are not parsed for it.
+    """Return an entry's head, in most cases without parsing the entry.
 
     Raises:
-        StoreError: The entry is not an object.
+        StoreError: The entry is not a JSON object.
     """
     match = _HEAD.match(entry)
     if match and _SEALED not in entry:
         return EntryHead(match[2], int(match[1] or 0))
-    # The first entry of a nested run, or one whose fields were written anew because a secret was hidden.
+    # A nested run's first entry, or one whose fields were rewritten because a secret was hidden.
     fields = read_entry(entry)
     begins = fields.get("asked")
     run_id = begins.get("run_id", "") if isinstance(begins, dict) else ""
@@ -81,14 +81,15 @@ def head_of(entry: str) -> EntryHead:
 
 
 def entry_of(event: Step, *, with_texts: bool) -> str:
-    """Return an event as an entry.
+    """Convert an event to an entry.
 
     Args:
-        event: An event of the run that it belongs to.
-        with_texts: Record the content of messages, arguments and results; otherwise only names, counts and times.
+        event: An event of the run that the record belongs to.
+        with_texts: True to record the content of messages, arguments and results. Otherwise, only names, counts and
+            times are recorded.
 
     Raises:
-        ValueError: The event holds a value that cannot be written as JSON.
+        ValueError: The event contains a value that cannot be represented in JSON.
     """
     name = type(event).__name__
     if not with_texts:
@@ -100,15 +101,15 @@ def entry_of(event: Step, *, with_texts: bool) -> str:
 
 
 def entry_of_trace(run_id: str, trace: Mapping[str, str]) -> str:
-    """Return the trace of a run as an entry. A forked run has the entry of the other run, and then its own."""
+    """Convert a run's trace to an entry. A forked run has the original run's trace entry, followed by its own."""
     return json.dumps({"event": TRACED, "run_id": run_id, "headers": dict(trace)})
 
 
 async def hide_entry(entry: str, secrets: Secrets) -> str:
-    """Return an entry with placeholders for secrets; one that has any also holds a digest of the original.
+    """Replace secrets in an entry with placeholders, and if there are any, add a digest of the original.
 
-    Writing is fast as long as there is nothing to hide: the entry is taken apart only if there is. Digests of secrets
-    are computed in a worker thread, because each of them takes tens of milliseconds.
+    Writing is fast if there is nothing to hide, because the entry is not parsed. Digests of secrets are computed in a
+    worker thread, because each takes tens of milliseconds.
     """
     is_question = entry.startswith(_ASKS_FOR_APPROVAL)
     if not (is_question or secrets.may_be_in(entry)):
@@ -123,15 +124,15 @@ async def hide_entry(entry: str, secrets: Secrets) -> str:
 
 
 def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
-    """Return an entry as an object.
+    """Parse an entry.
 
     Args:
-        entry: As a store keeps it.
-        secrets: Put back in place of their placeholders, if the digest proves that the entry had them. An entry whose
-            secrets are missing or have changed keeps its digest.
+        entry: The stored entry.
+        secrets: The secrets to restore in place of their placeholders, if the digest proves that the entry contained
+            them. An entry whose secrets are missing or have changed retains its digest.
 
     Raises:
-        StoreError: The entry is not an object.
+        StoreError: The entry is not a JSON object.
     """
     try:
         fields = json.loads(entry)
@@ -147,12 +148,12 @@ def read_entry(entry: str, secrets: Secrets | None = None) -> dict[str, Any]:
 
 
 def has_seals(entries: Iterable[str]) -> bool:
-    """Return True if an entry may have a digest of secrets, so that reading it with the secrets takes long."""
+    """Return True if any entry may have a digest of secrets, which makes reading it with secrets slow."""
     return any(_SEALED in entry for entry in entries)
 
 
 def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple[PluginEvent, ...]:
-    """Return the reports of plugins, without those whose secrets are unknown here; other entries are not read."""
+    """Return the plugins' reports, except for those with secrets not known here. Other entries are not read."""
     reports = [read_entry(entry, secrets) for entry in entries if entry.startswith(_REPORTED)]
     readable = [fields for fields in reports if not fields.get("bare") and SEAL not in fields]
     events = (event_in(fields.pop("event"), fields) for fields in readable)
@@ -160,10 +161,10 @@ def reported_in(entries: Iterable[str], secrets: Secrets | None = None) -> tuple
 
 
 def event_in(name: object, fields: Mapping[str, Any]) -> Step:
-    """Return the event of this name with the fields of an entry.
+    """Return the event with this name and an entry's fields.
 
     Raises:
-        StoreError: The name and fields are not those of a known event.
+        StoreError: The event is unknown, or the fields do not fit it.
     """
     try:
         return event_from_json({"event": name, **fields})
@@ -172,7 +173,7 @@ def event_in(name: object, fields: Mapping[str, Any]) -> Step:
 
 
 def step_in(entry: str) -> Step:
-    """Return the event of an entry, with placeholders for secrets.
+    """Return an entry's event, with placeholders for secrets.
 
     Raises:
         StoreError: The entry is not a known event.
@@ -183,7 +184,7 @@ def step_in(entry: str) -> Step:
 
 
 def messages_in(fields: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return the messages in the fields of an entry.
+    """Return the messages in an entry's fields.
 
     Raises:
         StoreError: The messages cannot be read.
@@ -202,7 +203,7 @@ async def _digest_of(call: object, secrets: Secrets) -> str:
 
 
 def is_as_approved(call: FunctionCall, digest: str) -> bool:
-    """Return True if a call has the digest that was recorded when it was put to a person."""
+    """Return True if a call matches the digest recorded when a person was asked to approve it."""
     return has_digest(_as_approved({"name": call.name, "arguments": call.arguments}), digest)
 
 
@@ -211,7 +212,7 @@ def _as_approved(call: Mapping[str, Any]) -> list[object]:
 
 
 def listed(messages: Iterable[Message], *, with_texts: bool = True) -> str:
-    """Return messages as a list of an entry; without texts the list is empty."""
+    """Format messages as a list in an entry, or an empty list without texts."""
     return f"[{', '.join(map(_message, messages))}]" if with_texts else "[]"
 
 
@@ -232,7 +233,7 @@ def _used_and_said(event: TurnFinished | RunFinished) -> str:
     return f'"usage": {event.usage.model_dump_json(exclude_defaults=True)}, "messages": {listed(event.messages)}'
 
 
-# The most frequent events are written by hand: `eventjson` would take five times as long.
+# The most frequent events are formatted by hand, because `eventjson` would take five times as long.
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
     TurnFinished: lambda one: f'"turn": {one.turn}, "seconds": {round(one.seconds, 3)}, {_used_and_said(one)}',
     RunStarted: lambda one: f'"messages": {listed(one.messages)}',

@@ -1,8 +1,8 @@
 """Convert events to JSON and back.
 
-An event is one object: `event` names its class, and every other key is a field of it. An event of a run has its place
-before that: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints this form; caches of answers store
-it.
+An event is an object in which `event` is its class name and every other key is one of its fields. In a run, the event's
+position comes first: `run_id`, `number`, `agent`, `depth`. `jackfield run --events` prints this format, and answer
+caches store it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ _PLACE = ("run_id", "number", "agent", "depth")
 
 
 def event_to_json(event: Event, *, with_defaults: bool = True) -> Json:
-    """Return an event as one object.
+    """Convert an event to a JSON object.
 
     Args:
-        event: Any event of a model or a run.
-        with_defaults: Include fields that have their default value.
+        event: Any model or run event.
+        with_defaults: True to include fields that have their default value.
 
     Raises:
-        ValueError: The event has a value that cannot be written as JSON, which may happen in `data` and `metadata` of
-            plugins.
+        ValueError: The event contains a value that JSON cannot represent, such as in a plugin's `data` or `metadata`.
     """
     kind: type = type(event)
     json_event: Json = {"event": kind.__name__}
@@ -46,16 +45,16 @@ def event_to_json(event: Event, *, with_defaults: bool = True) -> Json:
 
 
 def run_event_to_json(event: RunEvent) -> Json:
-    """Return an event of a run with its place, as one object.
+    """Convert a run's event, including its position, to a JSON object.
 
     Raises:
-        ValueError: The event has a value that cannot be written as JSON.
+        ValueError: The event contains a value that JSON cannot represent.
     """
     return {name: getattr(event, name) for name in _PLACE} | event_to_json(event.event)
 
 
 def value_to_json(value: object) -> object:
-    """Return a value of an event's field in JSON types. Tuples become lists.
+    """Convert a field's value to JSON types. Tuples become lists.
 
     Raises:
         ValueError: The value would be read back differently.
@@ -75,30 +74,30 @@ def value_to_json(value: object) -> object:
 
 
 def model_event_from_json(value: object) -> ModelEvent:
-    """Return the model's event that an object describes; a missing field has its default.
+    """Convert a JSON object to a model event. Missing fields get their defaults.
 
     Raises:
-        ValueError: The object is not an event of a model: its name, a field or the type of a value is unknown.
+        ValueError: The object is not a model event: its name, a field or a value's type is unknown.
     """
     event: ModelEvent = _read(value, _model_events())
     return event
 
 
 def event_from_json(value: object) -> Event:
-    """Return the event of a model or a run that an object describes; a missing field has its default.
+    """Convert a JSON object to a model or run event. Missing fields get their defaults.
 
     Raises:
-        ValueError: The object is not an event: its name, a field or the type of a value is unknown.
+        ValueError: The object is not an event: its name, a field or a value's type is unknown.
     """
     event: Event = _read(value, _all_events())
     return event
 
 
 def run_event_from_json(value: object) -> RunEvent:
-    """Return the event of a run that an object with a place describes.
+    """Convert a JSON object that includes a position to a run's event.
 
     Raises:
-        ValueError: The object is not an event, or has no place.
+        ValueError: The object is not an event, or has no position.
     """
     rest = _object(value).copy()
     place = {name: rest.pop(name) for name in _PLACE if name in rest}
@@ -107,7 +106,7 @@ def run_event_from_json(value: object) -> RunEvent:
 
 
 def messages_from_json(value: object) -> tuple[Message, ...]:
-    """Return the messages that a list of objects describes.
+    """Convert a list of JSON objects to messages.
 
     Raises:
         ValueError: The value is not a list of messages.
@@ -123,7 +122,7 @@ def messages_from_json(value: object) -> tuple[Message, ...]:
 
 @cache
 def _fields_of(kind: type) -> tuple[tuple[str, Any], ...]:
-    """Return the names of an event's fields, each with its default, or MISSING."""
+    """Return the names of an event's fields, each with its default or MISSING."""
     if kind is RunEvent:  # a named tuple, whose fields are all required
         return tuple((name, MISSING) for name in RunEvent._fields)
     return tuple(
@@ -139,7 +138,7 @@ _Reader: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A class of events, and how each of its fields is read."""
+    """An event class and the readers for its fields."""
 
     made: type
     readers: Mapping[str, _Reader]
@@ -192,10 +191,10 @@ def _what_is_wrong(kind: _Kind, values: Json) -> str:
 
 
 def _reader(hint: object) -> _Reader:
-    """Return the function that reads a value of a field's type.
+    """Return the function that reads a field of this type.
 
     Raises:
-        KeyError: A new event has a field whose type has no reader here.
+        KeyError: A new event has a field type without a reader.
     """
     if hint == Event:
         return event_from_json

@@ -1,4 +1,4 @@
-"""Convert events to JSON without secrets, even those that a stream cuts in two."""
+"""Convert events to JSON without secrets, even if a secret is split across streamed chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT_OF = {TextDelta: "text", ReasoningDelta: "text", FunctionCallDelta: "argum
 
 @dataclass
 class _Stream:
-    """The end of one text that arrives in pieces: a part that may be the beginning of a secret."""
+    """A streamed text whose buffered end may be the beginning of a secret."""
 
     name: str
     waiting: list[Json] = field(default_factory=list)
@@ -23,8 +23,8 @@ class _Stream:
 class HiddenEvents:
     """Converts events to JSON as they arrive, with placeholders for secrets.
 
-    A piece of text whose end may be the beginning of a secret is held back, with all events after it, until the next
-    piece decides.
+    If the end of a text may be the beginning of a secret, it is buffered together with all later events until the next
+    chunk decides.
 
     Args:
         secrets: The agent's secrets.
@@ -36,7 +36,7 @@ class HiddenEvents:
         self._streams: dict[tuple[object, ...], _Stream] = {}
 
     def feed(self, event: RunEvent) -> list[Json]:
-        """Take an event; return those that can be written now, in their original order."""
+        """Add an event, and return all events that can be written now, in their original order."""
         json_event = run_event_to_json(event)
         name = _TEXT_OF.get(type(event.event))
         if name is None:
@@ -51,7 +51,7 @@ class HiddenEvents:
         return self.rest()
 
     def rest(self) -> list[Json]:
-        """Return the events that still wait, because no more will arrive."""
+        """Return the events still buffered. Called when no more will arrive."""
         for stream in self._streams.values():
             self._hide(stream)
         done, self._queue = self._queue, []
@@ -75,6 +75,6 @@ class HiddenEvents:
 
 
 def hidden_events(events: Iterable[RunEvent], secrets: Secrets) -> list[Json]:
-    """Return all events of a run as JSON, with placeholders for secrets."""
+    """Convert all events of a run to JSON, with placeholders for secrets."""
     hidden = HiddenEvents(secrets)
     return [json_event for event in events for json_event in hidden.feed(event)] + hidden.rest()

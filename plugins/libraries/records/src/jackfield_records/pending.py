@@ -1,4 +1,4 @@
-"""Record runs that have not begun, and notes in waiting runs, for the process that continues them."""
+"""Record runs before they begin, and add notes to waiting runs, for the process that will continue them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ async def record_pending(
 ) -> PendingRun:
     """Record a run that has not begun, and hold it.
 
-    Other processes see it as an interrupted run without recorded steps.
+    To other processes, it looks like an interrupted run without recorded steps.
 
     Args:
-        recorder: A recorder of the agent and the store.
-        messages: The messages that the run begins with, with the agent's system message.
-        run_id: The id of the run.
-        session: The conversation that it belongs to.
-        owner: The identity that it is started for.
-        facts: Facts for the process that begins it, as JSON: `Progress.facts`.
+        recorder: A recorder for the agent and the store.
+        messages: The messages that the run begins with, including the agent's system message.
+        run_id: The run's id.
+        session: The conversation that the run belongs to.
+        owner: The identity on whose behalf the run is started.
+        facts: JSON metadata for the process that will begin the run, available as `Progress.facts`.
 
     Raises:
-        StoreError: A run with this id exists, or it cannot be written.
+        StoreError: A run with this id already exists, or the run cannot be written.
     """
     stored = StoredRun(
         run_id=run_id,
@@ -58,7 +58,7 @@ async def record_pending(
 async def append_events(
     recorder: AgentRecorder, run_id: str, hold: int, events: Sequence[PluginEvent | RunStarted]
 ) -> list[str]:
-    """Append notes to a run that this process holds, or messages with which it starts again; return the entries.
+    """Append notes, or messages to start again with, to a run held by this process. Return the new entries.
 
     Raises:
         StoreError: The events cannot be written, or the hold was lost.
@@ -78,16 +78,16 @@ async def record_finished(
     owner: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record a run that took place elsewhere and has ended, such as one of an imported conversation.
+    """Record a run that was completed elsewhere, such as in an imported conversation.
 
     Args:
-        recorder: A recorder of the agent and the store.
-        messages: The messages that the run began with, with the agent's system message.
-        response: The messages that it made. Each call has a result.
-        run_id, session, owner, facts: As for `record_pending`.
+        recorder: A recorder for the agent and the store.
+        messages: The messages that the run began with, including the agent's system message.
+        response: The messages that the run produced. Each call has a result.
+        run_id, session, owner, facts: See `record_pending`.
 
     Raises:
-        StoreError: A run with this id exists, or it cannot be written.
+        StoreError: A run with this id already exists, or the run cannot be written.
     """
     pending = await record_pending(
         recorder, messages, run_id=run_id, session=session, owner=owner, facts={} if facts is None else facts
@@ -101,7 +101,7 @@ async def record_finished(
 
 
 def _steps_of(response: Sequence[Message]) -> Iterator[TurnFinished | ToolFinished | RunFinished]:
-    """Yield the turns, the results of calls, and the end."""
+    """Yield the turns, the tool results, and the end."""
     turns = index = 0
     for is_result, group in groupby(response, key=lambda message: message.role == FUNCTION):
         if is_result:
@@ -116,7 +116,7 @@ def _steps_of(response: Sequence[Message]) -> Iterator[TurnFinished | ToolFinish
 
 
 async def append_failure(recorder: AgentRecorder, run_id: str, hold: int, error: BaseException) -> None:
-    """Record that a run held by this process failed before it could begin.
+    """Record that a run held by this process failed before it began.
 
     Raises:
         StoreError: The failure cannot be written, or the hold was lost.

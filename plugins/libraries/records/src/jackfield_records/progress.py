@@ -1,4 +1,4 @@
-"""Follow the progress of a recorded run and of its nested runs."""
+"""Reconstruct the progress of a recorded run and its nested runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RESUMABLE_ENDS = ("approval_needed", "input_needed", "cancelled", "time_limit")
 
 @dataclass(kw_only=True)
 class _Part:
-    """The work of one agent since it took over the conversation; its messages begin at `begin` in the history."""
+    """One agent's work from when it took over the conversation. Its messages start at `begin` in the history."""
 
     agent: str = ""
     by_handoff: bool = False
@@ -53,22 +53,22 @@ class _Part:
 
 @dataclass(kw_only=True, eq=False)
 class Progress(RunState):
-    """The progress of a recorded run: its state, and further facts that a resumed run needs.
+    """A recorded run's state, and the metadata needed to resume it.
 
     Attributes:
-        began: The ids of calls that may have been made and have no result.
-        parts: The agents that had the conversation, in order; the first is the run's own.
-        run_id, agent: The run, and its agent; for the run itself, the store has the agent.
-        number: The number of a nested run in the record; 0 for the run itself.
-        parent: The run that waits for a nested one.
-        asked: The nested runs, by their places; for one that started again, the last attempt.
+        began: The ids of calls that may have been made but have no result.
+        parts: The agents that handled the conversation, in order, starting with the run's own.
+        run_id, agent: The run's id, and the name of its agent. The store has the name for the top-level run.
+        number: A nested run's number in the record, or 0 for the run itself.
+        parent: The run that waits for this nested run.
+        asked: The nested runs by place. For a run that was restarted, the last attempt.
         entries, below: The number of entries and of nested runs in the record.
-        state: The state that the store recorded for it, or ''.
-        digests: The digests of the calls that wait for approval, by their ids.
-        facts: Facts about the run from the process that recorded it.
+        state: The run's state in the store, or ''.
+        digests: The digests of calls that await approval, by call id.
+        facts: Metadata from the process that recorded the run.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
-        trace: The trace of the run `traced`, as HTTP headers: this run, or the one it was forked from.
-        traced: The id of that run, or ''.
+        trace: The trace of the run `traced` as HTTP headers. That is this run, or the one it was forked from.
+        traced: That run's id, or ''.
     """
 
     began: set[str] = field(default_factory=set)
@@ -108,31 +108,31 @@ class Progress(RunState):
 
     @property
     def turns(self) -> int:
-        """The number of model answers in it, by any agent."""
+        """The number of model answers in the run, from all agents."""
         return self.spent.turns
 
     @property
     def has_finished(self) -> bool:
-        """True if it has ended by itself, so that there is nothing to continue."""
+        """True if the run has completed, so that there is nothing to continue."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason == "finished"
 
     @property
     def has_ended(self) -> bool:
-        """True if only a new question can continue it."""
+        """True if only a new question can continue the run."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason not in _RESUMABLE_ENDS
 
     @property
     def may_have_acted(self) -> bool:
-        """True if this run or a nested one has called a tool, or may have."""
+        """True if this run or a nested one has called a tool, or may have done so."""
         return bool(self.began or self.spent.tool_calls) or any(run.may_have_acted for run in self.asked.values())
 
     @property
     def handoffs(self) -> int:
-        """The number of hand-offs to another agent."""
+        """The number of hand-offs to other agents."""
         return len(self.parts) - 1
 
     def feed(self, event: Step) -> None:
-        """Take one step."""
+        """Apply one step."""
         match event:
             case TurnFinished():
                 self._take_turn(event)
@@ -182,14 +182,14 @@ class Progress(RunState):
         self._under_way.discard(event.call_id)
 
     def resumed(self, approvals: Mapping[str, object]) -> None:
-        """Continue: from now on, waiting calls are made."""
+        """Record that the run continues, so that waiting calls may be made from now on."""
         self._reopen()
         self._reported_in_doubt -= approvals.keys()
         self.end = self._instead = None
         self._under_way, self.began = self.began, _open_ids([*self.messages, *self.now()])
 
     def added(self, messages: Iterable[Message], *, instead: bool = False) -> None:
-        """Take messages from neither a model nor a tool: after the others, or instead of them."""
+        """Add messages from neither a model nor a tool, either after the existing ones or replacing them."""
         self.settle()
         if instead and self.handoffs:
             self._instead = [*messages]  # the messages of each agent are still known
@@ -199,7 +199,7 @@ class Progress(RunState):
             (self.history if self._instead is None else self._instead).extend(messages)
 
     def _reopen(self) -> None:
-        """Drop the results of calls that were stopped with the run; the calls become pending and in doubt."""
+        """Drop the results of calls that were stopped with the run. The calls become pending and in doubt."""
         self.settle()
         if self._stopped:
             dropped = {id(message) for message in self._stopped.values()}
@@ -208,9 +208,9 @@ class Progress(RunState):
             self._stopped = {}
 
     def resume(self, run: Run) -> Run:
-        """Return the run as it continues from here.
+        """Return the run as it should continue from here.
 
-        An approval of a call in doubt counts only if the run has said before that the call is in doubt.
+        An approval of a call in doubt counts only if the run has already reported that the call is in doubt.
         """
         self._reopen()
         waiting = {planned.call_id: planned.call for planned in open_calls([*self.messages, *self.now()])}
@@ -244,9 +244,9 @@ class Progress(RunState):
         )
 
     def compare_digests(self) -> None:
-        """Compare the calls that wait for approval with their digests, here and in nested runs.
+        """Compare the calls that await approval with their digests, here and in nested runs, and cache the results.
 
-        `put_into` uses the results. It runs on the event loop, where comparing a call with a secret would take long.
+        `resume` uses the results on the event loop, where comparing a call that contains a secret would take too long.
         """
         waiting = {one.call_id: one.call for one in open_calls([*self.messages, *self.now()])}
         for call_id in waiting.keys() & self.digests.keys():
@@ -270,7 +270,7 @@ class Progress(RunState):
             )
 
     def _as_approved(self, answers: Mapping[str, Decision], waiting: Mapping[str, FunctionCall]) -> dict[str, Decision]:
-        """Return the answers, without approvals of calls that differ from what a person saw."""
+        """Return the decisions without approvals of calls that have changed since a person saw them."""
         changed = [
             one
             for one, said in answers.items()
@@ -288,12 +288,12 @@ class Progress(RunState):
         return {one: said for one, said in answers.items() if one not in changed}
 
     def now(self) -> tuple[Message, ...]:
-        """Return all messages that it has produced."""
+        """Return all messages that the run has produced."""
         self.settle()
         return self.made if self._instead is None else tuple(self._instead)
 
     def ask(self, begins: Mapping[str, Any], number: int) -> Progress:
-        """Begin a nested run, which the `asked` of its first entry describes."""
+        """Begin a nested run, as described by `asked` in its first entry."""
         run_id, agent = str(begins.get("run_id", "")), str(begins.get("agent", ""))
         below = Progress(run_id=run_id, agent=agent, number=number, parent=self, depth=self.depth + 1)
         self.asked[str(begins.get("place", ""))] = below
@@ -301,7 +301,7 @@ class Progress(RunState):
 
 
 def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progress:
-    """Fold the entries of a recorded run into its progress; secrets are put back.
+    """Compute a recorded run's progress from its entries, with secrets restored.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -315,7 +315,7 @@ def progress_of(entries: Iterable[str], secrets: Secrets | None = None) -> Progr
 def steps(
     entries: Iterable[str], progress: Progress, secrets: Secrets | None = None
 ) -> Iterator[tuple[Progress, Step]]:
-    """Yield the events among the entries with their run, after the run has taken each.
+    """Apply the entries to `progress`, and yield each event with its run after it has been applied.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -329,11 +329,11 @@ def steps(
 
 
 class EntryReader:
-    """Fold the entries of a record into the progress of its runs, one after the other.
+    """Applies a record's entries to the progress of its runs, one at a time.
 
     Args:
-        progress: The progress of the run before its first entry.
-        secrets: Restored in the entries that are read.
+        progress: The run's progress before its first entry.
+        secrets: The secrets to restore in the entries.
     """
 
     def __init__(self, progress: Progress, secrets: Secrets | None = None) -> None:
@@ -341,7 +341,7 @@ class EntryReader:
         self._secrets = secrets
 
     def read(self, entry: str) -> tuple[Progress, Step | None]:
-        """Take the next entry; return its run and its event; None for an entry that is not an event.
+        """Apply the next entry, and return its run and its event, which is None if the entry is not an event.
 
         Raises:
             StoreError: The entry cannot be read, or the record has no content.
@@ -375,7 +375,7 @@ class EntryReader:
         return run, event
 
     def settle(self) -> None:
-        """Add what nested runs have used to the runs that asked them, after the last entry."""
+        """Add the usage of nested runs to their parents. Called after the last entry."""
         self._runs[0].below = len(self._runs) - 1
         for run in reversed(self._runs):  # a nested run has a higher number than its parent
             run.now()
@@ -384,7 +384,7 @@ class EntryReader:
 
 
 def _run_of(fields: dict[str, Any], runs: list[Progress]) -> Progress:
-    """Return the run that an entry belongs to; the first entry of a nested run describes it."""
+    """Return the run that an entry belongs to. A nested run is described by its first entry."""
     number: object = fields.pop("below", 0)
     begins = fields.pop("asked", None)
     parent = begins.get("above") if isinstance(begins, dict) else None

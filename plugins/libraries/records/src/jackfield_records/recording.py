@@ -1,7 +1,7 @@
-"""Write the steps of runs into a store, each before the next begins.
+"""Write the steps of runs to a store, each before the next begins.
 
-The steps of nested agents are in the record of the top run, with the number of their run, so the whole tree has one
-hold, one order and one end.
+The steps of nested agents are stored in the top-level run's record, along with the number of their run, so the whole
+tree has one hold, one order and one end.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ BEGUN_AGAIN = "jackfield-records.begun_again"
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRecorder:
-    """Records the runs of one agent in a store.
+    """Records one agent's runs in a store.
 
     Attributes:
-        store: The store of the record.
-        secrets: The secrets that are hidden when writing, and restored when reading to continue.
-        agent: The name of the agent.
-        model: The agent's model, as shown in a list of runs.
+        store: The store for the records.
+        secrets: The secrets to hide when writing, and to restore when reading a run to continue.
+        agent: The agent's name.
+        model: The agent's model, as shown in run lists.
         resumable: True if the agent can continue an interrupted run.
-        recovery: Recovers the agent's interrupted runs when the first run begins; None for no recovery.
+        recovery: Recovers the agent's interrupted runs when the first run begins. None disables recovery.
     """
 
     store: Store
@@ -77,7 +77,7 @@ class AgentRecorder:
     recovery: Recovery | None = None
 
     async def load(self, run_id: str | None, _messages: Sequence[Message]) -> Progress | None:
-        """Return the progress of a run; None for a new one.
+        """Return a run's progress, or None for a new run.
 
         Raises:
             StoreError: No run has this id, or its record cannot be read.
@@ -97,10 +97,10 @@ class AgentRecorder:
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None
     ) -> AsyncIterator[Event]:
-        """Yield the events of a run, each step after it is written.
+        """Yield a run's events, each step only after it has been written.
 
         Raises:
-            StoreError: A step cannot be written, or another process holds the run; the run ends there.
+            StoreError: A step cannot be written, or another process holds the run. The run ends there.
         """
         if isinstance(recorded, PendingRun):
             return _recorded(events_of, run, partial(self._begin_pending, recorded))
@@ -136,7 +136,7 @@ class AgentRecorder:
         return replace(run, start=replace(run.start, reported=reported))
 
     async def _reported_before(self, session: str, run_id: str) -> tuple[PluginEvent, ...]:
-        """Return the reports of plugins in the last run of a conversation, for plugins that continue from there."""
+        """Return the plugins' reports from a conversation's previous run, for plugins that continue from there."""
         last = await self.store.runs(session=session, limit=2)
         before = [one.run_id for one in last if one.run_id != run_id][:1]
         if not before:
@@ -166,13 +166,13 @@ class AgentRecorder:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingRun:
-    """A recorded run that has not begun and is held by this process; `pending.record_pending` creates one.
+    """A recorded run that has not begun and is held by this process, as created by `pending.record_pending`.
 
     Attributes:
-        run: The run as it is stored.
+        run: The run as stored.
         messages: The messages that the run begins with.
-        hold: The number of the hold.
-        entries: The entries of the run's record.
+        hold: The hold's number.
+        entries: The run's entries.
     """
 
     run: StoredRun
@@ -181,18 +181,18 @@ class PendingRun:
     entries: list[str]
 
     def resume(self, run: Run) -> Run:
-        """Return the progress of the run, which has its id but no steps."""
+        """Return the run unchanged, because there are no steps to continue from."""
         return run
 
 
 def _trace_entries(run: Run) -> list[str]:
-    """Return the entry with the trace that an observer has for a run; empty if none has one."""
+    """Return the entry for the trace that an observer has for a run, or [] if there is none."""
     trace = run.observers.trace_of(run.id)
     return [entry_of_trace(run.id, trace)] if trace else []
 
 
 def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
-    """Return a recorder of an agent's runs that hides the secrets of the agent and of its components."""
+    """Return a recorder for an agent's runs that hides the secrets of the agent and its components."""
     return AgentRecorder(
         store=store,
         secrets=secrets_of(agent, settings=agent.host.settings),
@@ -204,7 +204,7 @@ def recorder_of(agent: AgentLike, store: Store) -> AgentRecorder:
 
 
 def _model_of(agent: AgentLike) -> str:
-    """Return the model as `StoredRun` shows it; '' if the agent has none."""
+    """Return the model as shown in `StoredRun`, or '' if the agent has none."""
     if agent.llm is None:
         return ""
     config = agent.llm.config
@@ -213,7 +213,7 @@ def _model_of(agent: AgentLike) -> str:
 
 
 async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
-    """Return the progress of a run; digests of secrets are compared in a worker thread."""
+    """Return a run's progress, comparing digests of secrets in a worker thread."""
 
     def read() -> Progress:
         progress = progress_of(entries, secrets)
@@ -225,18 +225,18 @@ async def _read_progress(entries: Sequence[str], secrets: Secrets) -> Progress:
 
 @dataclass(kw_only=True)
 class NestedRecorder:
-    """Records a nested run in the record of the run that waits for it.
+    """Records a nested run in its parent run's record.
 
-    The place identifies the run: the turn and the tool call of the parent, or the place named by its agent kind, and
-    the number of earlier runs there. The question does not identify it, because texts change: a prompt may contain the
-    date, or be edited.
+    The place identifies the nested run: the parent's turn and tool call, or the place named by its agent kind, and the
+    number of earlier runs there. The question is no identifier, because texts change: a prompt may contain the date, or
+    be edited.
 
     Attributes:
-        parent: The recorder of the waiting run.
-        agent: The name of the agent that is asked.
+        parent: The parent run's record.
+        agent: The name of the nested agent.
         place: The place in the parent run.
-        call_id: The tool call that asks; '' if the agent kind itself asks.
-        answer: The decision of a person about this place; None if there is none.
+        call_id: The id of the tool call that asks, or '' if the agent kind itself asks.
+        answer: The human decision about this place, or None if there is none.
         resumable: True if the agent can continue an interrupted run.
     """
 
@@ -249,7 +249,7 @@ class NestedRecorder:
     _note: str = ""
 
     async def load(self, _run_id: str | None, messages: Sequence[Message]) -> Progress | None:
-        """Return the progress of the nested run at the interruption; None if it had not begun, or must start again.
+        """Return the nested run's progress at the interruption, or None if it had not begun or must start again.
 
         Raises:
             InDoubtError: The nested run cannot continue, may have called tools, and is not approved to start again.
@@ -272,7 +272,7 @@ class NestedRecorder:
         return None
 
     def _problem(self, before: Progress, messages: Sequence[Message]) -> str | None:
-        """Return the reason why the recorded run does not answer the present question; None if it does."""
+        """Return the reason why the recorded run does not answer the current question, or None if it does."""
         if before.agent != self.agent:
             return f"agent {self.agent} is asked in its place"
         if self.parent.as_recorded(messages) != _without_system(before.messages):
@@ -284,7 +284,7 @@ class NestedRecorder:
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None
     ) -> AsyncIterator[Event]:
-        """Yield the events of the run, each step after it is written; for one that had ended, only its end."""
+        """Yield the run's events, each step only after it has been written, or only the end if the run had ended."""
         if isinstance(recorded, Progress):
             if recorded.has_finished or (recorded.has_ended and not self.resumable):
                 return _ended(recorded, self.agent)
@@ -311,17 +311,17 @@ async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Ev
 
 
 def _without_system(messages: Sequence[Message]) -> str:
-    """Return messages for comparison, without system messages, which change with every prompt."""
+    """Serialise messages for comparison, without system messages, which change with every prompt."""
     return listed([message for message in messages if message.role != SYSTEM])
 
 
 def _question(messages: Sequence[Message]) -> str:
-    """Return the text of the last question; '' if there is none."""
+    """Return the text of the last question, or '' if there is none."""
     return next((m.get_text_content() for m in reversed(messages) if m.role == USER), "")
 
 
 async def _ended(progress: Progress, agent: str, *, reported: Sequence[Event] = ()) -> AsyncIterator[Event]:
-    """Yield the end of a run that had ended, after its reports and hand-offs; the first agent is this one."""
+    """Yield the end of a run that has already ended, preceded by its reports and hand-offs, starting with `agent`."""
     messages = progress.now()
     for event in reported:
         yield event
@@ -338,7 +338,7 @@ async def _recorded(
     run: Run,
     open_record: Callable[[Run], Awaitable[tuple[Run, RunRecord]]],
 ) -> AsyncIterator[Event]:
-    """Yield the events of a run, each step after it is written."""
+    """Yield a run's events, each step only after it has been written."""
     run, record = await open_record(run)
     run = replace(run, record=record)
     try:
@@ -365,11 +365,11 @@ async def _recorded(
 
 
 class RunRecord:
-    """The record of one run: writes each step before the next begins.
+    """The record of one run, in which each step is written before the next begins.
 
     Args:
-        writer: The writer of the record.
-        progress: The progress of the run.
+        writer: Writes to the record.
+        progress: The run's progress.
     """
 
     def __init__(self, writer: Writer, progress: Progress) -> None:
@@ -378,20 +378,20 @@ class RunRecord:
         self._with_texts = writer.store.content
         self._progress = progress
         self._notes: list[str] = []
-        self._known_handoffs = progress.handoffs  # a run that continues states again which agent has the conversation
+        self._known_handoffs = progress.handoffs  # a run that continues repeats its hand-offs
         self._waiting: list[Step] = []
         self._asked_at: defaultdict[str, int] = defaultdict(int)
         self._answers: Mapping[str, Decision] = {}
 
     @property
     def waits(self) -> bool:
-        """True if an answer waits for the next event, to be written together with it."""
+        """True if an answer is buffered, to be written together with the next event."""
         return bool(self._waiting)
 
     async def keep(self, event: Step) -> list[Step]:
-        """Write an event if the record keeps it; return the events that may be shown now.
+        """Write an event if it belongs in the record, and return the events that may be shown now.
 
-        An answer without calls is held back, so that it and the end of the run can be one write.
+        An answer without calls is buffered, so that the answer and the end of the run can be written together.
         """
         waiting, self._waiting = self._waiting, []
         if waiting and not isinstance(event, RunFinished):
@@ -408,22 +408,22 @@ class RunRecord:
         return [*waiting, event]
 
     async def give_up(self, error: BaseException) -> list[Step]:
-        """Record that the run has failed, unless it had ended; return the events that may be shown before."""
+        """Record that the run failed, unless it had already ended, and return the events to show before the failure."""
         if self._progress.end is not None:
             return []
         text = str(error) if isinstance(error, Exception) else ""
         waiting, self._waiting = self._waiting, []
-        # Do not wait for a store that has just failed, or keep a reader that has left waiting.
+        # Do not wait for a store that has just failed, or for a reader that has left.
         patiently = isinstance(error, Exception) and not isinstance(error, StoreError)
         try:
             await self._write([*waiting, RunFailed(text, type(error).__name__)], patiently=patiently)
         except StoreError as problem:
-            # The error that ends the run is the one to be raised.
+            # The error to raise is the one that ends the run.
             _log.warning("the end of run %s is not recorded: %s", self.writer.run_id, problem)
         return waiting
 
     async def let_go(self) -> None:
-        """End the hold with the run, whether or not its end could be written."""
+        """Release the hold when the run ends, even if its end could not be written."""
         if not self._progress.number:
             await self.writer.release()
 
@@ -432,7 +432,7 @@ class RunRecord:
         return await self.writer.before_call()
 
     async def resumed(self, approvals: Mapping[str, Decision], trace: Sequence[str] = ()) -> None:
-        """Write that the run continues, with the decisions about waiting calls; then the entry of its trace."""
+        """Record that the run continues, with the decisions about waiting calls, followed by its trace entry."""
         self._answers = approvals
         self._progress.resumed(approvals)
         decisions = {call_id: one is True for call_id, one in approvals.items()}
@@ -447,7 +447,7 @@ class RunRecord:
             _log.warning("results of run %s are not recorded", self.writer.run_id, exc_info=True)
 
     async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that come from neither the model nor a tool."""
+        """Write messages from neither the model nor a tool."""
         self._progress.added(messages)
         texts = listed(messages, with_texts=self._with_texts)
         await self._append([f'{{"event": "{ADDED}", "messages": {texts}}}'])
@@ -457,7 +457,7 @@ class RunRecord:
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
     ) -> NestedRecorder:
-        """Return the recording of an agent that is asked at a place of the run; see `NestedRecorder`."""
+        """Return the recorder for an agent asked at a place in the run; see `NestedRecorder`."""
         if call_id:  # servers repeat the ids of calls in later turns
             place = f"turn {self._progress.turns}, call {call_id}{f' in {place}' if place else ''}"
         place = place or "question"
@@ -469,21 +469,21 @@ class RunRecord:
         )
 
     def asked_before(self, place: str) -> Progress | None:
-        """Return the nested run that was asked at a place before the run was interrupted."""
+        """Return the nested run asked at a place before the run was interrupted, if any."""
         return self._progress.asked.get(place)
 
     def as_recorded(self, messages: Sequence[Message]) -> str:
-        """Return messages in the form for comparison with recorded ones: without secrets and unrecorded fields."""
+        """Serialise messages for comparison with recorded ones, as if they had been recorded and read back."""
         entry = entry_of(RunStarted(tuple(messages)), with_texts=True)
         fields = self.writer.secrets.as_restored(json.loads(entry))
         event = event_in(fields.pop("event"), fields)
         return _without_system(event.messages) if isinstance(event, RunStarted) else ""
 
     async def end_with(self, error: Exception) -> tuple[list[Step], bool]:
-        """Write the end of a failed run; return the events to show, and True if they are the last.
+        """Record the end of a failed run, and return the events to show, and True if the run pauses instead of failing.
 
-        The run pauses if it had asked an agent without a tool call and that agent is in doubt. Any other error is
-        raised.
+        The run pauses if an agent that it asked without a tool call is in doubt. After any other error, the caller must
+        raise the error.
         """
         if not isinstance(error, InDoubtError) or error.call_id or error.is_refused:
             return await self.give_up(error), False
@@ -495,7 +495,7 @@ class RunRecord:
         return [*written, *await self.keep(end)], True
 
     async def asks(self, run: Run, agent: str, place: str) -> RunRecord:
-        """Record that a nested run begins; return its recorder."""
+        """Record that a nested run begins, and return its record."""
         writer = self.writer
         writer.below += 1
         writer.secrets.include(run.agent)
@@ -527,7 +527,7 @@ class RunRecord:
             await self._append(entries, state, patiently=patiently)
 
     def _end(self, event: RunFinished) -> list[str]:
-        """Return the end with the messages that are in no step: a partial answer, results of cancelled calls."""
+        """Return the entries for the end, with the messages of no step: a partial answer, cancelled results."""
         known = self._progress.now()
         if event.messages[: len(known)] == known:
             return self._written(replace(event, messages=event.messages[len(known) :]))
@@ -550,6 +550,6 @@ class RunRecord:
 
 
 def title_of(messages: Sequence[Message], secrets: Secrets) -> str:
-    """Return the beginning of the last question, on one line, cut after secrets are hidden so that no part is left."""
+    """Return the beginning of the last question on one line, cut after hiding secrets so that no part remains."""
     line = " ".join(secrets.hide(_question(messages)[:_MOST_OF_A_QUESTION])[: 4 * _LONGEST_TITLE].split())
     return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1] + "…"

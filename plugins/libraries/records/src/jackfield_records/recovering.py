@@ -1,4 +1,4 @@
-"""Resume the runs of an agent that were interrupted and that no process holds."""
+"""Resume an agent's interrupted runs that no process holds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _log = logging.getLogger(__name__)
 _MOST_LISTED = 10_000
 _AT_ONCE = 8
 MOST_TRIES = 3
-"""The most recoveries without a step in between; after that, a person decides."""
+"""The maximum number of recoveries without a step in between. After that, a person decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One recovered run.
+    """The outcome for one run.
 
     Attributes:
-        run_id: The id of the run.
-        outcome: The reason why the run ended, as in `RunFinished`; `failed`, or `skipped` if it was left alone.
-        note: The error, or the reason for leaving it.
+        run_id: The run's id.
+        outcome: The stop reason, as in `RunFinished`, or `failed`, or `skipped` if the run was left alone.
+        note: The error, or the reason for skipping the run.
     """
 
     run_id: str
@@ -38,14 +38,14 @@ class Recovered:
 
 
 def recorded_name(agent: AgentLike) -> str:
-    """Return the name under which an agent's runs are recorded: its own, or its kind's or class's."""
+    """Return the name that an agent's runs are recorded under: its own, else its kind's or class's."""
     return agent.name or str(getattr(agent, "kind", "")) or type(agent).__name__
 
 
 async def interrupted_runs(store: Store, agent: AgentLike) -> list[StoredRun]:
-    """List the runs of an agent that are `running` and held by no process, oldest first.
+    """List an agent's runs that are `running` but held by no process, oldest first.
 
-    An agent without a name is known by its kind if it comes from a file, and by its class if it comes from code.
+    An agent without a name is identified by its kind if it comes from a file, and by its class if it comes from code.
     """
     names = {recorded_name(agent), agent.name or type(agent).__name__}
     runs = await store.runs(limit=_MOST_LISTED)
@@ -53,11 +53,11 @@ async def interrupted_runs(store: Store, agent: AgentLike) -> list[StoredRun]:
 
 
 async def recover(agent: Agent) -> list[Recovered]:
-    """Resume every interrupted run of an agent that no process holds, several at once.
+    """Resume all of an agent's interrupted runs that no process holds, several in parallel.
 
-    Runs that wait for approval, have ended or belong to another agent are left alone. Calls in doubt are not repeated
-    unless their tools allow it: such a run pauses and waits for a decision. A run that was resumed three times without
-    a step in between is skipped, because it may end its process each time.
+    Runs that await approval, have ended or belong to another agent are left alone. Calls in doubt are not repeated
+    unless their tools allow it; instead, the run pauses and awaits a decision. A run that was resumed three times
+    without a step in between is skipped, because it may be what ends its process each time.
 
     Raises:
         ConfigError: The agent has no store.
@@ -69,7 +69,7 @@ async def recover(agent: Agent) -> list[Recovered]:
 
 
 async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
-    """Resume the interrupted runs of an agent in a store; see `recover`.
+    """Resume an agent's interrupted runs in a store; see `recover`.
 
     Raises:
         StoreError: The runs cannot be listed.
@@ -94,14 +94,14 @@ async def recover_from(store: Store, agent: AgentLike) -> list[Recovered]:
 
 @dataclass(eq=False)
 class Recovery:
-    """Recovers the runs of one agent in the background, once in each process."""
+    """Recovers one agent's runs in the background, once per process."""
 
     agent: AgentLike
     store: Store
     _process: int = field(default=0, init=False)
 
     def begin(self) -> None:
-        """Start, unless this process has already started; the runs do not depend on the one that started it."""
+        """Start recovery unless this process already has. Recovered runs do not depend on the run that started it."""
         if self._process != os.getpid():
             self._process = os.getpid()
             sync.in_background(self._run)
@@ -115,7 +115,7 @@ class Recovery:
 
 
 def count_tries(entries: Sequence[str]) -> int:
-    """Return how often a run was resumed since its last step."""
+    """Return the number of times that a run was resumed since its last step."""
     tries = 0
     for head in map(head_of, reversed(entries)):
         if head.event not in (RESUMED, TRACED):

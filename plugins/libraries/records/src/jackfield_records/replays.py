@@ -32,9 +32,9 @@ from jackfield_records.progress import EntryReader, Progress, progress_of
 
 
 def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
-    """Return the events of a recorded run again, without asking a model or calling a tool.
+    """Reconstruct a recorded run's events, without asking a model or calling a tool.
 
-    Each answer comes as a whole. Events that are not recorded (progress of tools, failed attempts) are missing.
+    Each answer is yielded as a whole. Events that are not recorded (tool progress, failed attempts) are missing.
 
     Raises:
         StoreError: An entry cannot be read, or the record has no content.
@@ -44,13 +44,13 @@ def events_of(run: StoredRun, entries: Iterable[str]) -> list[RunEvent]:
 
 
 class Replay:
-    """Turn the entries of a record into the events of its runs, one entry after the other; see `events_of`.
+    """Turns a record's entries into the events of its runs, one entry at a time; see `events_of`.
 
     Args:
         run: The run.
 
     Attributes:
-        progress: The progress of the run after the last entry.
+        progress: The run's progress after the last entry.
     """
 
     def __init__(self, run: StoredRun) -> None:
@@ -60,7 +60,7 @@ class Replay:
         self._calls: dict[int, dict[str, FunctionCall]] = {}
 
     def feed(self, entry: str) -> list[RunEvent]:
-        """Return the events of the next entry; empty for an entry that is not an event.
+        """Return the events for the next entry, or [] if the entry is not an event.
 
         Raises:
             StoreError: The entry cannot be read, or the record has no content.
@@ -69,7 +69,7 @@ class Replay:
         return [] if step is None else [self._numbered(run, event) for event in self._in_full(run, step)]
 
     def settle(self) -> None:
-        """Add what nested runs have used to `progress`, after the last entry."""
+        """Add the usage of nested runs to `progress`. Called after the last entry."""
         self._reader.settle()
 
     def _numbered(self, run: Progress, event: Step) -> RunEvent:
@@ -82,7 +82,7 @@ class Replay:
         return RunEvent(run.run_id, self._numbers[run.number], label, run.depth, event)
 
     def _in_full(self, run: Progress, event: Step) -> list[Step]:
-        """Return the events that came with a step and have no entry of their own."""
+        """Return a step together with the events that accompanied it but have no entry of their own."""
         match event:
             case TurnFinished():
                 calls = [(one.function_id, one.function_call) for one in event.messages if one.function_call]
@@ -97,11 +97,11 @@ class Replay:
 
 
 async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
-    """Yield the events of a recorded run; see `events_of`.
+    """Yield a recorded run's events; see `events_of`.
 
     Raises:
         RunNotFoundError: There is no such run.
-        StoreError: The record of the run cannot be read.
+        StoreError: The run's record cannot be read.
     """
     for event in events_of(*await store.read(run_id)):
         yield event
@@ -110,12 +110,12 @@ async def replay(store: Store, run_id: str) -> AsyncIterator[RunEvent]:
 async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
     """Create a run from the first entries of another run's record, and return its id.
 
-    It is resumed like any other run. Later entries of the original run do not affect it.
+    The new run can be resumed like any other, and is not affected by later entries of the original.
 
     Args:
-        store: The store of the original run.
-        run_id: The id of the original run.
-        at: The number of entries to copy, at least 1; None for all.
+        store: The original run's store.
+        run_id: The original run's id.
+        at: The number of entries to copy, at least 1. None copies all.
 
     Raises:
         RunNotFoundError: There is no such run.
@@ -133,7 +133,7 @@ async def fork(store: Store, run_id: str, *, at: int | None = None) -> str:
 
 
 def _deltas(turn: TurnFinished) -> list[Step]:
-    """Return an answer as the events of a model."""
+    """Convert an answer to a model's events."""
     said = chain.from_iterable(map(_said, turn.messages))
     made = [(message.function_id or "", message.function_call) for message in turn.messages if message.function_call]
     calls = [FunctionCallDelta(index, its, call.name, call.arguments) for index, (its, call) in enumerate(made)]

@@ -1,4 +1,4 @@
-"""The searchable text of a run: its question and its answers."""
+"""Extract a run's searchable text: its question and its answers."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ _ANSWERS = ("TurnFinished", "RunFinished")
 
 
 def search_words(text: str) -> list[str]:
-    """Return the words of a search, in the form used by `searched_text`."""
+    """Split a search into words, normalised like `searched_text`."""
     return _fold(text).split()
 
 
 def searched_text(entries: Iterable[str]) -> str:
-    """Return the question and the answers of a run, case-folded; '' if its content is not recorded.
+    """Return a run's question and answers, case-folded, or '' if its content was not recorded.
 
-    Earlier questions, which belong to earlier runs of the conversation, and the texts of nested agents are not
-    included.
+    Earlier questions, which belong to earlier runs in the conversation, and texts from nested agents are left out.
     """
     return _fold("\n".join(text for entry in entries for text in texts_of(entry)))
 
 
 def excerpt_of(entries: Iterable[str], words: Sequence[str], *, most_chars: int = 160) -> str:
-    """Return a part of a run's question or answers, on one line, where most of the words occur; '' without content.
+    """Return a one-line excerpt of a run's question or answers that contains most of the words, or '' without content.
 
     Args:
-        entries: The record of the run.
-        words: As `search_words` returns them.
-        most_chars: The length of the part.
+        entries: The run's record.
+        words: The words, as returned by `search_words`.
+        most_chars: The excerpt's maximum length.
     """
     best, best_starts = "", list[int]()
     for text in (" ".join(text.split()) for entry in entries for text in texts_of(entry)):
@@ -42,7 +41,7 @@ def excerpt_of(entries: Iterable[str], words: Sequence[str], *, most_chars: int 
 
 
 def texts_of(entry: str) -> list[str]:
-    """Return the question, or the answers, in an entry of a record."""
+    """Return the question or the answers in an entry."""
     if '"messages"' not in entry:
         return []
     try:
@@ -59,7 +58,7 @@ def texts_of(entry: str) -> list[str]:
 
 
 def _texts(messages: Iterable[Any]) -> Iterator[tuple[object, str]]:
-    """Yield the role and the text of each message."""
+    """Yield each message's role and text."""
     for message in messages:
         match message:
             case {"role": role, "content": str(text)}:
@@ -70,5 +69,5 @@ def _texts(messages: Iterable[Any]) -> Iterator[tuple[object, str]]:
 
 
 def _fold(text: str) -> str:
-    # NULs and lone surrogates cannot be searched for, and some stores cannot keep them.
+    # NULs and lone surrogates are not searchable, and some stores cannot hold them.
     return text.replace("\0", " ").encode("utf-8", "replace").decode().casefold()

@@ -1,4 +1,4 @@
-"""The base class of stores that use this library's recording."""
+"""The base class for stores that use this library's recording."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MOST_SEARCHED = 10_000
 
 
 class RecordingStore(Store):
-    """A store that leaves the entries of its records to this library: a subclass only keeps texts."""
+    """A store that leaves the format of entries to this library, so that a subclass only stores text."""
 
     def recorder(self, agent: AgentLike) -> Recorder:
-        """Return a recorder of an agent's runs that hides the secrets of the agent and of its components."""
+        """Return a recorder for an agent's runs that hides the secrets of the agent and its components."""
         from jackfield_records.recording import recorder_of
 
         return recorder_of(agent, self)
 
     async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
-        """See `Store`. This reads the newest records one by one; a store that can search faster overrides it."""
+        """See `Store`. Reads the newest records one by one; stores with a faster search override this method."""
         words = search_words(text)
         matches: list[StoredRun] = []
         for run in await self.runs(owner=owner, limit=_MOST_SEARCHED) if words else ():
@@ -42,6 +42,6 @@ class RecordingStore(Store):
 
 
 def has_words(entries: Sequence[str], words: Sequence[str]) -> bool:
-    """Return True if a run has each of these words, which `search_words` returned, in its question and answers."""
+    """Return True if a run's question and answers contain every word, as returned by `search_words`."""
     text = searched_text(entries)
     return all(word in text for word in words)

@@ -1,4 +1,4 @@
-"""Write to the record of one run while it is held, and wait out outages of the store."""
+"""Write to a run's record while it is held, and wait out store outages."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
-# A call that begins right after a write needs no confirmation of its own; otherwise each call of a turn would ask.
+# A call right after a write needs no confirmation of its own. Otherwise, every call of a turn would query the store.
 _CONFIRMED_S = 0.01
 _NOT_HELD_TEXT = "Nothing was done: this process may not act for the run any more ({reason})."
 
 
 class Writer:
-    """Append to one record, for the run and all its nested runs.
+    """Appends to one record, on behalf of the run and all its nested runs.
 
-    Once the hold is lost, or the store was out of use for longer than its patience, every later write fails with the
-    same error, and `before_call` refuses every call.
+    Once the hold is lost, or an outage has outlasted the store's patience, every later write fails with the same error,
+    and `before_call` refuses every call.
 
     Args:
-        store: The store of the record.
-        run: The run; during an outage of its store, its time limit and its cancel token end the wait.
-        hold: The number of the hold.
-        secrets: Removed from entries.
+        store: The record's store.
+        run: The run, whose time limit and cancel token also end the wait during an outage.
+        hold: The hold's number.
+        secrets: The secrets to hide in entries.
         below: The number of nested runs in the record.
     """
 
@@ -47,7 +47,7 @@ class Writer:
     async def append(
         self, number: int, entries: Sequence[str], state: str = RUNNING, *, patiently: bool = True
     ) -> None:
-        """Append entries of the run that has this number in the record.
+        """Append entries for the run with this number in the record.
 
         Raises:
             RunBusyError: The hold was lost.
@@ -60,7 +60,7 @@ class Writer:
             await self._append(hidden, state, patiently=patiently)
 
     async def before_call(self) -> str:
-        """Confirm right before a call that the run is still held; return the reason, for the model, if it is not."""
+        """Confirm just before a call that the run is still held. Return '' if so, else the reason, for the model."""
         try:
             if self._failure is None and time.monotonic() - self._confirmed_at <= _CONFIRMED_S:
                 return ""
@@ -71,11 +71,11 @@ class Writer:
         return ""
 
     def doubt(self) -> None:
-        """Make the next call confirm the hold even after a recent write, because time may have passed unnoticed."""
+        """Force the next call to confirm the hold even after a recent write, because time may have passed unnoticed."""
         self._confirmed_at = float("-inf")
 
     async def release(self) -> None:
-        """End the hold; the run ends here, even if the store fails."""
+        """Release the hold. The run ends here, even if the store fails."""
         await self.store.release(self.run_id, self.hold)
 
     async def _append(self, entries: Sequence[str], state: str, *, patiently: bool) -> None:
@@ -94,12 +94,12 @@ class Writer:
 
 
 async def wait_out_outage(work: Callable[[], Awaitable[T]], store: Store, run: Run) -> T:
-    """Run an operation of a store, and retry it during an outage until its patience ends.
+    """Run a store operation, retrying during an outage until the store's patience ends.
 
-    The run's time limit and its cancel token end the wait in the same way.
+    The run's time limit and cancel token also end the wait.
 
     Raises:
-        StoreUnavailableError: The store was out of use until then.
+        StoreUnavailableError: The store was unavailable the whole time.
     """
     pause_s, began = _FIRST_PAUSE_S, 0.0
     while True:
