@@ -44,7 +44,7 @@ MAX_BYTES = 16 << 20
 SAVED_RUN = "jackfield-run/1"
 ReadAs = Literal["agent", "cases", "saved run", "index"]
 """The ways to read a file. A list of MCP servers is read as an agent, because an agent may contain such a table at any
-depth. For an index, only the searchers and file names are read."""
+depth. For an index, the searchers and file names are read."""
 
 BESIDE_THE_FILE = ("files", "knowledge_files", "prompts", "agents", "cassettes", "results")
 """Settings whose paths are relative to the file. All other paths are relative to the working directory."""

@@ -36,7 +36,7 @@ REASONS: Mapping[str, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-"""Reasons why an answer ended: the protocol's words, and those of servers that otherwise follow it."""
+"""Finish reasons: the protocol's own, and those of servers that otherwise follow it."""
 _KEYS_OF_TEXT = frozenset({"role", "content"})
 
 
@@ -73,8 +73,8 @@ class ChatReader(AnswerReader):
         self._cost_currency = cost_currency
         self._calls = Calls()
         self._sound: list[str] = []
-        self._wrote = False  # text of its own, so the transcript is not needed
-        self._showed = False  # anything else: a transcript, an image
+        self._wrote = False  # the server sent text, so the transcript is not needed
+        self._showed = False  # the server sent anything else: a transcript, an image
         self._filtered: object = None
         self._usage: Usage | None = None
         self._reason = ""  # the server's word
@@ -205,7 +205,7 @@ _READERS: Sequence[tuple[str, Callable[[ChatReader, Any], Iterator[ModelEvent]]]
     ("audio", ChatReader._heard),
     ("images", ChatReader._images),
 )
-"""The reader of each key of a delta, in the order of the events."""
+"""The reader for each key of a delta, in event order."""
 
 
 def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
@@ -234,7 +234,7 @@ def usage_of(wire: Mapping[str, Any], *, cost_currency: str = "") -> Usage:
 def _cost(value: object, currency: str) -> dict[str, Any]:
     if not currency or isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         return {}
-    # By its digits, because the nearest float is another number.
+    # From the digits, because the nearest float is a different number.
     return {"cost": Decimal(str(value)), "currency": currency}
 
 

@@ -19,7 +19,7 @@ from jackfield.errors import (
 from jackfield_chat_completions.profiles import WHERE
 from jackfield_http import Failures, class_of_status, json_value
 
-# Matched against code and type first, then against the text, since some servers use only numbers as codes.
+# Codes and types are matched first, then texts, because some servers use only numeric codes.
 _CODES: tuple[tuple[str, type[ModelServiceError]], ...] = (
     (r"context_length_exceeded|string_above_max_length", ContextLengthError),
     (r"content_filter|content_policy|data_?inspection_?failed|responsible_?ai", ContentFilterError),
@@ -34,10 +34,10 @@ _TEXTS: tuple[tuple[str, type[ModelServiceError]], ...] = (
         ContextLengthError,
     ),
     (r"inappropriate content|content management policy", ContentFilterError),
-    # LiteLLM's, Ollama's and vLLM's words where the status says something else.
+    # Sent by LiteLLM, Ollama and vLLM with a status that suggests another error.
     (r"invalid model name|model ['\"`]?[^ ]{1,200}['\"`]? (was )?(not found|does not exist)", ModelNotFoundError),
 )
-# Messages of servers that fail on a request they do not support, such as llama.cpp; a retry would not help.
+# Servers such as llama.cpp answer an unsupported request with status 500; a retry would not help.
 _IN_VAIN = re.compile(r"not supported|unsupported|not implemented", re.IGNORECASE)
 
 
@@ -99,7 +99,7 @@ def _json_in_events(body: bytes) -> object:
 
 
 Codes: TypeAlias = tuple[str | None, str, str]
-"""The code, the inner code, and the type; the last two may be empty."""
+"""The code, the inner code, and the type. The last two may be empty."""
 
 
 def _said(answer: Any) -> tuple[str, Codes]:

@@ -28,7 +28,7 @@ def sound_uri(pieces: Iterable[str], *, named: str = "") -> str:
     """
     content = joined(pieces)
     media_type = _TYPES.get(named) or media_type_of(content[:16])
-    # Raw samples may begin with any bytes, so only an unlikely beginning is taken for a file's.
+    # Raw samples may begin with any bytes, so only an unlikely signature is taken for a file's.
     if media_type not in _CONTAINERS and named not in _TYPES and not content.startswith(b"ID3"):
         media_type, content = "audio/wav", _wav_header(len(content)) + content
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

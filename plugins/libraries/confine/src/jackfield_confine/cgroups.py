@@ -123,7 +123,7 @@ def _usable(kind: str, options: list[str], folder: str, mounted_at: str) -> Iter
     if kind == "cgroup":
         controllers, version = {*options} & {*_BOTH}, 1
     else:
-        # A group with processes can have no children with controllers, so the new one is a sibling of ours.
+        # A group with processes cannot have children with controllers, so the new group is a sibling of ours.
         folder, version = folder if folder == mounted_at else os.path.dirname(folder), 2  # noqa: PTH120 - light
         try:
             with open(f"{folder}/cgroup.subtree_control", encoding="ascii") as file:  # noqa: PTH123 - light
@@ -138,7 +138,7 @@ def _set_limit(parent: Parent, folder: str, limit: int | None) -> None:
     needed, more = _FILES[parent.controller, parent.version]
     _write(f"{folder}/{needed}", f"{limit}")
     for name in more:
-        with suppress(OSError):  # the kernel may count neither swap nor TCP apart
+        with suppress(OSError):  # the kernel may not count swap or TCP separately
             _write(f"{folder}/{name}", f"{limit}")
     if (parent.controller, parent.version) == (MEMORY, 2):
         with suppress(OSError):

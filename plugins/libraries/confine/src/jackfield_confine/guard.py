@@ -61,7 +61,7 @@ def main() -> None:
         for folder in plan["gift"]["folders"]:
             give_away(folder, plan["gift"]["user"])
     group = None
-    # Blocked until the guard has its handler; without it, a request to stop would end only the guard.
+    # Blocked until the guard has its handler. Before that, a stop request would end only the guard.
     _hold_requests(signal.SIG_BLOCK)
     try:
         if plan["group"]:
@@ -223,7 +223,7 @@ def apply_limits(limits: dict[str, int], *, others: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     if "memory_bytes" in limits:
         _lower(resource.RLIMIT_AS, limits["memory_bytes"])
-        # Data in sockets is the kernel's memory, so allow only as many sockets as can hold that much together.
+        # Data in sockets is kernel memory, so allow only as many sockets as can hold that much in total.
         files = limits["memory_bytes"] // most_bytes_of_socket()
         _lower(resource.RLIMIT_NOFILE, min(_MOST_FILES, max(_LEAST_FILES, files)))
     if "cpu_s" in limits:

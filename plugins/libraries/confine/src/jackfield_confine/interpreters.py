@@ -14,7 +14,7 @@ from jackfield.errors import SandboxError
 
 _ANSWERS_S = 30
 _MOST_LINKS = 40  # as many as the system follows
-# Without `site`, which would run the .pth files of its packages here, `sys.prefix` is not that of an environment.
+# Without `site`, which would run the packages' .pth files here, `sys.prefix` is not the virtual environment's.
 _ASKED = """
 import os, sys
 environment = os.path.dirname(os.path.dirname(sys.executable))
@@ -43,7 +43,7 @@ def this_python() -> str:
     Raises:
         SandboxError: The interpreter is embedded in another program, and no Python executable was found on disk.
     """
-    # A program that embeds Python may leave it empty.
+    # An embedding program may leave it empty.
     if sys.executable:
         return os.path.abspath(sys.executable)  # noqa: PTH100 - `Path.resolve` follows the link of an environment
     names = ("python3", "python")

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LAST_KNOWN = 462
-"""The largest number that the table was checked against: `mseal`, Linux 6.10. Later calls do not exist in a sandbox."""
+"""The largest system call number covered by the table: `mseal`, Linux 6.10. Later calls return ENOSYS in a sandbox."""
 
 X86_64, AARCH64 = "x86_64", "aarch64"
 _AUDIT_ARCH = {X86_64: 0xC000003E, AARCH64: 0xC00000B7}
@@ -139,11 +139,11 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "vhangup": (153, 58),
 }
 
-# Programs take ENOSYS for an older kernel, and use their fallback; glibc starts threads with `clone` then, whose flags
-# can be seen here. Those of `clone3` and the mode of `openat2` are in memory, which a filter cannot read.
+# On ENOSYS, programs assume an older kernel and use their fallback. glibc then starts threads with `clone`, whose flags
+# a filter can read; the flags of `clone3` and the mode of `openat2` are in memory, which a filter cannot read.
 _MISSING = (  # noqa: SIM905 - as below
     "clone3 fchmodat2 io_uring_enter io_uring_register io_uring_setup memfd_create memfd_secret openat2 userfaultfd "
-    # System V's memory and queues and POSIX's queues outlive a process, and no limit of a process counts them.
+    # System V shared memory and queues and POSIX queues outlive a process, and no process limit counts them.
     "mq_open mq_unlink msgctl msgget msgrcv msgsnd semctl semget semop semtimedop shmat shmctl shmdt shmget"
 ).split()
 _REFUSED = (  # noqa: SIM905 - one name a line would be 50 lines
@@ -153,7 +153,7 @@ _REFUSED = (  # noqa: SIM905 - one name a line would be 50 lines
     "process_mrelease process_vm_readv process_vm_writev ptrace quotactl quotactl_fd reboot request_key setns "
     "settimeofday swapoff swapon syslog umount2 uselib vhangup"
 ).split()
-# Landlock has no rules for these, and they take paths: where the program sees the machine's files, none may be used.
+# These take paths, and Landlock has no rules for them, so a program that sees the machine's files may use none of them.
 _ATTRIBUTES_SET = (  # noqa: SIM905 - one name a line would be 50 lines
     "chmod chown fchmod fchmodat fchown fchownat fremovexattr fsetxattr futimesat lchown lremovexattr lsetxattr "
     "removexattr setxattr utime utimensat utimes"
@@ -270,7 +270,7 @@ def _rules(*, shares_machine: bool) -> Iterator[_Rule]:
     yield from (_Rule(name, errno.EPERM) for name in _REFUSED)
     yield _Rule("clone", errno.EPERM, (_has(0, _CLONE_NEW),))
     yield _Rule("unshare", errno.EPERM, (_has(0, _CLONE_NEW | _CLONE_NEWTIME),))
-    # A setuid file made by root's code would run as root for every user of the machine.
+    # A setuid file created by code running as root would run as root for every user of the machine.
     for name, argument in _MODE_OF.items():
         yield _Rule(name, errno.EPERM, (_has(argument, _SET_ID_BITS),))
     for name, flags in (("open", 1), ("openat", 2)):

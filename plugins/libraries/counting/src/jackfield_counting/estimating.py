@@ -14,9 +14,9 @@ from jackfield.tokenizers import Tokenizer
 # 1 to 3: over windows of 1,000 characters the estimate is within -4 % and +18 % of the count for English and code, and
 # within -21 % and +14 % for Chinese.
 #
-# Reading a document counts every character several times, so no Python code runs for a single character. Each character
-# becomes a byte with one bit for its kind, and the bytes become one large integer. A shift by 8 bits puts every
-# character over the next one, so one `&` finds all pairs of a kind, and `bit_count` counts them.
+# Reading a document counts every character several times, so no Python code runs per character. Each character becomes
+# a byte with one bit for its kind, and the bytes become one large integer. A shift by 8 bits aligns every character
+# with the next one, so one `&` finds all pairs of a kind, and `bit_count` counts them.
 _LETTER, _DIGIT, _SPACE, _BREAK, _SIGN, _UNDERSCORE, _IDEOGRAPH = (1 << bit for bit in range(7))
 _CJK = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
@@ -31,7 +31,7 @@ _MAX_STAND_INS = 50_000
 _NO_IDS = "an estimate has no token ids: use a tokenizer that has a vocabulary, such as jackfield-tiktoken's"
 
 _LEARN_FROM_TOKENS = 200
-_MIN_FACTOR = 0.5  # a count beyond these factors does not count the texts alone
+_MIN_FACTOR = 0.5  # a count beyond these factors measures more than the texts
 _MAX_FACTOR = 3.0
 
 
@@ -132,7 +132,7 @@ def _weight_of(kinds: bytes) -> int:
     spaces = pairs & masks.spaces
     beside_spaces = (spaces | spaces >> 8) << 1  # from the bit of spaces to that of breaks
     breaks = text & masks.breaks
-    # The kinds have different bits, so that one count serves all.
+    # Each kind has its own bit, so one count covers all of them.
     tokens = (
         (text ^ pairs) & masks.run_starts
         | text & masks.digits
@@ -154,7 +154,7 @@ def _weight_of_sign_runs(pairs: int) -> int:
         return 0
     fives = threes & threes << 16
     sevens = fives & threes << 32
-    # A token each for the third, fifth and seventh sign, shifted to different bits so that one count serves all.
+    # One token each for the third, fifth and seventh sign, shifted to different bits so that one count covers all.
     tokens = (
         threes ^ (threes & threes << 8) | (fives ^ (fives & fives << 8)) >> 2 | (sevens ^ (sevens & sevens << 8)) >> 4
     )

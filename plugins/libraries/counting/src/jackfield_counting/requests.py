@@ -11,7 +11,7 @@ from jackfield.request import ChatRequest, FunctionSchema
 from jackfield.tokenizers import TokenCounter
 
 MESSAGE_TOKENS = 4
-"""The tokens of a message besides its texts: its role, and the marks around it."""
+"""A message's tokens in addition to its texts: its role and delimiters."""
 
 _MAX_CACHED = 50_000  # counts in each of two generations, about 7 MB each when full
 _MAX_SCHEMAS = 1_000
@@ -42,7 +42,7 @@ class Counts:
         """Return a text's token count."""
         if not text:
             return 0
-        # A string caches its hash, so a text that was looked up before is found without reading it.
+        # A string caches its hash, so a repeated lookup does not read the text again.
         key = (hash(text), len(text))
         tokens = self._recent.get(key)
         if tokens is not None:
@@ -67,7 +67,7 @@ class Counts:
         text = dumps(dict(schema))
         if len(self._schemas) >= _MAX_SCHEMAS:
             self._schemas = {}
-        # With the schema itself, because Python reuses the id of an object that was freed.
+        # The schema is stored as well, because Python reuses the ids of freed objects.
         self._schemas[id(schema)] = (schema, text)
         return text
 
@@ -115,7 +115,7 @@ class RequestCounter:
 
     def message(self, message: Message) -> int:
         """Return a message's token count: content, reasoning, function call, names and media."""
-        # Mostly the factor is 1, and saving one call for each text saves a tenth of the time.
+        # The factor is usually 1, and saving one call per text saves a tenth of the time.
         texts = sum(map(self._counts.of if self._factor == 1.0 else self.text, texts_of(message)))
         return MESSAGE_TOKENS + self.media(message) + texts
 

@@ -46,7 +46,7 @@ class Analyzer:
     def __init__(self, chinese: Chinese = "words") -> None:
         import snowballstemmer
 
-        # A stemmer stores the word it works on, and parallel searches share an analyzer.
+        # A stemmer stores the current word, and parallel searches share an analyzer.
         self._stemmer_lock = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
         # A few words make up most of a text, and the same analyzer reads texts and queries.

@@ -16,7 +16,7 @@ from jackfield_documents.places import BETWEEN_BLOCKS, Place, places_of
 from jackfield_documents.selecting import MetadataRules, metadata_of, stated_metadata
 
 CUT_VERSION = "3"
-"""Changes whenever the same document is cut in other places, so that kept indexes cut their documents again."""
+"""Changes whenever documents are split differently, so that saved indexes split their documents again."""
 
 _SAMPLE_CHARS_PER_TOKEN = 20
 _TABLE_RULE = re.compile(r"[\s:|]*+-[\s:|-]*+$")
@@ -155,7 +155,7 @@ def _split_block(place: Place, cut: _Cut) -> Iterator[_Piece]:
     block, page, headings = place.block, place.page, place.headings
     text = f"{'#' * min(block.level, 6)} {block.text}" if block.kind == "heading" and block.level else block.text
     opening = page_line(page)
-    # The beginning of a very long text shows that it must be split, and saves the counting of the rest.
+    # The beginning of a very long text already shows that it must be split, which saves counting the rest.
     counted = text[: _SAMPLE_CHARS_PER_TOKEN * cut.size]
     tokens = cut.count(counted)
     if len(counted) < len(text) and tokens <= 2 * cut.size:

@@ -216,7 +216,7 @@ class DocumentReader:
                 of the file that begins or has ended.
         """
         names = list(dict.fromkeys(os.fsdecode(path) for path in paths))
-        # Two more than there are processes, so that the next files are in memory while these are parsed.
+        # Two more than the number of processes, so that the next files are already in memory.
         slots = asyncio.Semaphore(processes_at_once() + 2 if at_once is None else at_once)
 
         finished = 0

@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: C: is
 _PROGRAM_FOLDERS = frozenset({"__pycache__", "node_modules"})
 
 WhyNot = Callable[[str], str]
-"""Return the reason why no parser reads the file at a path; '' if one does."""
+"""Returns the reason why no parser reads the file at a path, or '' if one does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _MAX_PIXELS = 16_000_000
 _SIGXCPU = 24  # missing from `signal` on Windows
 _KINDS = get_args(BlockKind)
-# Wider than `environment_secrets`, which looks for values to hide: a parser can do without AUTHOR, and must not see
+# Broader than `environment_secrets`, which finds values to hide: a parser can do without AUTHOR, but must not see
 # PGPASSWORD.
 _LOOKS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 # `sys.path` goes through the pipe: other users can see arguments. `-P` keeps the current directory off `sys.path`.

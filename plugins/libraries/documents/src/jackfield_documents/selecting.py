@@ -14,7 +14,7 @@ _DATES = ("date", "published", "created", "modified")
 _MOST_CHARS = 1000  # of a text, because each chunk of the document carries it
 
 MetadataRules = Sequence[tuple[Where, Mapping[str, MetadataValue]]]
-"""Values that documents get, each with a filter for the documents; later ones replace earlier ones."""
+"""Values to assign to documents, each with a filter for the documents. Later values replace earlier ones."""
 
 
 def metadata_of(document: Document, rules: MetadataRules = ()) -> dict[str, MetadataValue]:

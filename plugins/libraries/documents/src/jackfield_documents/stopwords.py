@@ -46,10 +46,10 @@ say says contain contains cover covers two three four five six seven eight nine 
 """
 
 STOP_WORDS: frozenset[str] = frozenset((_ENGLISH + _CHINESE).split())
-"""Lower case; English and Chinese together, because texts mix them."""
+"""Stop words in lowercase, English and Chinese together because texts mix them."""
 
 ABOUT_DOCUMENTS: tuple[str, ...] = tuple((_ABOUT_DOCUMENTS_ENGLISH + _ABOUT_DOCUMENTS_CHINESE).split())
 """Words in questions that refer to the document itself, not to its content."""
 
 FILLERS: tuple[str, ...] = tuple(_FILLERS.split())
-"""Words about the form of a summary, not about its subject."""
+"""Words about a summary's form rather than its subject."""

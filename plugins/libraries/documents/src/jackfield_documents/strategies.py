@@ -13,7 +13,7 @@ from jackfield.errors import JackfieldError, ModelServiceError, ToolServiceError
 
 T = TypeVar("T")
 
-# A context variable, because the failing searcher may be nested several levels below the code that shows the answer.
+# A context variable, because the failing searcher may be nested several levels below the code that shows the results.
 _noted: ContextVar[list[str] | None] = ContextVar("jackfield_failed_strategies", default=None)
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jackfield_fetch import Fetched, Fetcher
 
 FRESH_S = 300.0
-"""Seconds before a cached page is revalidated."""
+"""The number of seconds after which a cached page is revalidated."""
 _CACHE_BYTES = 50_000_000
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 # Media types that servers send for files of unknown type.

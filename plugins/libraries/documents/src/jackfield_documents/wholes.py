@@ -54,7 +54,7 @@ def asks_for_whole(question: str, *, names: Iterable[str] = ()) -> bool:
     ignored = _NO_TOPICS | {word.lower() for name in names for word in _WORD.findall(basename_of(name))}
     rest = _INTENT.sub(lambda match: match["topic"] or " ", question)
     words = [word for word in _WORD.findall(rest) if word.lower() not in ignored and not word.isdigit()]
-    # A single character is no topic.
+    # A single character is not a topic.
     characters = re.findall(f"[{_HAN}]", _CHINESE_NO_TOPICS.sub(" ", rest))
     return not words and len(characters) < 2
 

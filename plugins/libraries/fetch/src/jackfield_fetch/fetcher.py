@@ -135,7 +135,7 @@ class Fetcher:
             return _fetched(url, headers, await self._body(url, headers, answer.aiter_stream()))
 
     def _headers(self, target: str, known: Fetched | None) -> list[tuple[bytes, bytes]]:
-        # httpcore2 would leave out the brackets of an IPv6 address.
+        # httpcore2 would omit the brackets of an IPv6 address.
         named = {"host": urlsplit(target).netloc}
         named |= {"user-agent": self.config.user_agent, "accept": "*/*", "accept-encoding": "gzip"}
         if known:

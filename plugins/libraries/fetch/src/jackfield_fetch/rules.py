@@ -14,7 +14,7 @@ from jackfield.config import Config
 from jackfield_fetch.networks import Address, inner_address, is_public
 
 MAX_URL_CHARS = 8192
-"""Longer addresses are not read: Python splits a hostile one in quadratic time."""
+"""The maximum URL length. Python takes quadratic time to split a hostile URL."""
 _KEPT = "/%:@!$&'()*+,;=~"  # besides letters, digits and "_.-"
 _HOST = re.compile(r"[^/@:*? ]+")
 

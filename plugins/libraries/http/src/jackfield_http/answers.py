@@ -17,7 +17,7 @@ from jackfield_http.jsonbytes import json_piece
 from jackfield_http.sse import DataLineDecoder, SSEDecoder
 
 Wire: TypeAlias = dict[str, Any]
-"""An object as a server sent it."""
+"""A JSON object as received from a server."""
 
 _decode = msgspec.json.Decoder().decode
 _NUMBERS = (int, float)  # otherwise a union would be created for each check

@@ -11,7 +11,7 @@ from jackfield.secrets import ForgetLocals
 from jackfield.work import outgoing_headers
 
 NO_KEY = "EMPTY"
-"""Sent by convention to servers that need no API key."""
+"""The conventional key for servers that require none."""
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 _BODY_HEADERS = frozenset({"accept-encoding", "content-type"})
 _CONNECTION_HEADERS = frozenset({"content-length", "host", "transfer-encoding"})

@@ -27,7 +27,7 @@ HEADERS: Mapping[str, str] = {
     "accept-encoding": "identity",  # answers are not decompressed
     "user-agent": "jackfield",
 }
-"""The headers of every request, unless its server has others."""
+"""The headers of every request, unless overridden by its server."""
 
 
 @dataclass(frozen=True, slots=True)

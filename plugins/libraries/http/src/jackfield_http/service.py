@@ -33,7 +33,7 @@ from jackfield_http.server import Access, Post, Server, configured_url
 T = TypeVar("T")
 
 MAX_BYTES = 5_000_000
-"""The longest answer of a service; tools request no more than a few pages of text."""
+"""The maximum size of a service's response. Tools request no more than a few pages of text."""
 
 _LONGEST_WAIT_S = 5.0  # between two attempts, because an agent waits for the tool
 _CHECK_URL = "check the setting url"
@@ -136,7 +136,7 @@ class JSONService:
             post = self._post(opened.server, path, query, body)
             seconds = self._config.request_timeout
             try:
-                # A limit for the whole answer, because a server that sends a byte now and then is never silent.
+                # A limit for the whole response, because a server that sends a byte now and then is never silent.
                 async with asyncio.timeout(seconds):
                     reply = await opened.exchange(post, extra={}, timeout_s=2 * seconds, max_bytes=MAX_BYTES)
             except TimeoutError:

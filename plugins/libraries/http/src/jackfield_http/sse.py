@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 SSE_END = b"\n\n"
-"""Fed at the end of a stream, this completes the last event: many servers omit its blank line."""
+"""Fed at the end of a stream to complete the last event, whose blank line many servers omit."""
 
 MAX_EVENT_BYTES = 32_000_000  # several large images in base64
 MAX_STREAM_BYTES = 300_000_000  # a hundred thousand tokens with their alternatives

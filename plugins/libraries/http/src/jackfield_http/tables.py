@@ -24,7 +24,7 @@ from jackfield_http.jsonbytes import json_bytes, json_value
 from jackfield_http.server import Post, Server
 
 Paths: TypeAlias = str | tuple[str, ...]
-"""A path, or several of which the first that leads to a value counts; '' for none."""
+"""A path, or several, of which the first that leads to a value is used. '' for none."""
 
 _OPTIONS = (
     "temperature",

@@ -34,7 +34,7 @@ MAX_KNOWN_URLS = 64
 MAX_BUFFERED_BYTES = 1_000_000  # read ahead of a slow consumer
 MAX_HEAD_BYTES = 256 * 1024  # of headers, with all interim answers (`100 Continue`) before them
 MAX_PARTS = 1024
-"""Chunks, header lines and events that are read before others have their turn: each costs far more than its bytes."""
+"""The maximum number of chunks, header lines and events per read, since each costs far more than its bytes."""
 _MARKS = (b"\r\n", b"data:")  # each part has one of them
 
 _log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Connections:
 
     def __init__(self, route: Route) -> None:
         self._route = route
-        # It only makes connections: it knows which kind a proxy or TLS needs.
+        # Used only to create connections, because it knows which class a proxy or TLS needs.
         self._factory = httpcore2.AsyncConnectionPool(
             ssl_context=route.ssl_context,
             proxy=route.proxy,
@@ -176,7 +176,7 @@ class Connections:
         self._idle: deque[httpcore2.AsyncConnectionInterface] = deque()
         self._keeper: AsyncGenerator[None, None] | None = None
         self._finishing: set[asyncio.Task[None]] = set()
-        self._holds_open = False  # whether waiting for a connection to be free was in vain
+        self._holds_open = False  # True if the last wait for a connection to become free was in vain
 
     async def send(
         self, method: str, url: str, body: bytes, headers: Sequence[tuple[bytes, bytes]], *, timeout_s: float
@@ -238,7 +238,7 @@ class Connections:
         parsed = httpcore2.URL(url)
         if parsed.origin != self._route.origin:
             raise ValueError(f"these connections lead to {self._route.origin}, not to {parsed.origin}")
-        if len(self._urls) < MAX_KNOWN_URLS:  # a backend has a few; addresses that are made up are not kept
+        if len(self._urls) < MAX_KNOWN_URLS:  # a backend has a few; generated URLs are not all stored
             self._urls[url] = parsed
         return parsed
 
@@ -355,11 +355,11 @@ class _AsyncioBackend(httpcore2.AsyncNetworkBackend):
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout):
-                # Where a name has several addresses, a dead one costs a quarter of a second.
+                # If a name has several addresses, a dead one costs a quarter of a second.
                 _, stream = await loop.create_connection(_Socket, host, port, happy_eyeballs_delay=0.25)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout("no connection was made in time") from error
-        except (OSError, ValueError, OverflowError) as error:  # the latter two for names and ports that none can be
+        except (OSError, ValueError, OverflowError) as error:  # the latter two for impossible names and ports
             raise httpcore2.ConnectError(str(error)) from error
         return stream
 
@@ -374,19 +374,19 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
         self._tail = b""  # the last bytes that were read
-        self._is_chunked = False  # whether the answer is known to come in chunks
-        self._may_end = False  # whether the last chunk may have begun
+        self._is_chunked = False  # True once the response is known to come in chunks
+        self._may_end = False  # True once the last chunk may have begun
         self._unsent = b""
-        self._was_sent = False  # whether anything was
-        self._heard = False  # whether anything came since something was sent
+        self._was_sent = False  # True once anything was sent
+        self._heard = False  # True if anything was received since the last send
         self._transport: asyncio.Transport | None = None
         self._reader: asyncio.Future[None] | None = None
-        self._answer_by = math.inf  # when an answer that is no stream must be whole, in the loop's time
-        self._silent_at = 0.0  # when the read that waits has waited too long, in the loop's time
+        self._answer_by = math.inf  # the deadline for a response that is not a stream, in the loop's time
+        self._silent_at = 0.0  # the deadline of the pending read, in the loop's time
         self._alarm: asyncio.TimerHandle | None = None
         self._head_bytes = 0
-        self._has_head = False  # whether the headers of the answer are here
-        self._is_crowded = False  # whether the last read left parts behind
+        self._has_head = False  # True once the response headers have arrived
+        self._is_crowded = False  # True if the last read left parts behind
         self._ended = False
         self._error: Exception | None = None
         self._paused = False
@@ -502,8 +502,8 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
                 self._reader = None
                 raise httpcore2.ReadTimeout(f"did not finish its answer in {PATIENCE * timeout_s:g} s")
             self._silent_at = now + timeout_s
-            # Never late: an alarm set for an earlier read finds out that there is a later one. Setting one for each
-            # read costs more than reading.
+            # Never late: an alarm set for an earlier read notices that the deadline has moved. Setting one per read
+            # would cost more than reading.
             if self._alarm is None or self._alarm.when() > self._silent_at:
                 self._set_alarm()
         try:
@@ -530,11 +530,11 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
             self._alarm = None
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109 - as above
-        # Kept until the answer is awaited: headers and body leave in one packet.
+        # Buffered until the response is awaited, so that headers and body leave in one packet.
         self._unsent += buffer
 
     async def aclose(self) -> None:
-        # Not close(): that waits for unsent data, and with TLS for the other side.
+        # Not close(), which waits for unsent data, and with TLS for the other side.
         self._connected().abort()
 
     async def start_tls(
@@ -557,7 +557,7 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable":  # asked of idle connections: something to read is the end, or not HTTP
+        if info == "is_readable":  # checked on idle connections, where any data means the end, or is not HTTP
             return self._ended or bool(self._received) or self._has_news()
         names = {"client_addr": "sockname", "server_addr": "peername"}
         return self._connected().get_extra_info(names.get(info, info))

@@ -25,7 +25,7 @@ class KeptCorpus(Corpus):
     shelf: Shelf
 
     def __init__(self, store: Store, facts: IndexFacts) -> None:
-        # For counting, iterating and look-ups, a sequence that reads on demand is as good as a tuple.
+        # For counting, iteration and lookups, a sequence that reads on demand works like a tuple.
         super().__init__(cast("tuple[Chunk, ...]", KeptChunks(store, facts)))
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "shelf", Shelf(store.folder, facts.content))

@@ -10,9 +10,9 @@ from jackfield.errors import ConfigError
 from jackfield.retrieval import shown_path
 
 PREFIX = "index:"
-"""The prefix of an index name in a list of files."""
+"""The prefix that marks an index name in a list of files."""
 FILE = "index.sqlite"
-"""The file that holds the whole index; all others in its folder are derived from it."""
+"""The file that holds the whole index. All other files in its folder are derived from it."""
 
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}", re.ASCII)
 

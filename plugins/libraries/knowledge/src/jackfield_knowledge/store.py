@@ -27,7 +27,7 @@ from jackfield_local_state.ownfile import BusyFileError, OtherVersionError, OwnF
 T = TypeVar("T")
 
 APPLICATION_ID = 0x4A464B42
-"""Marks the file as ours in its header; SQLite reserves this field for that."""
+"""Marks the file as ours. SQLite reserves this header field for the purpose."""
 VERSION = 2
 _PATIENCE_S = 10.0
 _PLACES = 2**24  # chunks in one document

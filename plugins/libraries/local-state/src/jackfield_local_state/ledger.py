@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _SCHEMA = "CREATE TABLE states (name TEXT PRIMARY KEY, content TEXT NOT NULL);"
 PATIENCE_S = 5.0
-"""A transaction takes less than a millisecond, but others may be queued, or the disk may be busy."""
+"""The default wait. A transaction takes less than a millisecond, but others may be queued, or the disk may be busy."""
 
 
 class BusyError(JackfieldError):

@@ -263,7 +263,7 @@ _BEGINNINGS: dict[str, Callable[[_Writer, str, Element], bool]] = {
     "hr": _Writer._start_rule,
     "img": _Writer._start_picture,
 }
-"""Actions at the start of an element, by tag; False if it has been read whole. All other elements are inline text."""
+"""Actions at an element's start, by tag. They return False if they read it whole. Other elements are inline text."""
 
 _ENDS: dict[str, Callable[[_Writer, str, Element], None]] = {
     **dict.fromkeys((*_APART, *_HEADINGS), _Writer._end_apart),

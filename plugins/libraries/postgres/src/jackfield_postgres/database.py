@@ -46,7 +46,7 @@ _NEXT_STEP = {
 }
 
 
-# These pass: locks are released, disks get space, a standby becomes the primary, transactions get their turn.
+# Temporary errors: locks are released, disks get space, a standby becomes the primary, transactions get their turn.
 _PASSING = ("25006", "40001", "40P01", "53000", "53100", "53200", "53300", "53400", "55P03", "57014")
 
 
@@ -316,7 +316,7 @@ class Database:
     def _taken(self) -> Driver | None:
         with self._lock:
             mine = [one for one in self._idle if one.process == os.getpid()]
-            # Connections of the parent of a fork belong to the parent; they are not closed here.
+            # After a fork, the parent's connections belong to the parent and are not closed here.
             self._idle[:] = mine[:-1]
             return mine[-1].driver if mine else None
 
