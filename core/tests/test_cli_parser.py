@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,50 @@ def test_options_may_be_anywhere_in_a_list_of_arguments() -> None:
         assert (chosen.files, chosen.colour) == (["a", "b"], "red")
     made = parser()
     assert made.parse_args(["a"]).files == made.parse_args(["a"]).files == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "count"),
+    [
+        (["--", "-a"], ["-a"], None),
+        (["a", "--count", "2", "--", "-b", "c", "--count"], ["a", "-b", "c", "--count"], 2),
+        (["--count", "2", "--", "--", "-1"], ["--", "-1"], 2),
+        (["a", "--"], ["a"], None),
+    ],
+)
+def test_all_words_after_two_dashes_are_arguments(words: list[str], files: list[str], count: int | None) -> None:
+    outer = Parser(prog="acme")
+    inner = outer.add_subparsers(parser_class=Parser).add_parser("do")
+    inner.add_argument("files", nargs="*")
+    inner.add_argument("--count", type=int)
+    for chosen in (parser().parse_args(words), outer.parse_args(["do", *words])):
+        assert (chosen.files, chosen.count) == (files, count)
+    numbers = Parser(prog="acme")
+    numbers.add_argument("numbers", nargs="+", type=int)
+    assert numbers.parse_args(["1", "--", "-2"]).numbers == [1, -2]
+
+
+def test_words_after_two_dashes_are_shown_as_they_were_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Parser(prog="acme")
+    made.add_argument("numbers", nargs="+", type=int)
+    with pytest.raises(SystemExit):
+        made.parse_args(["--", "-x"])
+    assert "invalid int value: '-x'" in capsys.readouterr().err
+
+
+def test_a_file_whose_name_begins_with_a_dash_is_shown_as_it_must_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "-my$file").touch()
+    monkeypatch.chdir(tmp_path)
+    for words, told in (
+        (["a", "-my$file"], "unrecognized arguments: -my$file; if a file is meant, write './-my$file'\n"),
+        (["-my"], "unrecognized arguments: -my\n"),
+        (["-" * 300], f"unrecognized arguments: {'-' * 300}\n"),
+    ):
+        with pytest.raises(SystemExit):
+            parser().parse_args(words)
+        assert told in capsys.readouterr().err
 
 
 def test_options_may_be_anywhere_below_a_subcommand() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 from jackfield.cli._terminal import escape_line
 
 USAGE_ERROR = 2
+_AFTER_DASHES = "\0"  # marks words after `--`; no word of a command line contains it
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,10 +51,18 @@ class Parser(argparse.ArgumentParser):
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
         self._is_intermixing = True  # the method below calls this one twice
+        words = list(self._words)
+        if "--" in words:  # which argparse forgets between the two calls
+            start = words.index("--") + 1
+            words[start:] = [f"{_AFTER_DASHES}{word}" for word in words[start:]]
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            options, unknown = self.parse_known_intermixed_args(words, namespace)
         finally:
             self._is_intermixing = False
+        return options, [word.removeprefix(_AFTER_DASHES) for word in unknown]
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        return super()._get_value(action, arg_string.removeprefix(_AFTER_DASHES))
 
     def _takes_lists(self) -> bool:
         """Return True if a positional argument is repeated, and options may come between its values.
@@ -64,7 +74,9 @@ class Parser(argparse.ArgumentParser):
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
 
     def _explain(self, words: Sequence[str]) -> str:
-        from jackfield.suggestions import close_names  # for errors only
+        import shlex  # for errors only
+
+        from jackfield.suggestions import close_names
 
         takes_text = any(action.nargs == argparse.OPTIONAL for action in self._get_positional_actions())
         if takes_text and not any(word.startswith("-") for word in words):
@@ -73,7 +85,11 @@ class Parser(argparse.ArgumentParser):
         # Without the words themselves, because an option of another subcommand would not help.
         known = [option for option in _option_names(self) if option not in names]
         close = list(dict.fromkeys(option for name in names for option in close_names(name, known)[:1]))
-        return f"; did you mean {' and '.join(close)}?" if close else ""
+        if close:
+            return f"; did you mean {' and '.join(close)}?"
+        # Not `Path.exists`, which raises for a name that is too long.
+        files = [shlex.quote(f"./{word}") for word in words if word.startswith("-") and os.path.exists(word)]  # noqa: PTH110
+        return f"; if a file is meant, write {' '.join(files)}" if files else ""
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
         """Return a hint on how to pass a value that starts with a dash, which argparse rejects, or ''."""
