@@ -126,6 +126,36 @@ def test_commands_use_the_default_model_and_aliases(capsys: pytest.CaptureFixtur
     capsys.readouterr()
 
 
+def test_the_default_model_can_be_removed_and_the_aliases_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="there is no default model"):
+        models.main(["default", "--remove"])
+    models.main(["alias", "fast", "openai:small"])
+    for words in ([], ["fast"]):
+        models.main(["default", "fast"])
+        with pytest.raises(ConfigError, match="the default model is 'fast', not 'openai:small': leave the name out"):
+            models.main(["default", "--remove", "openai:small"])
+        capsys.readouterr()
+        assert models.main(["default", "--remove", *words]) == 0
+        assert capsys.readouterr().out == "fast is no longer the default model.\n"
+        assert load_names() == ModelNames("", {"fast": "openai:small"})
+    assert models.main(["default"]) == 0
+    assert capsys.readouterr().out == (
+        "There is no default model. To set one: jackfield models default BACKEND:MODEL\n"
+    )
+
+
+def test_a_default_model_whose_alias_is_removed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("fast", "quick"):
+        models.main(["alias", name, "openai:small"])
+    models.main(["default", "fast"])
+    models.main(["alias", "--remove", "quick"])
+    assert capsys.readouterr().err == ""
+    models.main(["alias", "--remove", "fast"])
+    assert "the default model is still fast, which names no model any more: set another one" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="name the alias to remove"):
+        models.main(["alias", "--remove"])
+
+
 @pytest.mark.parametrize("name", ["openai", "a:b"])
 def test_an_alias_does_not_replace_a_backend_or_a_model(name: str) -> None:
     with pytest.raises(ConfigError, match="already"):

@@ -40,8 +40,9 @@ def models_parser() -> Parser:
     listing = actions.add_parser("list", help="ask the servers of the installed backends for their models")
     listing.add_argument("-m", "--model", metavar="BACKEND", help="ask only the server of this backend")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    default = actions.add_parser("default", help="show or set the model of commands that name none")
+    default = actions.add_parser("default", help="show, set or remove the model of commands that name none")
     default.add_argument("name", metavar="NAME", nargs="?", help="backend:model, or an alias")
+    default.add_argument("--remove", action="store_true", help="have no default model from now on")
     alias = actions.add_parser("alias", help="list, set or remove short names of models")
     alias.add_argument("name", metavar="NAME", nargs="?", help="the short name")
     alias.add_argument("target", metavar="MODEL", nargs="?", help="backend:model")
@@ -51,6 +52,8 @@ def models_parser() -> Parser:
 
 def _default(options: argparse.Namespace) -> int:
     names = load_names()
+    if options.remove:
+        return _remove_default(options.name, names)
     if options.name:
         _require_backend(names.resolve(options.name))
         save_names(replace(names, default=options.name))
@@ -102,11 +105,28 @@ def _require_backend(model: str) -> None:
         raise ConfigError(f"which model of {backend}? Write {backend}:MODEL")
 
 
+def _remove_default(name: str | None, names: ModelNames) -> int:
+    if not names.default:
+        raise ConfigError("there is no default model")
+    if name not in (None, names.default):
+        raise ConfigError(f"the default model is {names.default!r}, not {name!r}: leave the name out")
+    save_names(replace(names, default=""))
+    print(f"{escape_line(names.default)} is no longer the default model.")
+    return 0
+
+
 def _remove_alias(name: str | None, names: ModelNames) -> int:
-    if name is None or name not in names.aliases:
-        raise ConfigError(f"there is no alias {name!r}{suggest(name or '', names.aliases)}")
+    if name is None:
+        raise ConfigError("name the alias to remove; to list all: jackfield models alias")
+    if name not in names.aliases:
+        raise ConfigError(f"there is no alias {name!r}{suggest(name, names.aliases)}")
     save_names(replace(names, aliases={alias: model for alias, model in names.aliases.items() if alias != name}))
     print(f"Removed {escape_line(name)}.")
+    if name == names.default:
+        sys.stderr.write(
+            f"! the default model is still {escape_line(name)}, which names no model any more: set another one, or run "
+            "jackfield models default --remove\n"
+        )
     return 0
 
 
