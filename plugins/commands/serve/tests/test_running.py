@@ -201,8 +201,9 @@ def test_an_address_of_ipv6_is_printed_in_brackets(
             pass
     except ConfigError:
         pytest.skip("there is no IPv6 here")
-    run_http(options(agent, "--host", "::1", "--port", "0"))
-    assert f"http://[::1]:{server.made[0].port}/v1" in capsys.readouterr().out
+    for host in ("::1", "[::1]"):
+        run_http(options(agent, "--host", host, "--port", "0"))
+        assert f"http://[::1]:{server.made[-1].port}/v1" in capsys.readouterr().out
 
 
 def test_in_a_notebook_the_server_runs_in_a_thread(

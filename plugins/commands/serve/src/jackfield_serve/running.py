@@ -60,7 +60,7 @@ def run_http(options: ServeOptions) -> int:
     # With several workers as well, so that a mistake is reported once, before they start.
     app = make_app(options, agents)
     _require_store(options)
-    host = f"[{options.host}]" if ":" in options.host else options.host
+    host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
     with _listen(options) as listener:
         port = listener.getsockname()[1]
         paths = [(face.name, path) for path, face in app.paths.items()]
