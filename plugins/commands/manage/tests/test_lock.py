@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -159,6 +161,40 @@ def test_what_is_written_is_read_again(lock: Lock) -> None:
     assert parse_lock(as_toml(lock), "it") == lock
 
 
+@given(locks())
+def test_the_file_is_sorted_however_the_lock_was_made(lock: Lock) -> None:
+    turned = replace(
+        lock,
+        plugins=tuple(replace(one, ids=one.ids[::-1]) for one in reversed(lock.plugins)),
+        requirements=dict(reversed(lock.requirements.items())),
+        policy=replace(lock.policy, prefer=dict(reversed(lock.policy.prefer.items()))),
+    )
+    assert as_toml(turned) == as_toml(lock)
+
+
+def test_plugins_are_sorted_however_they_stand_in_the_file() -> None:
+    text = HEAD + "".join(f'[[plugin]]\nname = "{name}"\nversion = "1.0"\n' for name in "cab")
+    assert [one.name for one in parse_lock(text, "it").plugins] == ["a", "b", "c"]
+
+
+def test_a_lock_can_be_shared_with_other_users(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_lock(Lock("0.1.0", "", "linux"), tmp_path / "lock")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("path", ["folder", "none/lock", "file/lock"])
+def test_a_place_that_cannot_be_written_is_named(path: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(tmp_path / path))} cannot be written: "):
+        write_lock(Lock("0.1.0", "", "linux"), tmp_path / path)
+    assert {one.name for one in tmp_path.rglob("*")} == {"file", "folder"}
+
+
 def test_the_file_has_a_fact_a_line() -> None:
     plugin = LockedPlugin("acme", "1.0", CONTENT, ("tool.search",))
     lock = Lock("0.1.0", ">=3.11", "linux", (plugin,), {"lib": "2.0"}, Policy(prefer={"tool.search": "acme"}))
@@ -194,6 +230,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
     ("text", "told"),
     [
         ("format = ]", "not TOML.*line 1"),
+        pytest.param("format = " + "[" * 100_000, "not TOML", id="nested"),
         ("", "has no 'format'.*freeze again"),
         ("format = 2\n", "has the format 2, and this core reads 1: pip install --upgrade jackfield"),
         ("format = true\n", "has the format True"),
@@ -217,6 +254,10 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
             HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\noffers = ["x"]\n',
             "'offers' has 'x' as item 1, which is not kind.name",
         ),
+        (
+            HEAD + '[[plugin]]\nname = "a"\nversion = "1.0"\ncontents = "x"\n',
+            r"plugin 1 \('a'\): 'contents' is not a valid key; did you mean 'content'",
+        ),
         (HEAD + '[[plugin]]\nname = "jackfield"\nversion = "1.0"\n', "'name' is the core"),
         (HEAD + 2 * '[[plugin]]\nname = "a"\nversion = "1.0"\n', "plugin 2: 'a' is listed twice"),
         (HEAD + '[requirements]\n"-r x" = "1.0"\n', "requirements: '-r x' is not a normalised package name"),
@@ -224,6 +265,7 @@ HEAD = 'format = 1\ncore = "0.1.0"\nrequires-python = ""\nplatform = "linux"\n'
         (HEAD + '[requirements]\njackfield = "1.0"\n', "'jackfield' is not a requirement"),
         (HEAD + '[policy]\nallow = "a"\n', "policy: 'allow' must be a list, not 'a'"),
         (HEAD + "[policy]\nblock = [3]\n", "policy: 'block' has 3 as item 1"),
+        (HEAD + '[policy.prefer]\n"tool.x y" = "acme"\n', "policy.prefer: 'tool.x y' is not kind.name"),
         (HEAD + '[policy.prefer]\n"tool.x" = "A B"\n', "policy.prefer: 'tool.x' must be a normalised package name"),
     ],
 )
@@ -258,11 +300,18 @@ def test_no_name_and_no_version_of_a_lock_can_be_an_option(name: str, place: int
             assert not set(word) & set(" \n\r\t;@$/\\\0")
 
 
-@pytest.mark.parametrize(("raw", "told"), [(b"\xff\xfe", "not UTF-8"), (b"#" * (4 << 20) + b"##", "larger than 4 MiB")])
+@pytest.mark.parametrize(
+    ("raw", "told"), [(b"\xff\xfe", "not UTF-8"), (HEAD.encode().ljust((4 << 20) + 1, b"\n"), "larger than 4 MiB")]
+)
 def test_a_file_that_is_no_lock_is_one_clear_error(raw: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "lock").write_bytes(raw)
     with pytest.raises(ConfigError, match=told):
         read_lock(tmp_path / "lock")
+
+
+def test_a_lock_may_have_4_mib(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_bytes(HEAD.encode().ljust(4 << 20, b"\n"))
+    assert read_lock(tmp_path / "lock") == Lock("0.1.0", "", "linux")
 
 
 def test_a_lock_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ A lock holds no path of the machine, no server address and no secret. Freezing r
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,9 +18,6 @@ from jackfield_manage.distributions import CORE, Distribution, installed, requir
 from jackfield_manage.names import group_by_distribution
 from jackfield_manage.record import changed_files, content_hash
 
-COMPONENT = re.compile(r"[\w-]+\.[\w.-]+", re.ASCII)
-"""`kind.name`."""
-
 
 @dataclass(frozen=True, slots=True)
 class LockedPlugin:
@@ -29,7 +25,7 @@ class LockedPlugin:
 
     Attributes:
         content: The distribution's `content_hash`; '' if it is editable or has no RECORD.
-        ids: The components that it offers, as `kind.name`, sorted.
+        ids: The components that it offers, as `kind.name`, and its sources of components, as `kind.*`; sorted.
     """
 
     name: str
@@ -91,7 +87,7 @@ def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
                 plugins.append(plugin)
     roots = [name for name in (CORE, *(plugin.name for plugin in plugins)) if name in installation]
     lock = Lock(
-        core=installation[CORE].version if CORE in installation else __version__,
+        core=canonical_version(installation[CORE].version) if CORE in installation else __version__,
         requires_python=_common_python(installation[name] for name in roots),
         platform=sys.platform,
         plugins=tuple(plugins),
@@ -110,7 +106,7 @@ def policy_of(settings: Settings) -> Policy:
         block=tuple(sorted(settings.block - duplicates)),
         enabled=settings.enabled,
         order=settings.order,
-        prefer={name: normalise(distribution) for name, distribution in sorted(settings.prefer.items())},
+        prefer={name: normalise(distribution) for name, distribution in settings.prefer.items()},
     )
 
 
@@ -137,13 +133,8 @@ def _lock_plugin(distribution: Distribution, rows: Sequence[Row], notes: list[st
         content = _read_content(distribution.name, rows[0].location, notes)
         if distribution.direct:
             notes.append(f"{distribution.name} was not installed from an index: restoring the lock needs its files")
-    ids: list[str] = []
-    for component in sorted({row.id for row in rows}):
-        if COMPONENT.fullmatch(component):
-            ids.append(component)
-        else:
-            notes.append(f"{rows[0].distribution} offers {component!r:.80}, which is not a valid name")
-    return LockedPlugin(distribution.name, version, content, tuple(ids), distribution.editable)
+    ids = tuple(sorted({row.id for row in rows}))
+    return LockedPlugin(distribution.name, version, content, ids, distribution.editable)
 
 
 def _read_content(name: str, location: str, notes: list[str]) -> str:

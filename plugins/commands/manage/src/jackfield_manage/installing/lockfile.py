@@ -14,13 +14,15 @@ from jackfield.errors import ConfigError
 from jackfield.suggestions import suggest
 from jackfield_manage.choices import replace_file, toml_facts, toml_value
 from jackfield_manage.distributions import CORE
-from jackfield_manage.installing.lock import COMPONENT, Lock, LockedPlugin, Policy, canonical_version
+from jackfield_manage.installing.lock import Lock, LockedPlugin, Policy, canonical_version
 
 _FORMAT = 1
 _MAX_LOCK_BYTES = 4 << 20
 _HEADING = "# Written by `jackfield plugins freeze`; `jackfield plugins sync` restores it.\n"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_RULE = re.compile(r"\w[\w.-]*(?:/[\w.-]+)?", re.ASCII)
+_RULE = re.compile(r"\w[\w.-]*(?:/(?:[\w.-]+|\*)|\.\*)?", re.ASCII)
+_COMPONENT = re.compile(r"[\w-]+\.[\w.-]+", re.ASCII)
+_OFFER = re.compile(rf"{_COMPONENT.pattern}|[\w-]+\.\*", re.ASCII)
 _CONTENT = re.compile(r"sha256:[0-9a-f]{64}")
 _PLATFORM = re.compile(r"[\w.-]*", re.ASCII)
 
@@ -72,7 +74,7 @@ def read_lock(path: Path) -> Lock:
             raw = file.read(_MAX_LOCK_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror or error}; to create one: jackfield plugins freeze"
+            f"{path} cannot be read: {error.strerror or error}; to create a lock: jackfield plugins freeze"
         ) from error
     if len(raw) > _MAX_LOCK_BYTES:
         raise ConfigError(f"{path} is larger than 4 MiB, so it is not a lock file")
@@ -147,7 +149,7 @@ def _read_plugin(entry: Mapping[str, object], number: int, faults: list[str]) ->
         name=read.text("name", _NAME.fullmatch, "a normalised package name: a-z, 0-9 and single '-'"),
         version=read.text("version", _is_version, "a version"),
         content=read.text("content", _CONTENT.fullmatch, "'sha256:' and 64 hexadecimal digits", needed=False),
-        ids=read.names("offers", COMPONENT, "kind.name"),
+        ids=read.names("offers", _OFFER, "kind.name or kind.*"),
         editable=read.switch("editable"),
     )
     if plugin.editable and plugin.content:
@@ -254,6 +256,6 @@ class _Reader:
     def preferences(self) -> dict[str, str]:
         """Return the whole table as `kind.name` → distribution."""
         for name in self._table:
-            if not COMPONENT.fullmatch(name):
+            if not _COMPONENT.fullmatch(name):
                 self.fault(name, "is not kind.name")
         return {name: self.text(name, _NAME.fullmatch, "a normalised package name") for name in self._table}
