@@ -289,10 +289,10 @@ def find_quote(quote: str, folded: Folded) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Text normalized for comparison, without white space, emphasis and letter case.
+    """Text normalised for comparison, without white space, emphasis and letter case.
 
     Attributes:
-        text: The normalized text.
+        text: The normalised text.
         offsets: The offset of each of its characters in the original text.
     """
 

@@ -1,1 +1,1 @@
-"""`jackfield run` and `jackfield chat`: agents for people at a terminal, and for scripts."""
+"""`jackfield run` and `jackfield chat`: use agents from a terminal or a script."""

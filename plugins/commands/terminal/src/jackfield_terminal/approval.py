@@ -13,11 +13,11 @@ from jackfield import FunctionCall, ToolContext
 from jackfield.cli import escape_line
 from jackfield.streams import CancelToken
 
-_POLL_S = 0.2  # how soon a cancelled run stops asking
+_POLL_S = 0.2  # the delay after which a cancelled run stops asking
 
 
 def can_ask() -> bool:
-    """Return True if there is a terminal to show and answer questions."""
+    """Return True if a terminal is available to show questions and read answers."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -25,21 +25,26 @@ _ANSWERS = {"y": True, "yes": True, "a": True, "always": True, "n": False, "no":
 
 
 class Asker:
-    """Asks on the terminal before each call: the `approve=` of an agent. It remembers an `always`."""
+    """Approval callback (`approve=`) that asks on the terminal before each call and remembers "always"."""
 
     def __init__(self) -> None:
         self._always: set[str] = set()
         self._cancel: CancelToken | None = None
         self._make_room: Callable[[str], None] = lambda _: None
-        self._is_on_line = False  # the cursor is behind the question
+        self._is_on_line = False  # the cursor is after the question
         self._lock = threading.Lock()
 
     def start_run(self, cancel: CancelToken, make_room: Callable[[str], None]) -> None:
-        """Start a run: `cancel` also ends a question, and `make_room` prepares the screen for one about a call's id."""
+        """Prepare for a run.
+
+        Args:
+            cancel: Ends a pending question when cancelled.
+            make_room: Prepares the screen for a question about the call with the given id.
+        """
         self._cancel, self._make_room = cancel, make_room
 
     def __call__(self, call: FunctionCall, context: ToolContext) -> bool:
-        """Show the call in full, and return True if the user allows it. The end of the input refuses it."""
+        """Show the complete call, and return True if the user allows it. End of input counts as a refusal."""
         if call.name in self._always:
             return True
         self._make_room(context.call_id)
@@ -62,7 +67,7 @@ class Asker:
                 return _ANSWERS[answer]
 
     def end_line(self) -> None:
-        """End the line of a question without an answer. Call it before other output: the run may be cancelled."""
+        """Terminate the line of an unanswered question. Call this before other output, as the run may be cancelled."""
         with self._lock:
             if self._is_on_line:
                 self._is_on_line = False
@@ -70,12 +75,12 @@ class Asker:
                 sys.stderr.flush()
 
     def _read_line(self) -> str:
-        """Read a line; '' at the end of the input, or once the run is cancelled."""
+        """Read a line; '' at end of input or when the run is cancelled."""
         if os.name != "posix":
             return sys.stdin.readline()
         import select
 
-        # Not through `sys.stdin`: this thread may be abandoned while it waits, and must not take the next line then.
+        # Not through `sys.stdin`: this thread may be abandoned while it waits, and must not consume the next line.
         while not (self._cancel and self._cancel.cancelled):
             ready, _, _ = select.select([sys.stdin.fileno()], [], [], _POLL_S)
             if ready:
@@ -84,7 +89,7 @@ class Asker:
 
 
 def _discard_typed_input() -> None:
-    """Discard input typed before the question was shown, so that it cannot answer it."""
+    """Discard input typed before the question appeared, so it cannot be taken as the answer."""
     if os.name == "posix":
         import termios
 
@@ -92,7 +97,7 @@ def _discard_typed_input() -> None:
 
 
 def describe_call(call: FunctionCall) -> list[str]:
-    """Return the whole call in readable form: nothing is cut, and control characters are shown as escapes."""
+    """Format a call without truncating anything, with control characters escaped."""
     try:
         arguments: Any = json.loads(call.arguments or "{}")
     except ValueError:
@@ -109,5 +114,5 @@ def describe_call(call: FunctionCall) -> list[str]:
 
 
 def _block(text: str) -> list[str]:
-    # The mark before each line keeps a text from imitating a line of ours.
+    # The prefix keeps a text from imitating our own lines.
     return [f"    │ {escape_line(line)}" for line in text.split("\n")]

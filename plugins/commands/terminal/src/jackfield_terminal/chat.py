@@ -18,7 +18,7 @@ from jackfield_terminal.slash_commands import COMMANDS, LeaveError, run_command
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield chat`, and return its exit code."""
+    """Run `jackfield chat` and return its exit code."""
     options = chat_parser().parse_args(arguments)
     bare = sys.stdout
     with guard_output(Terminal):
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def chat(options: argparse.Namespace, bare: TextIO) -> int:
-    """Chat until the end of input. Ctrl-C clears the line or stops an answer, and never ends the conversation."""
+    """Chat until end of input. Ctrl-C clears the line or stops an answer, but never ends the conversation."""
     check_folder(options.output)
     screen = Screen(options, bare=bare, notes=sys.stdout)
     conversation = Conversation(options, screen)
@@ -48,7 +48,7 @@ def chat(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def _greet(conversation: Conversation, problem: str) -> None:
-    """Print the model, a problem if there is one, and how to leave."""
+    """Print the model, any problem, and how to leave."""
     _say(conversation.model)
     if problem:
         _say(problem)
@@ -61,7 +61,7 @@ def _greet(conversation: Conversation, problem: str) -> None:
 
 
 def _read_line(lines: Lines) -> str | None:
-    """Read a line; None at the end of the input, '' after Ctrl-C at a terminal."""
+    """Read a line; None at end of input, '' after Ctrl-C at a terminal."""
     try:
         return lines.read()
     except EOFError:

@@ -1,4 +1,4 @@
-"""A conversation with an agent: its history, its turns, and how it is saved."""
+"""Conduct and save a conversation with an agent."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Conversation:
     """The state of a conversation.
 
     Attributes:
-        options: Options of the command, including changes made in the conversation.
-        session: The conversation's name in the agent's store; '' if it is not recorded.
+        options: The command's options, including changes made during the conversation.
+        session: The session's name in the agent's store, or '' if the conversation is not recorded.
         agent: The agent that answers.
-        documents: The documents of the agent, and the skipped ones.
+        documents: The agent's documents, and the files skipped.
         history: The messages, oldest first.
         attachments: The files to send with the next question.
         screen: The screen.
-        unused_prompt: The prompt of the agent file, which is for `jackfield run`; '' if there is none.
+        unused_prompt: The agent file's prompt, which only `jackfield run` uses, or ''.
     """
 
     def __init__(self, options: argparse.Namespace, screen: Screen) -> None:
@@ -65,7 +65,7 @@ class Conversation:
         self._resources = RunResources()
 
     def _find_session(self) -> str:
-        """Return the session to record in; '' if nothing is recorded.
+        """Return the session to record, or '' if nothing is recorded.
 
         Raises:
             ConfigError: There is no session to continue.
@@ -91,24 +91,24 @@ class Conversation:
 
     @property
     def model(self) -> str:
-        """The model as `backend:model`."""
+        """The model's name, as `backend:model`."""
         return f"{self.agent.model.backend}:{self.agent.model.config.model}"
 
     def use_model(self, model: str) -> None:
         """Switch to another model.
 
         Raises:
-            JackfieldError: There is no such model; the previous one stays.
+            JackfieldError: The model cannot be used; the previous one stays in use.
         """
         options = argparse.Namespace(**{**vars(self.options), "model": model})
         self.agent, self.documents = create_agent_from(options)
         self.options = options
 
     def ask(self, text: str) -> None:
-        """Ask a question, and show the answer.
+        """Ask a question and show the answer.
 
-        After an error, the question is removed from the history, unless tools were called: then their results stay, and
-        a call without a result is marked as possibly made.
+        After an error, the question is removed from the history unless tools were called. In that case, their results
+        are retained, and calls without a result are marked as having an unknown outcome.
         """
         try:
             messages = [*self.history, make_question(text, self.attachments)]
@@ -133,7 +133,7 @@ class Conversation:
         self.history = with_calls_closed([*messages, *view.messages()])
 
     def _run(self, messages: Sequence[Message], view: RunView, completed: RunView) -> None:
-        """Run the agent, and feed all events to `view`, and those without partial answers to `completed`."""
+        """Run the agent, feeding all events to `view` and all but partial answers to `completed`."""
         screen = self.screen
         with cancel_on_ctrl_c() as cancel, show_warnings(screen.renderer, self._secrets()):
             if self._asker:
@@ -163,7 +163,7 @@ class Conversation:
         sys.stderr.write(f"jackfield: {escape_line(str(error))}\n")
 
     def undo(self) -> str:
-        """Remove the last question and everything after it, and return its text; '' if there is no question."""
+        """Remove the last question and everything after it, and return its text, or '' if there is none."""
         for index in reversed(range(len(self.history))):
             if self.history[index].role == USER:
                 text = self.history[index].get_text_content()
@@ -172,11 +172,11 @@ class Conversation:
         return ""
 
     def clear(self) -> None:
-        """Forget the conversation."""
+        """Clear the history."""
         self.history = []
 
     def save(self, path: Path) -> None:
-        """Save the conversation, as Markdown if the name ends in `.md`, otherwise in a form that can be resumed.
+        """Save the conversation, as Markdown if the file name ends in `.md`, otherwise in a format that can be resumed.
 
         Raises:
             ConfigError: The file cannot be written.
@@ -187,12 +187,12 @@ class Conversation:
             save_run(path, self.history, "finished", self._secrets())
 
     def close(self) -> None:
-        """Close the resources of the tools."""
+        """Close the tools' resources."""
         sync.run(self._resources.aclose())
 
 
 def _transcript(history: Sequence[Message]) -> str:
-    """Return the questions and answers as Markdown."""
+    """Format the questions and answers as Markdown."""
     names = {USER: "You", ASSISTANT: "Answer"}
     parts = [
         f"## {names[message.role]}\n\n{_format_items(message.items)}"

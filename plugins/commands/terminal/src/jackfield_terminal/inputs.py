@@ -1,4 +1,4 @@
-"""Read the inputs of an agent: documents, attachments, and standard input."""
+"""Read an agent's inputs: documents, attachments and standard input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jackfield_documents import Expanded, WhyNot, expand
 
 _HINT_AFTER_S = 2.0
 _SAMPLE_BYTES = 8192  # enough to tell text from other files
-# The first bytes of images, to recognise piped ones.
+# Magic numbers that identify piped images.
 _SIGNATURES = {
     re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",
     re.compile(rb"\xff\xd8\xff"): "image/jpeg",
@@ -34,11 +34,11 @@ _SIGNATURES = {
 
 
 def find_documents(names: Sequence[str], why_not: WhyNot | None) -> Expanded:
-    """Find the files behind paths, folders and patterns, and those to skip.
+    """Find the files that match paths, directories and patterns.
 
     Args:
         names: See `jackfield_documents.expand`.
-        why_not: Tells why a file cannot be read; None to skip no file.
+        why_not: Returns the reason to skip a file. If None, no file is skipped.
 
     Raises:
         ConfigError: A name matches nothing, there are too many files, or none of them can be read.
@@ -53,10 +53,10 @@ def find_documents(names: Sequence[str], why_not: WhyNot | None) -> Expanded:
 
 
 def why_not_sent(why_not_parsed: WhyNot) -> WhyNot:
-    """Return a function that names the reason why the content of a file cannot be sent to a model.
+    """Return a function that gives the reason why a file's content cannot be sent to a model, or ''.
 
     Args:
-        why_not_parsed: Tells why no installed parser reads a file.
+        why_not_parsed: Returns the reason why no installed parser can read a file, or ''.
     """
 
     def why_not(path: str) -> str:
@@ -64,7 +64,7 @@ def why_not_sent(why_not_parsed: WhyNot) -> WhyNot:
         if not reason:
             return ""
         content = Path(path).read_bytes()
-        # The model may take PDFs, which is not known yet.
+        # Allow PDFs, because the model may support them; its abilities are not known yet.
         return "" if content.startswith(b"%PDF") or decode_text(content) is not None else reason
 
     return why_not
@@ -74,7 +74,7 @@ def why_not_sent(why_not_parsed: WhyNot) -> WhyNot:
 
 
 def make_question(text: str, attachments: Sequence[str]) -> Message:
-    """Return a question with attached images, audio and files.
+    """Create a question with attached images, audio and files.
 
     Raises:
         ConfigError: An attachment does not exist.
@@ -85,10 +85,10 @@ def make_question(text: str, attachments: Sequence[str]) -> Message:
 
 
 def make_attachment(name: str) -> ContentItem:
-    """Return a file, a URL, or `-` for standard input as a part of a message.
+    """Create a content item from a file, a URL, or `-` for standard input.
 
     Raises:
-        ConfigError: The file does not exist, or standard input holds no image of a known format.
+        ConfigError: The file does not exist, or standard input is not an image in a known format.
     """
     if name == "-":
         data = read_input()
@@ -121,10 +121,10 @@ def _content_item(media_type: str, value: str) -> ContentItem:
 
 
 def read_fragment(source: str) -> str:
-    """Return the whole text of a file or URL, for a prompt. A file that is not text is read by its parser.
+    """Return the complete text of a file or URL, for use in a prompt. Files other than text are parsed.
 
     Raises:
-        ConfigError: The source does not exist, or has no text that an installed package can read.
+        ConfigError: The source does not exist, or contains no text that an installed package can read.
     """
     from jackfield_documents import DocumentReader, is_url  # most questions have no fragments
 
@@ -138,7 +138,7 @@ def read_fragment(source: str) -> str:
             with suppress(UnicodeDecodeError):
                 return raw.decode("utf-8-sig").strip()
         source = str(path)
-    # The user has typed the address, so it may be on this machine or in a private network; redirects may not.
+    # The user typed the URL, so it may be local or in a private network, but redirects may not.
     host = urlsplit(source).hostname if is_url(source) else None
     reader = DocumentReader(fetch_cfg={"allow": [host]} if host else None)
     try:
@@ -152,18 +152,18 @@ def read_fragment(source: str) -> str:
 
 
 def is_piped(stream: TextIO | None) -> bool:
-    """Return True for a pipe or a file, False for a terminal or /dev/null."""
+    """Return True for a pipe, socket or file, and False for a terminal or /dev/null."""
     if stream is None or stream.closed or stream.isatty():
         return False
     try:
         mode = os.fstat(stream.fileno()).st_mode
-    except (OSError, ValueError):  # it has no file
+    except (OSError, ValueError):  # the stream has no file descriptor
         return False
     return stat.S_IFMT(mode) in (stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK)
 
 
 def read_text() -> str:
-    """Read all of standard input as text.
+    """Read standard input as text until it ends.
 
     Raises:
         ConfigError: The input is not UTF-8.
@@ -177,7 +177,7 @@ def read_text() -> str:
 
 
 def read_input() -> bytes:
-    """Read all of standard input; after a while, a hint is printed."""
+    """Read standard input until it ends, printing a hint if this takes long."""
     if sys.stdin is None:
         return b""
     waiting = threading.Timer(_HINT_AFTER_S, _print_hint)

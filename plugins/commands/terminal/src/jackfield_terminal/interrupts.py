@@ -12,7 +12,7 @@ from jackfield.streams import CancelToken
 
 @contextmanager
 def cancel_on_ctrl_c() -> Iterator[CancelToken]:
-    """Yield a token that the first Ctrl-C cancels, so that the run ends orderly; the second interrupts as usual."""
+    """Yield a token that the first Ctrl-C cancels, to end the run gracefully. The second raises KeyboardInterrupt."""
     token = CancelToken()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Read the lines of a chat: with an editor and a history in a terminal, unchanged elsewhere."""
+"""Read the lines of a chat, with editing and history in a terminal, and unmodified from any other input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Lines(Protocol):
     """A source of messages."""
 
     def read(self) -> str:
-        """Return the next message, which may have several lines.
+        """Return the next message, which may span several lines.
 
         Raises:
             EOFError: The input has ended.
@@ -37,7 +37,7 @@ class PlainLines:
     """Plain lines from a pipe, a file or a basic terminal."""
 
     def read(self) -> str:
-        """Return the next message, as `Lines` defines."""
+        """See `Lines`."""
         try:
             return input(PROMPT)
         except EOFError:
@@ -46,15 +46,15 @@ class PlainLines:
 
 
 class EditedLines:
-    """Lines with an editor and a history, in a terminal.
+    """Lines from a terminal, with editing and history.
 
-    Pasted lines are one message. Enter sends, Alt-Enter starts a new line, Ctrl-R searches the history, Ctrl-X Ctrl-E
-    opens `$EDITOR`, Ctrl-C clears the input.
+    Pasted lines form one message. Enter sends, Alt-Enter starts a new line, Ctrl-R searches the history, Ctrl-X Ctrl-E
+    opens `$EDITOR`, and Ctrl-C clears the input.
 
     Args:
-        screen: The terminal, without a guard.
+        screen: The terminal, as an unguarded stream.
         words: Words that Tab completes at the start of a line.
-        history_file: The file for the history; None to keep it in memory.
+        history_file: The history file. If None, the history is kept in memory.
     """
 
     def __init__(self, screen: TextIO, *, words: Sequence[str], history_file: Path | None) -> None:
@@ -73,21 +73,21 @@ class EditedLines:
             enable_open_in_editor=True,
             key_bindings=_key_bindings(),
             output=_create_output(screen),
-            # Aligns the further lines of a message with its first.
+            # Aligns continuation lines of a message with its first line.
             prompt_continuation=" " * len(PROMPT),
         )
 
     def read(self) -> str:
-        """Return the next message, as `Lines` defines."""
+        """See `Lines`."""
         return self._session.prompt()
 
 
 def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
-    """Return the best source of lines here, and a note to print ('' for none).
+    """Return the best available source of lines, and a note to print, or ''.
 
     Args:
-        screen: Standard output, without a guard.
-        words: As for `EditedLines`.
+        screen: Standard output, as an unguarded stream.
+        words: See `EditedLines`.
     """
     is_interactive = sys.stdin is not None and sys.stdin.isatty() and screen.isatty()
     if not is_interactive or os.environ.get("TERM") == "dumb":
@@ -100,19 +100,19 @@ def open_lines(screen: TextIO, *, words: Sequence[str]) -> tuple[Lines, str]:
 
 
 def history_path() -> Path:
-    """Return the path of the history, below `$XDG_STATE_HOME` or `~/.local/state`."""
+    """Return the path of the history file, below `$XDG_STATE_HOME` or `~/.local/state`."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "jackfield" / HISTORY_FILE
 
 
 def private_file(path: Path) -> Path:
-    """Return the path of a file that only its owner can read; create the file if it is missing.
+    """Return the path of a file that only its owner can read, creating the file if necessary.
 
     Raises:
         OSError: The file cannot be created or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Links are not followed: the input may be private, and must not end up elsewhere.
+    # Links are not followed, because the input may be private and must not end up elsewhere.
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     return path
 
@@ -125,7 +125,7 @@ def _file_history(path: Path) -> History:
 
 
 def _trim(path: Path) -> None:
-    """Drop the oldest messages, so that loading stays fast. Each message starts with an empty line and a date."""
+    """Drop the oldest messages, to keep loading fast. Each message starts with an empty line and a date."""
     entries = path.read_bytes().split(b"\n\n# ")
     if len(entries) > 2 * _MAX_ENTRIES:
         write_private(path, b"\n# " + b"\n\n# ".join(entries[-_MAX_ENTRIES:]))

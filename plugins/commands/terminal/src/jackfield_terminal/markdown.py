@@ -1,7 +1,7 @@
-"""Render Markdown in a terminal while it is still being written.
+"""Render Markdown in a terminal while it is being streamed.
 
-Complete blocks are printed once. The last block, which may still change, is redrawn below them, but only its changed
-lines, so that nothing flickers and the scrollback stays intact.
+Complete blocks are printed once. The last block may still change, so it is redrawn below them. Only its changed lines
+are rewritten, which avoids flicker and leaves the scrollback intact.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Size = tuple[int, int]
 
 
 class MarkdownWriter:
-    """Renders growing Markdown. All text in it is made safe by `shown_text`, before and after rendering.
+    """Renders streamed Markdown. All text passes through `shown_text`, both before and after rendering.
 
     Args:
-        stream: The terminal, without a guard.
-        size: Returns the size of the terminal.
-        every_s: Minimum time between two redraws; 0 to redraw after each piece, in the caller's thread.
-        colour: Use colours; without, there is still bold, italic and underlined text.
+        stream: The terminal, as an unguarded stream.
+        size: Returns the terminal size.
+        every_s: The minimum time between redraws. If 0, each piece is drawn immediately in the caller's thread.
+        colour: True to use colours. If False, text is still bold, italic and underlined.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class MarkdownWriter:
         self._parser = _parser()
         self._text = ""  # the text of the blocks that are not complete
         self._held = ""
-        self._drawn: list[str] = []  # its lines on the screen
+        self._drawn: list[str] = []  # the lines of the last block on screen
         self._has_printed = False
         self._lock = threading.Lock()
         self._painter: threading.Thread | None = None
         self._changed, self._done = threading.Event(), threading.Event()
 
     def feed(self, text: str) -> None:
-        """Add a piece of text."""
+        """Append text."""
         with self._lock:
             self._append(text)
         if not self._every_s:
@@ -88,12 +88,12 @@ class MarkdownWriter:
 
     def _append(self, text: str) -> None:
         text = self._held + text
-        # A carriage return may be the first half of a line ending. Other line separators are shown as codes.
+        # A carriage return may be the first half of a line ending. Other line separators are escaped.
         self._held = "\r" if text.endswith("\r") else ""
         self._text += shown_text(text.removesuffix("\r"), self._text[-1:])
 
     def finish(self) -> None:
-        """Print the rest; the next piece starts a new block."""
+        """Print the rest. The next text starts a new document."""
         painter, self._painter = self._painter, None
         if painter is not None:
             self._done.set()
@@ -119,14 +119,14 @@ class MarkdownWriter:
             for block in complete:
                 out += self._print_block(self._lines(block, columns))
             if self._text.strip():
-                # At most one screen: lines in the scrollback cannot be redrawn.
+                # At most one screen, because lines in the scrollback cannot be redrawn.
                 out += self._redraw(self._lines(self._text, columns)[-max(1, rows - 2) :])
             if out:
                 self._stream.write(out)
                 self._stream.flush()
 
     def _print_block(self, lines: Sequence[str]) -> str:
-        """Return the output of a complete block, with an empty line before it if it is not the first."""
+        """Return the output for a complete block, preceded by a blank line unless it is the first."""
         gap = "\n" if self._has_printed and lines else ""
         self._has_printed = self._has_printed or bool(lines)
         return gap + "".join(f"{line}\n" for line in lines)
@@ -136,7 +136,7 @@ class MarkdownWriter:
         return f"{_UP.format(count)}{_CLEAR_BELOW}" if count else ""
 
     def _redraw(self, lines: list[str]) -> str:
-        """Return the output that replaces the drawn lines by others."""
+        """Return the output that replaces the lines on screen."""
         if self._has_printed:
             lines = ["", *lines]
         before, self._drawn = self._drawn, lines
@@ -147,7 +147,7 @@ class MarkdownWriter:
         return (f"{_UP.format(up)}{_CLEAR_BELOW}" if up else "") + "".join(f"{line}\n" for line in lines[same:])
 
     def _lines(self, text: str, columns: int) -> list[str]:
-        """Return the rendered lines of a text, with our control sequences and no others."""
+        """Render a text to lines that contain no control sequences except our own."""
         options = self._console.options.update(width=max(20, min(columns, _MAX_COLUMNS)), height=None)
         rendered = self._console.render_lines(_Markdown(text, self._parser), options, pad=False)
         colours = _COLOURS.get(self._console.color_system or "")
@@ -165,10 +165,10 @@ def _as_text(line: Sequence[Segment], colours: ColorSystem | None, *, colour: bo
     for text, style, control in line:
         if control or not text:
             continue
-        # Again, because rendering may have produced other text from the model's.
+        # Again, because rendering may have changed the text.
         shown = shown_text(text.replace("\n", ""), before)
         before = text[-1]
-        # Links are removed, because a terminal would hide their address behind the text.
+        # Links are removed, because a terminal would hide their URL behind the text.
         if style:
             allowed = style if colour else style.without_color
             shown = allowed.update_link(None).render(shown, color_system=colours)
@@ -186,9 +186,9 @@ def _parser() -> MarkdownIt:
 
 
 def _blocks(parser: MarkdownIt, text: str) -> list[str]:
-    """Split a text into blocks, at least one. Only the last may still grow, or turn into another kind."""
+    """Split a text into one or more blocks, of which only the last may still grow or change its kind."""
     starts = [token.map[0] for token in parser.parse(text) if token.level == 0 and token.map and token.nesting >= 0]
-    lines = text.splitlines(keepends=True)  # only line feeds are left: other separators are codes
+    lines = text.splitlines(keepends=True)  # only line feeds are left; other separators are escaped
     ends = [*starts[1:], len(lines)]
     # Text before the first block belongs to it.
     return ["".join(lines[start:end]) for start, end in zip([0, *starts[1:]], ends, strict=True)]
@@ -200,16 +200,16 @@ def _terminal_size() -> Size:
 
 
 class _WrappedText(Text):
-    """A text whose lines end between words, also where Chinese and Latin words follow each other without a space."""
+    """Text that wraps between words, and also between Chinese and Latin words that no space separates."""
 
     def copy(self) -> Text:
-        """Return a text of the same class; rich copies the heads of tables."""
+        """Copy the text as the same class, since rich copies table headers."""
         copied = _WrappedText(self.plain, style=self.style, justify=self.justify, end=self.end)
         copied.spans = list(self.spans)
         return copied
 
     def wrap(self, console: Console, width: int, **options: Any) -> Lines:
-        """Return the lines of a text."""
+        """Wrap the text to the given width."""
         lines = Lines()
         for line in self.split(allow_blank=True):
             line.expand_tabs()
@@ -239,10 +239,10 @@ class _Cell(TableDataElement):
 
 
 class _Heading(Heading):
-    """A heading on the left; rich would centre or frame it."""
+    """Left-aligned heading, which rich would centre or frame."""
 
     def on_enter(self, context: MarkdownContext) -> None:
-        """Start the text."""
+        """Start the heading's text."""
         super().on_enter(context)
         self.text = _WrappedText(style=self.text.style)
 
@@ -252,14 +252,14 @@ class _Heading(Heading):
 
 
 class _Image(ImageItem):
-    """An image shown as its text and address; nothing is fetched."""
+    """Image shown as its text and URL; nothing is fetched."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text.assemble("[", self.text or Text("image"), f"] ({self.destination})", end="")
 
 
 class _Markdown(Markdown):
-    """Markdown with our parser, and without links that hide their address."""
+    """Markdown rendered with our parser and without links that hide their URL."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -276,5 +276,5 @@ class _Markdown(Markdown):
         self.parsed = parser.parse(text)
         for token in self.parsed:
             for part in (token, *(token.children or ())):
-                # Before the layout, because codes are longer; `&#x202e;` is a character only after parsing.
+                # Before layout, because escapes are longer, and after parsing, which turns `&#x202e;` into a character.
                 part.content = shown_text(part.content)

@@ -1,6 +1,6 @@
-"""The user's default model and aliases, in `model_names.json` beside `config.toml`.
+"""Store the user's default model and aliases, in `model_names.json` next to `config.toml`.
 
-Only commands use them. Code and agent files name their models themselves, so that they behave the same for every user.
+Only commands use them. Code and agent files specify their models explicitly, so they behave the same for all users.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from jackfield.settings import models_path
 
 @dataclass(frozen=True, slots=True)
 class ModelNames:
-    """The names of models that a user has chosen.
+    """The user's default model and model aliases.
 
     Attributes:
-        default: The model of commands that name none; '' if there is none.
-        aliases: Short names, and the model of each.
+        default: The model for commands that do not specify one, or ''.
+        aliases: The aliases, each with its model.
     """
 
     default: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
-        """Return the model of an alias; any other name is returned as it is."""
+        """Return the model for an alias, or `name` itself if it is not an alias."""
         return self.aliases.get(name, name)
 
 
 def names_path() -> Path:
-    """Return the file of the default model and the aliases."""
+    """Return the path of the file with the default model and aliases."""
     return models_path().with_name("model_names.json")
 
 
 def load_names() -> ModelNames:
-    """Read the default model and the aliases; both are empty if there is no file.
+    """Load the default model and aliases; both are empty if the file does not exist.
 
     Raises:
-        ConfigError: The file cannot be read, or is damaged.
+        ConfigError: The file cannot be read or is corrupt.
     """
     path = names_path()
     try:
@@ -60,7 +60,7 @@ def load_names() -> ModelNames:
 
 
 def save_names(names: ModelNames) -> None:
-    """Write the default model and the aliases; shells complete the aliases as well.
+    """Save the default model and aliases, and add the aliases to shell completion.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -73,11 +73,11 @@ def save_names(names: ModelNames) -> None:
 
 
 def remember_models(models: Iterable[str]) -> None:
-    """Add names to those that shells complete. Names with spaces or other characters of shells are left out."""
+    """Add names to shell completion, except those that contain spaces or other shell characters."""
     path = models_path()
     try:
         before = path.read_text(encoding="utf-8").split() if path.exists() else []
         plain = [name for name in models if name and all(char.isalnum() or char in "._-:/" for char in name)]
         write_private(path, "".join(f"{name}\n" for name in dict.fromkeys([*before, *plain])))
     except (OSError, UnicodeDecodeError):
-        return  # only completion misses them
+        return  # only completion lacks them

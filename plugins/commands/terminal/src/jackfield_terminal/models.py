@@ -1,4 +1,4 @@
-"""`jackfield models`: list the models of servers, and choose a default model and aliases."""
+"""`jackfield models`: list servers' models, and set the default model and aliases."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from jackfield_terminal.model_names import ModelNames, load_names, remember_mode
 if TYPE_CHECKING:  # only `list` needs models
     from jackfield.models import ListsModels
 
-_TIMEOUT_S = 20.0  # of one server; others answer meanwhile
+_TIMEOUT_S = 20.0  # per server; servers are queried concurrently
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield models …`, and return its exit code."""
+    """Run `jackfield models …` and return its exit code."""
     options = models_parser().parse_args(arguments)
     if options.action == "default":
         return _default(options)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def models_parser() -> Parser:
-    """Return the parser of `jackfield models`."""
+    """Return the argument parser of `jackfield models`."""
     parser = Parser(prog="jackfield models", description="List models, and choose a default model and aliases.")
     parser.set_defaults(model=None, json=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
@@ -89,11 +89,11 @@ def _alias(options: argparse.Namespace) -> int:
 
 
 def _require_backend(model: str) -> None:
-    """Refuse a name that no command could use. Its server is not asked for the model, and no backend is loaded.
+    """Refuse a name that no command could use, without loading the backend or contacting its server.
 
     Raises:
-        ConfigError: The name has no backend, or no model.
-        PluginError: The backend is not installed, or may not load.
+        ConfigError: The backend or the model is missing from the name.
+        PluginError: The backend is not installed, or must not be loaded.
     """
     from jackfield.models import backend_of
     from jackfield.plugins import LLMSpec
@@ -131,7 +131,7 @@ def _remove_alias(name: str | None, names: ModelNames) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    """Print the models of all backends that can list them; the errors of some do not hide the others."""
+    """Print the models of every backend that can list them, even if some backends fail."""
     backends = [options.model.partition(":")[0]] if options.model else default_host().names("llm")
     listers: dict[str, ListsModels] = {}
     errors: dict[str, str] = {}
@@ -162,17 +162,17 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _make_lister(backend: str) -> ListsModels | None:
-    """Return a model that can ask the backend's server; None if the backend cannot list models."""
+    """Return a model that can query the backend's server, or None if the backend cannot list models."""
     from jackfield.models import ListsModels, get_chat_model
 
-    # A name is needed to make the model; it is not sent.
+    # The model needs a name, which is not sent.
     config = {"model_type": backend, "model": "unnamed", "generate_cfg": {"request_timeout": _TIMEOUT_S}}
     model = get_chat_model(config, processors=())
     return model if isinstance(model, ListsModels) else None
 
 
 async def _ask_all(listers: Mapping[str, ListsModels]) -> dict[str, list[str] | JackfieldError]:
-    """Ask all servers at once."""
+    """Query all servers concurrently."""
 
     async def ask(lister: ListsModels) -> list[str] | JackfieldError:
         try:

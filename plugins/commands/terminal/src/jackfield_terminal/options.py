@@ -1,4 +1,4 @@
-"""Options of `jackfield run` and `chat`, and the agent that they describe."""
+"""Define the options of `jackfield run` and `chat`, and create the agent they describe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MODEL_VARIABLE = "JACKFIELD_MODEL"
 OUTPUT = "jackfield-output"
-"""The folder for files without `--output`."""
+"""Default directory for `--output`."""
 _RECORDS = f"""Runs are recorded in the store {STORE} if it is installed: in a file that only
 you can read. jackfield runs lists, searches and deletes them. To record
 nothing: --no-record, JACKFIELD_RECORD=0, or record = false in
@@ -37,7 +37,7 @@ _RUN_EPILOG = """examples:
 
 
 def run_parser() -> Parser:
-    """Return the parser of `jackfield run`."""
+    """Return the argument parser of `jackfield run`."""
     parser = Parser(prog="jackfield run", description="Ask an agent one question.", epilog=f"{_RUN_EPILOG}\n{_RECORDS}")
     parser.add_argument(
         "prompt", nargs="?", help="the question; piped input is appended to it, and - means piped input alone"
@@ -77,7 +77,7 @@ def run_parser() -> Parser:
 
 
 def chat_parser() -> Parser:
-    """Return the parser of `jackfield chat`."""
+    """Return the argument parser of `jackfield chat`."""
     parser = Parser(
         prog="jackfield chat",
         description="Talk with an agent; /help lists the commands of the chat.",
@@ -112,7 +112,7 @@ def add_schema_option(parser: Parser) -> None:
 
 
 def add_run_options(parser: Parser, *, agent: bool = True) -> None:
-    """Add the options of an agent and its output to another command that runs one."""
+    """Add the options for an agent and its output to another command that runs one."""
     if agent:
         _add_agent_options(parser)
         parser.set_defaults(attach=[])
@@ -126,7 +126,7 @@ _AGENT_OPTIONS = (
 
 
 def format_agent_options(options: argparse.Namespace) -> str:
-    """Return the options of an agent as text, for a command line that continues its run."""
+    """Format the agent's options for a command line that continues its run."""
     words: list[str] = []
     for name in _AGENT_OPTIONS:
         chosen = getattr(options, name)
@@ -134,7 +134,7 @@ def format_agent_options(options: argparse.Namespace) -> str:
         for value in values:
             if value is not None:
                 option = f"--{name.replace('_', '-')}"
-                # A value that begins with a dash would be parsed as an option.
+                # A value that starts with a dash would be parsed as an option.
                 words += [f"{option}={value}"] if str(value).startswith("-") else [option, str(value)]
     if options.trust:
         words.append("--trust")
@@ -144,7 +144,7 @@ def format_agent_options(options: argparse.Namespace) -> str:
 
 
 def parsers() -> dict[str, Parser]:
-    """Return the parsers by the names of the commands."""
+    """Return the parsers, by command name."""
     return {"run": run_parser(), "chat": chat_parser()}
 
 
@@ -226,10 +226,10 @@ def _add_output_options(parser: Parser) -> None:
 
 
 def read_agent_file(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the agent file, with values in place of its variables; empty if there is no file.
+    """Return the settings from the agent file, with its variables substituted; empty if there is no file.
 
     Raises:
-        ConsentNeededError: The file has effects that the user has not agreed to.
+        ConsentNeededError: The user has not agreed to the file's effects.
         ConfigError: The file cannot be read, or a variable has no value.
     """
     from jackfield.cli import with_consent
@@ -256,14 +256,14 @@ def _split_pair(text: str, example: str) -> tuple[str, str]:
 
 
 def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] | None = None) -> tuple[Agent, Expanded]:
-    """Create the agent of the configuration file, if there is one, with the options applied over it.
+    """Create an agent from the agent file, if any, overridden by the options.
 
     Args:
-        options: Options of the command.
-        settings: The settings of the file, if `read_agent_file` has read them.
+        options: The command's options.
+        settings: The file's settings, if `read_agent_file` has already been called.
 
     Returns:
-        The agent, and the documents of `--file` and `--index` with the skipped ones.
+        The agent, and the documents from `--file` and `--index` with the files skipped.
 
     Raises:
         ConfigError: The file or an option is invalid.
@@ -298,10 +298,10 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
         if config["agent"] == AGENT_WITH_FILES:
             config["rag_cfg"] = _allow_hosts(config.get("rag_cfg") or {}, options.file)
     config |= _overrides(options, config)
-    # Without parsers, no document is in the configuration.
+    # Without parsers, the configuration contains no documents.
     files = [*names, *config.get("files", ()), *options.attach]
     with NameAllMissing(config["agent"], {**config, "files": files}, default_host()):
-        # The other commands have a store of their own.
+        # Other commands have their own store.
         if hasattr(options, "no_record") and not config.get("store"):
             recording = None if options.no_record else open_recording(default_host())
             return create_agent(config, store=recording), documents
@@ -309,9 +309,9 @@ def create_agent_from(options: argparse.Namespace, settings: Mapping[str, Any] |
 
 
 def _allow_hosts(rag_cfg: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return settings of documents that let the hosts of these URLs be on this machine or in a private network.
+    """Return document settings that allow these URLs' hosts to be local or in a private network.
 
-    The user has typed the addresses; where a server redirects to is still checked.
+    The user typed the URLs, but redirects are still checked.
     """
     from urllib.parse import urlsplit
 
@@ -325,7 +325,7 @@ def _allow_hosts(rag_cfg: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
 
 
 def _check_files(agent_file: Path, files: Sequence[str]) -> None:
-    """Raise ConfigError if a file that an agent file names does not exist."""
+    """Raise ConfigError if a file named by the agent file does not exist."""
     from jackfield.errors import ConfigError
     from jackfield_documents import expand
 
@@ -336,7 +336,7 @@ def _check_files(agent_file: Path, files: Sequence[str]) -> None:
 
 
 def _choose_model(options: argparse.Namespace, of_file: str | Mapping[str, Any] | None) -> str | Mapping[str, Any]:
-    """Return the model that the options name, else that of the agent file, else the user's default."""
+    """Return the model from the options, the agent file or the user's default, in this order."""
     if options.model or of_file is None:
         return _model_config(options.model or os.environ.get(MODEL_VARIABLE), options.base_url)
     if not options.base_url:
@@ -369,7 +369,7 @@ def _model_config(model: str | None, base_url: str | None) -> dict[str, Any] | s
 
 
 def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that options replace in an agent's configuration."""
+    """Return the agent settings that options override."""
     from jackfield import Limits
     from jackfield.errors import ConfigError
     from jackfield.plugins import default_host
@@ -393,17 +393,17 @@ def _overrides(options: argparse.Namespace, config: Mapping[str, Any]) -> dict[s
     if getattr(options, "no_record", False):
         overrides["store"] = None
     store = getattr(options, "store", None)
-    # The default of the option does not replace the store of the file.
+    # The option's default does not replace the file's store.
     if store and not (store == STORE and config.get("store")):
         overrides["store"] = configure_store(store, default_host())
     return overrides
 
 
 def _model_options(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the options of the model; a value is JSON if it can be read as JSON, otherwise text.
+    """Parse the model's options. A value is parsed as JSON if possible, and is otherwise a string.
 
     Raises:
-        ConfigError: An option is unknown, or its value does not fit.
+        ConfigError: An option is unknown or its value is invalid.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""Save the images and files that a run creates, before the run deletes them."""
+"""Save images and files created by a run before the run deletes them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from jackfield_confine.paths import open_regular
 from jackfield_terminal.options import OUTPUT
 
 FILES, TEMPORARY = "files", "files_are_temporary"
-"""Keys in the metadata of a tool's result: paths of the files that it created, and whether they vanish with the run."""
+"""Keys in a tool result's metadata: the paths of created files, and True if they are deleted with the run."""
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+=-]+)*;base64,", re.ASCII)
 _MAX_FILE_BYTES = 1 << 30
-_MAX_TOTAL_BYTES = 4 << 30  # a sparse file may be larger than the space that it takes
+_MAX_TOTAL_BYTES = 4 << 30  # a sparse file may be larger than the space it takes up
 _PIECE_BYTES = 1 << 20
 _UNSAFE = re.compile(r"[^\w.()+ -]|^\.+")
 
 
 class OutputFiles:
-    """Saves the images and files in the events of a run.
+    """Saves the images and files found in a run's events.
 
     Attributes:
-        saved: The paths, in order.
-        problems: The reasons why files could not be saved, as sentences.
+        saved: The paths of saved files, in order.
+        problems: Sentences that explain why files could not be saved.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -45,7 +45,7 @@ class OutputFiles:
         self.problems: list[str] = []
 
     def save(self, event: RunEvent) -> list[Path]:
-        """Save the files and images of an event, and return the paths of new and changed files."""
+        """Save an event's files and images, and return the paths of new and changed files."""
         match event.event:
             case ToolFinished(message=message, metadata=metadata):
                 paths = [*self._save_media(message.name or "tool", message.items), *self._save_files(metadata)]
@@ -80,7 +80,7 @@ class OutputFiles:
                     yield path
 
     def _copy(self, source: str) -> Path | None:
-        """Copy a file that code has created. Neither its name nor its type is trusted."""
+        """Copy a file created by code, trusting neither its name nor its type."""
         name = PurePath(source).name
         try:
             with _open(Path(source)) as file:
@@ -91,10 +91,10 @@ class OutputFiles:
                         f"{_MAX_TOTAL_BYTES >> 30} GiB in total"
                     )
                     return None
-                # A file that a later call changed replaces its first copy.
+                # If a later call changed the file, the first copy is replaced.
                 target = self._copies.get(source) or self._free_path(name)
                 with os.fdopen(open_private(target), "wb") as copy:
-                    # The code may still be writing, so only the size that was checked is copied.
+                    # The code may still be writing, so copy no more than the size that was checked.
                     self._copied_bytes += _copy_bytes(file, copy, size_bytes)
         except OSError as error:
             self._add_problem(name, error)
@@ -106,10 +106,10 @@ class OutputFiles:
         self.problems.append(f"{name} could not be saved in {self._folder}: {error.strerror or error}")
 
     def _free_path(self, name: str) -> Path:
-        """Return an unused path in the folder."""
+        """Return an unused path in the output directory."""
         self._folder.mkdir(parents=True, exist_ok=True)
         safe = PurePath(_UNSAFE.sub("_", name)[-120:])
-        # A name that ends in a number is counted up from it.
+        # A name that already ends in -1 is numbered from there.
         stem, number = safe.stem.removesuffix("-1") or safe.stem, 1
         path = self._folder / safe.name
         while os.path.lexists(path):
@@ -120,7 +120,7 @@ class OutputFiles:
 
 @contextmanager
 def _open(source: Path) -> Iterator[IO[bytes]]:
-    """Open a file that code has created, unless a folder on its path is a link."""
+    """Open a file created by code, unless it or a directory on its path is a symbolic link."""
     if os.open in os.supports_dir_fd:
         with open_regular(source) as file:
             yield file
@@ -137,13 +137,13 @@ def _copy_bytes(source: IO[bytes], target: IO[bytes], size_bytes: int) -> int:
 
 
 def check_folder(folder: str | None) -> None:
-    """Raise ConfigError if the folder for output is a file."""
+    """Raise ConfigError if the output directory is a file."""
     if folder and Path(folder).exists() and not Path(folder).is_dir():
         raise ConfigError(f"--output {folder}: that is a file; name a folder")
 
 
 def _decode(item: ContentItem) -> tuple[str, bytes] | None:
-    """Return the media type and the content of an item that carries its own data."""
+    """Return the media type and content of an item with inline data, or None."""
     value = item.value
     if isinstance(value, dict):  # audio in OpenAI's format
         value = value.get("data")

@@ -1,4 +1,4 @@
-"""Record runs unless the user has switched that off, and never lose an answer because a store fails."""
+"""Record runs unless the user has disabled recording, without losing an answer when a store fails."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from jackfield_records import RecordingStore
 T = TypeVar("T")
 
 ONE_SHOT = "run:"
-"""The beginning of the sessions of `jackfield run`."""
+"""Prefix of the sessions of `jackfield run`."""
 _CHAT = "chat-"
 _TIMEOUT_S = 3.0  # an answer must not wait long for its record
 _log = logging.getLogger(__name__)
 
 
 class BestEffortStore(RecordingStore):
-    """Records in another store while that works. A run that it cannot record continues without a record.
+    """Store that forwards to another one. If that fails, the run continues unrecorded.
 
-    The first failure of a run is logged as a warning.
+    The first failure of each run is logged as a warning.
 
     Args:
-        store: The other store.
+        store: The underlying store.
     """
 
     patience_s = 0.0
@@ -45,11 +45,11 @@ class BestEffortStore(RecordingStore):
         self._unrecorded: set[str] = set()
 
     def has_recorded(self, run_id: str) -> bool:
-        """Return True unless the record of a run has gaps."""
+        """Return False if the run's record is missing or incomplete."""
         return run_id not in self._unrecorded
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; gives 0 for a run that is not recorded."""
+        """See `Store`. Return 0 if the run cannot be recorded."""
         hold = await self._attempt(run.run_id, self._store.create(run, entries))
         return hold or 0
 
@@ -58,9 +58,9 @@ class BestEffortStore(RecordingStore):
         return await self._store.hold(run_id)
 
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """See `Store`; entries of a run with gaps are dropped, and its state becomes `failed` if that can be written.
+        """See `Store`. After a failure, further entries are dropped, and the final state becomes `failed` if possible.
 
-        Otherwise the run would look interrupted, and be resumed although it already has an answer.
+        With any other state, the run would seem interrupted and be resumed, although it has already been answered.
         """
         if self.has_recorded(run_id):
             await self._attempt(run_id, self._store.append(run_id, hold, entries, state=state))
@@ -72,7 +72,7 @@ class BestEffortStore(RecordingStore):
     async def _attempt(self, run_id: str, work: Awaitable[T]) -> T | None:
         try:
             return await work
-        except RunBusyError:  # another process has resumed the run, and this one must not act for it
+        except RunBusyError:  # another process has resumed the run, so this one must stop
             raise
         except StoreError as error:
             self._unrecorded.add(run_id)
@@ -91,7 +91,7 @@ class BestEffortStore(RecordingStore):
     async def runs(
         self, *, session: str | None = None, owner: str | None = None, state: str | None = None, limit: int = 100
     ) -> list[StoredRun]:
-        """See `Store`; without the runs of other chats if they cannot be read."""
+        """See `Store`."""
         return await self._store.runs(session=session, owner=owner, state=state, limit=limit)
 
     async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
@@ -116,7 +116,7 @@ class BestEffortStore(RecordingStore):
 
 
 def configure_store(name: str | None, host: Plugins) -> dict[str, object]:
-    """Return the name and settings of a store; None means the default one, to which the user's settings apply."""
+    """Return the name and settings of a store. If `name` is None, use the default store with the user's settings."""
     settings = host.settings.record
     if name in (None, STORE) and isinstance(settings, Mapping):
         return {"name": STORE, **settings}
@@ -124,21 +124,21 @@ def configure_store(name: str | None, host: Plugins) -> dict[str, object]:
 
 
 def open_store(name: str | None, host: Plugins) -> Store:
-    """Return the store that `configure_store` describes.
+    """Open the store described by `configure_store`.
 
     Raises:
-        ConfigError: A setting of the store does not fit.
-        PluginError: The store is not installed, or cannot be loaded.
+        ConfigError: A setting of the store is invalid.
+        PluginError: The store is not installed or cannot be loaded.
     """
     return load_store(configure_store(name, host), host)
 
 
 def open_recording(host: Plugins) -> BestEffortStore | None:
-    """Return the store that records runs of the command line.
+    """Return the store that records the command line's runs.
 
     Returns:
-        None if the user has switched recording off, no store is installed or allowed, or it cannot be loaded; only
-        the last is reported.
+        The store, or None if recording is disabled, no store is installed or allowed, or the store cannot be loaded.
+        Only a failure to load it is reported.
     """
     if host.settings.record is False:
         return None
@@ -155,10 +155,10 @@ def open_recording(host: Plugins) -> BestEffortStore | None:
 
 
 def name_session(prefix: str = _CHAT) -> str:
-    """Return a new name for a session, which says when it began."""
+    """Return a new session name that contains the current time."""
     return f"{prefix}{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def was_recorded(store: Store | None, run_id: str) -> bool:
-    """Return True if the whole run is in the store."""
+    """Return True if the complete run is in the store."""
     return store is not None and (not isinstance(store, BestEffortStore) or store.has_recorded(run_id))

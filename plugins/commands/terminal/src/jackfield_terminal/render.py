@@ -1,4 +1,4 @@
-"""Show a run in a terminal as it happens: the text of the answer, and a line for each tool call and result."""
+"""Show a run in a terminal as it happens: the answer's text, and a line for each tool call and result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from jackfield_terminal.word_wrap import WordWrapper
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 _CLEAR = "\r\033[K"
 _WIDTH = 100
-_MAX_LAG_S = 1.0  # a question about a call waits so long for the events before it
+_MAX_LAG_S = 1.0  # the longest wait of a question for the events before it
 
 _ENDINGS = {
     "empty_reply": "the model gave an empty reply",
@@ -49,35 +49,35 @@ _ENDINGS = {
 
 
 def can_format(stream: TextIO) -> bool:
-    """Return True for a terminal that can show bold and dim text, and move its cursor."""
+    """Return True if the stream is a terminal that supports bold and dim text and cursor movement."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colour() -> bool:
-    """Return False if the user wants no colours. Source of the variable: no-color.org."""
+    """Return False if the user has disabled colours; see no-color.org."""
     return not os.environ.get("NO_COLOR")
 
 
 class RichAnswer(Protocol):
-    """Renders an answer while it grows."""
+    """Renders an answer while it is streamed."""
 
     def feed(self, text: str) -> None:
-        """Add a piece of the answer."""
+        """Append text to the answer."""
 
     def finish(self) -> None:
-        """Show the rest; the next piece starts another answer."""
+        """Show the rest. The next text starts another answer."""
 
 
 class Renderer:
     """Writes events as readable text.
 
     Args:
-        answers: The stream for the answer.
-        notes: The stream for everything else: reasoning, tools, warnings.
-        dim: True if `notes` is a terminal that can dim text and clear a line, which shows the progress of preparations.
-        columns: Returns the width of `notes`, at which lines are wrapped; 0 not to wrap them.
-        rich: Renders the answer in place of `answers`.
-        quiet: Show only the answer and warnings.
+        answers: The stream for answers.
+        notes: The stream for everything else: reasoning, tools and warnings.
+        dim: True if `notes` is a terminal that can dim text and clear lines. Only then is preparation progress shown.
+        columns: Returns the width at which `notes` wraps, or 0 for no wrapping.
+        rich: Renders answers instead of writing them to `answers`.
+        quiet: True to show only answers and warnings.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Renderer:
         self._shown_once: set[str] = set()  # the lines that must not be repeated
         # Approval questions and warnings come from other threads.
         self._lock = threading.RLock()
-        self._calls: set[str] = set()  # the ids of those whose turns were shown
+        self._calls: set[str] = set()  # the ids of calls whose turns have been shown
         self._has_new_calls = threading.Condition(self._lock)
 
     def show(self, event: RunEvent) -> None:
-        """Show one event."""
+        """Show an event."""
         with self._lock:
             if isinstance(event.event, PreparationProgress):
                 self._show_progress(f"{event.agent}: {event.event.text}" if event.depth else event.event.text)
@@ -120,10 +120,10 @@ class Renderer:
                 self._has_new_calls.notify_all()
 
     def make_room(self, call_id: str) -> None:
-        """End an unfinished line for a question about a call, after the events before it were shown.
+        """End the current line before a question about a call, once all earlier events have been shown.
 
-        A run is ahead of its events: the question comes from its thread, while the events wait in the stream. A resumed
-        run asks about calls of an earlier run, whose events do not come.
+        A run is ahead of its events: the question is asked in the run's thread while events are still queued. The wait
+        is limited, because the calls of a resumed run belong to an earlier one, whose events never arrive.
         """
         with self._lock:
             if call_id:
@@ -144,7 +144,7 @@ class Renderer:
                 self._show_lines(other)
 
     def _show_lines(self, event: Event, *, agent: str = "") -> None:
-        """Write the lines about an event, with the name of the sub-agent that it belongs to."""
+        """Write the lines for an event, prefixed with the name of its sub-agent, if any."""
         name = escape_line(agent)
         for line in _lines_about(event):
             if line.is_warning:
@@ -153,7 +153,7 @@ class Renderer:
                 self.note(f"  {name} {line.text}" if name else line.text, once=line.once)
 
     def _show_progress(self, text: str) -> None:
-        """Replace the progress line; whatever is written next clears it."""
+        """Replace the progress line, which the next output clears."""
         if not self._dim or self._quiet:
             return
         if self._open != "progress":
@@ -179,23 +179,23 @@ class Renderer:
         if not columns:
             self._write(self._notes, text, dim=True)
             return
-        # Not `_write`, which would end the line, and with it the word that is held back.
+        # Not `_write`, which would end the line and flush the buffered word.
         if self._open is not None and self._open is not self._notes:
             self.end_line()
         if wrapped := self._words.feed(text, columns):
             self._put(self._notes, wrapped, dim=True)
 
     def warn(self, text: str, *, once: bool = False) -> None:
-        """Write a warning beside the answer, in quiet mode as well. The arguments are those of `note`."""
+        """Write a warning, even in quiet mode. The arguments are those of `note`."""
         self.note(f"! {text}", always=True, once=once)
 
     def note(self, text: str, *, always: bool = False, once: bool = False) -> None:
-        """Write a line beside the answer.
+        """Write a line to the notes.
 
         Args:
-            text: The line, already escaped by `escape_line`.
-            always: Write it in quiet mode as well.
-            once: Do not write it if it was written before.
+            text: The line, already escaped with `escape_line`.
+            always: True to write the line in quiet mode too.
+            once: True to write the line only if it has not been written before.
         """
         if self._quiet and not always:
             return
@@ -211,7 +211,7 @@ class Renderer:
             self.end_line()
 
     def end_line(self) -> None:
-        """End an unfinished line."""
+        """End the current line if it is unfinished."""
         with self._lock:
             if word := self._words.finish(self._columns()):
                 self._put(self._notes, word, dim=True)
@@ -248,7 +248,7 @@ class Renderer:
 
 
 def _write_styled(stream: TextIO, text: str, *, before: str, after: str) -> None:
-    """Write a text between two control sequences of ours."""
+    """Write a text between two of our own control sequences."""
     if isinstance(stream, Terminal):
         stream.styled(text, before=before, after=after)
     else:
@@ -256,8 +256,8 @@ def _write_styled(stream: TextIO, text: str, *, before: str, after: str) -> None
 
 
 def _cut_to_width(text: str, columns: int) -> str:
-    """Cut a text so that it fits into one line."""
-    text = text[:columns]  # a character takes one column or two
+    """Truncate a text to fit on one line."""
+    text = text[:columns]  # a character is one or two columns wide
     while width_of(text) > columns:
         text = text[:-1]
     return text
@@ -265,7 +265,13 @@ def _cut_to_width(text: str, columns: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line beside the answer, already escaped; `once` if it is the same for each call of a tool."""
+    """A line for the notes, already escaped.
+
+    Attributes:
+        text: The line.
+        is_warning: True for a warning.
+        once: True if the line is the same for every call of a tool and should be written only once.
+    """
 
     text: str
     is_warning: bool = False
@@ -273,7 +279,7 @@ class _Line:
 
 
 def _lines_about(event: Event) -> list[_Line]:
-    """Return the lines about an event, if it has any."""
+    """Return the lines to write for an event."""
     match event:
         case ToolStarted(_, _, call):
             return [_Line(f"→ {escape_line(call.name)} {_one_line(call.arguments)}")]
@@ -310,7 +316,7 @@ def _lines_about_result(event: ToolFinished) -> list[_Line]:
 
 
 def _whole_line(text: object) -> str:
-    """Join a text into one line, without cutting it, because it may say what to do."""
+    """Join a text into one line without truncating it, since it may contain instructions."""
     return escape_line(" ".join(str(text).split()))
 
 

@@ -41,7 +41,7 @@ EXIT_CODES = {"finished": 0, "cancelled": 130}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield run`, and return its exit code."""
+    """Run `jackfield run` and return its exit code."""
     options = run_parser().parse_args(arguments)
     bare = sys.stdout
     with guard_output(Terminal):
@@ -49,9 +49,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace, bare: TextIO) -> int:
-    """Ask one question, or resume a saved run; 1 if the run did not finish.
+    """Ask one question or resume a saved run. Return 1 if the run did not finish.
 
-    The answer goes to standard output, everything else to standard error.
+    The answer is written to standard output, and everything else to standard error.
     """
     check_folder(options.output)
     _check_resume(options)
@@ -89,10 +89,10 @@ def run(options: argparse.Namespace, bare: TextIO) -> int:
 
 
 def read_form(options: argparse.Namespace) -> Form[Any] | None:
-    """Return the form of the answer; None for text.
+    """Return the output format from `--schema`, or None for text.
 
     Raises:
-        ConfigError: `--schema` is not a schema.
+        ConfigError: `--schema` is not a valid schema.
     """
     if options.schema is None:
         return None
@@ -111,11 +111,11 @@ def _check_resume(options: argparse.Namespace) -> None:
 
 
 def _read_question(options: argparse.Namespace, template: str) -> Message:
-    """Return the fragments, the prompt and the piped text, with attachments.
+    """Build the question from fragments, prompt, piped text and attachments.
 
     Args:
-        options: Options of the command.
-        template: The prompt of the agent file; '' if it has none.
+        options: The command's options.
+        template: The agent file's prompt, or ''.
     """
     prompt = "" if options.prompt in (None, "-") else options.prompt
     piped = ""
@@ -133,7 +133,7 @@ def _read_question(options: argparse.Namespace, template: str) -> Message:
 
 
 def _decide_pending(history: Sequence[Message], options: argparse.Namespace) -> Mapping[str, bool]:
-    """Return the decisions of the command line about the pending calls; empty without any."""
+    """Return the decisions about pending calls given on the command line."""
     if not (options.approve or options.refuse):
         return {}
     return {planned.call_id: bool(options.approve) for planned in open_calls(history)}
@@ -150,16 +150,16 @@ def run_and_show(
     session: str = "",
     form: Form[Any] | None = None,
 ) -> RunResult[Any] | None:
-    """Run an agent and show it as it happens; return its result, or None if it was interrupted.
+    """Run an agent and show its progress; return the result, or None if the run was interrupted.
 
     Args:
         agent: The agent.
-        history: The messages; None to continue the recorded run `run_id`.
-        options: Options of the command.
+        history: The messages, or None to continue the recorded run `run_id`.
+        options: The command's options.
         screen: The screen.
-        run_id: A recorded run.
-        resume, session: As for `Agent.astream`.
-        form: The form of an answer that is data; the text of the answer is then not shown.
+        run_id: The id of a recorded run.
+        resume, session: See `Agent.astream`.
+        form: The output format of a structured answer, whose text is then not shown.
     """
     fold = ResultFold(history, system_text=agent.system_message)
     asker = Asker() if can_ask() else None
@@ -209,7 +209,7 @@ def _is_machine_readable(options: argparse.Namespace) -> bool:
 
 
 def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen, secrets: Secrets) -> None:
-    """Print the lines after the answer, and save the conversation if requested."""
+    """Print the lines that follow the answer, and save the conversation if requested."""
     if options.json:
         files = [str(path) for path in screen.output_files.saved]
         output = {} if options.schema is None else {"output": result.output}
@@ -222,13 +222,13 @@ def _finish(result: RunResult[Any], options: argparse.Namespace, screen: Screen,
 
 
 def print_output(result: RunResult[Any], options: argparse.Namespace) -> None:
-    """Print an answer that is data; text has been shown as it arrived."""
+    """Print a structured answer; text has already been shown while it was streamed."""
     if options.schema is not None and result.stop_reason == "finished":
         print(json.dumps(result.output, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
 
 
 def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> str:
-    """Return the command to type if a run waits for the user; '' if not. `run_id` is '' if the run is not recorded."""
+    """Return the command to type if a run awaits the user, otherwise ''. `run_id` is '' for an unrecorded run."""
     if stop_reason == "input_needed":
         return f"To reply: {_command(options, 'jackfield chat')}\n"
     if stop_reason != "approval_needed":
@@ -242,13 +242,13 @@ def _next_step(options: argparse.Namespace, stop_reason: str, run_id: str) -> st
 
 
 def how_to_resume(run_id: str, options: argparse.Namespace) -> str:
-    """Return a sentence with the command that approves the calls of a recorded run."""
+    """Return a sentence with the command that approves a recorded run's calls."""
     schema = f" --schema {shlex.quote(options.schema)}" if getattr(options, "schema", None) else ""
     command = _command(options, "jackfield runs resume", run_id[:12])
     return f"To continue: {command}{schema} --approve (or --refuse)\n"
 
 
 def _command(options: argparse.Namespace, *words: str) -> str:
-    """Return a command with the options of the agent."""
+    """Return a command line with the agent's options."""
     agent_options = format_agent_options(options)
     return " ".join([*words, agent_options] if agent_options else words)

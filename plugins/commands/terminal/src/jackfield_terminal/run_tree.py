@@ -1,4 +1,4 @@
-"""A recorded run as a tree of steps with their time, tokens and cost; nested agents are indented."""
+"""Show a recorded run as a tree of steps with their time, tokens and cost, in which nested agents are indented."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _WHITE = re.compile(r"\s+")
 
 @dataclass(slots=True, kw_only=True)
 class RunStep:
-    """A step of a run: an agent with its own steps, an answer of a model, a tool call, or a note.
+    """A step of a run: an agent with steps of its own, a model's answer, a tool call, or a note.
 
     Attributes:
-        name: The agent, the tool, or the kind of the step.
-        detail: A text for the rest of the line.
-        seconds: The duration of the step; None if that is not recorded.
-        usage: The usage of an answer; for an agent, that of all answers below it. None for other steps.
-        is_cost_known: False if the cost of an answer below is unknown.
-        steps: The steps of an agent, in order.
+        name: The agent's or tool's name, or the kind of step.
+        detail: The text for the rest of the line.
+        seconds: The step's duration, or None if not recorded.
+        usage: The usage of an answer, or the total for an agent; None for other steps.
+        is_cost_known: False if the cost of any answer within the step is unknown.
+        steps: An agent's steps, in order.
     """
 
     name: str
@@ -42,7 +42,7 @@ class RunStep:
 
 
 class _AgentSteps:
-    """The steps of one agent while a record is read."""
+    """One agent's steps while a record is being read."""
 
     def __init__(self, name: str) -> None:
         self.step = RunStep(name=name)
@@ -51,7 +51,7 @@ class _AgentSteps:
 
 
 def tree_of(agent: str, record: Sequence[Mapping[str, Any]]) -> RunStep:
-    """Return the tree of a record, whose entries are objects, with the agent at its root."""
+    """Build a tree from a record's entries, with the agent as its root."""
     agents = {0: _AgentSteps(agent)}
     for entry in record:
         number = entry.get("below", 0)
@@ -128,7 +128,7 @@ def _add_call(agent: _AgentSteps, entry: Mapping[str, Any]) -> None:
 
 
 def _sum_up(step: RunStep) -> None:
-    """Add the usage of all answers below to each agent."""
+    """Set each agent's usage to the total of the answers below it."""
     if step.usage is not None:
         return
     total = Usage()
@@ -142,7 +142,7 @@ def _sum_up(step: RunStep) -> None:
 
 
 def _plus(total: Usage, usage: Usage) -> Usage:
-    """Return a sum that keeps the known costs of one currency."""
+    """Add up usage, including known costs as long as their currency is the same."""
     costs = [one.cost for one in (total, usage) if one.cost is not None]
     currency = total.currency or usage.currency
     same = usage.currency in (None, currency)
@@ -158,14 +158,14 @@ def _plus(total: Usage, usage: Usage) -> Usage:
 
 
 def tree_lines(root: RunStep, columns: int) -> list[str]:
-    """Return the tree as lines with aligned figures.
+    """Format a tree as lines with aligned figures.
 
     Args:
         root: The tree.
-        columns: The width of the terminal; 0 for a pipe.
+        columns: The terminal width, or 0 for a pipe.
     """
     rows = [("step", "time", "in", "out", "cost"), *_rows(root, 0)]
-    shown = 5 if any(row[4] for row in rows[1:]) else 4  # no column for a cost that is unknown everywhere
+    shown = 5 if any(row[4] for row in rows[1:]) else 4  # omit the cost column if no cost is known
     rows = [row[:shown] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(1, shown)]
     rest = sum(widths) + 2 * len(widths)
@@ -192,7 +192,7 @@ def _rows(step: RunStep, depth: int) -> Iterator[tuple[str, ...]]:
 
 
 def _cost(step: RunStep) -> str:
-    """Return the cost; a plus says that some of it is unknown."""
+    """Format the cost, with a plus sign if part of it is unknown."""
     usage = step.usage
     if usage is None or usage.cost is None:
         return ""
@@ -208,7 +208,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _fit(text: str, width: int) -> str:
-    """Return a text that is exactly as wide as its column; the end of a longer one is left out."""
+    """Pad or truncate a text to exactly the width of its column."""
     if width_of(text) > width:
         while text and width_of(text) > width - 1:
             text = text[:-1]

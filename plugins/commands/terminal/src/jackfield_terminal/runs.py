@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _STATES = {"approval_needed": "waiting for approval", "input_needed": "waiting for input"}
 _LISTED_STATES = ("running", "interrupted", "waiting", "finished", "failed", "cancelled", "stopped")
-_EXCERPT = 60  # characters on each side of a word that was searched for
+_EXCERPT = 60  # characters on each side of a matching word
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield runs`, and return its exit code."""
+    """Run `jackfield runs` and return its exit code."""
     options = runs_parser().parse_args(arguments)
     bare = sys.stdout
     with guard_output(Terminal):
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def runs_parser() -> Parser:
-    """Return the parser of `jackfield runs`."""
+    """Return the argument parser of `jackfield runs`."""
     parser = Parser(prog="jackfield runs", description="List, search, show, replay and resume recorded runs of agents.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     listing = _command(commands, "list", "list runs, the newest first", _list, takes_run=False)
@@ -113,7 +113,7 @@ def _command(
 
 def _list(options: argparse.Namespace, _bare: TextIO) -> int:
     store = open_store(options.store, default_host())
-    # Stores do not select by state, because a state depends on the moment.
+    # Filtered here, because the shown state also depends on whether the run is held.
     limit = MAX_RUNS if options.state else options.limit
     runs = sync.run(store.runs(session=options.session, limit=limit))
     if options.state:
@@ -145,16 +145,16 @@ def _search(options: argparse.Namespace, _bare: TextIO) -> int:
 
 
 def _find_excerpt(store: Store, run: StoredRun, words: Sequence[str]) -> str:
-    """Return the text around the first of some words in a run's question or answers, on one line."""
+    """Return the text around the first matching word in a run's question or answers, on one line."""
     from jackfield_records import texts_of
 
     try:
         _, entries = sync.run(store.read(run.run_id))
-    except RunNotFoundError:  # deleted meanwhile
+    except RunNotFoundError:  # deleted in the meantime
         return run.title
     for text in (text for entry in entries for text in texts_of(entry)):
         line = " ".join(text.split())
-        # Folding can change the length of a text, but such texts are rare, and the place need not be exact.
+        # Case folding can change a text's length, but rarely, and the position need not be exact.
         positions = [line.casefold().find(word) for word in words]
         if max(positions) >= 0:
             start = max(0, min(position for position in positions if position >= 0) - _EXCERPT)
@@ -164,7 +164,7 @@ def _find_excerpt(store: Store, run: StoredRun, words: Sequence[str]) -> str:
 
 
 def _print_runs(runs: Sequence[StoredRun], last: tuple[str, Sequence[str]]) -> None:
-    """Print runs as a table, without the columns that are empty for all of them."""
+    """Print runs as a table, omitting empty columns."""
     columns = {
         "run": [run.run_id[:12] for run in runs],
         "began": [_format_time(run.began) for run in runs],
@@ -310,20 +310,20 @@ def _delete(options: argparse.Namespace, _bare: TextIO) -> int:
 
 
 def state_of(run: StoredRun) -> str:
-    """Return the state of a run as text."""
+    """Describe a run's state."""
     if run.state == RUNNING:
         return "running" if run.is_held else "interrupted"
     return _STATES.get(run.state, run.state.replace("_", " "))
 
 
 def _listed_state(run: StoredRun) -> str:
-    """Return the state of a run as `--state` names it; `stopped` for one that a limit has ended."""
+    """Return a run's state as used by `--state`, which is `stopped` for a run that reached a limit."""
     state = state_of(run).partition(" ")[0]
     return state if state in _LISTED_STATES else "stopped"
 
 
 def _ids_for_approval(run: StoredRun, entries: Sequence[str]) -> frozenset[str]:
-    """Return the ids of the calls that need approval, as last reported by the run."""
+    """Return the ids of the calls for which the run last requested approval."""
     from jackfield.events import ApprovalNeeded
     from jackfield_records import events_of
 
@@ -335,10 +335,10 @@ def _ids_for_approval(run: StoredRun, entries: Sequence[str]) -> frozenset[str]:
 
 
 def _require_tools(agent: Agent, entries: Sequence[str], call_ids: Collection[str]) -> None:
-    """Refuse to resume without the tools of pending calls: the calls would fail, and the run would end.
+    """Refuse to resume a run without the tools of its pending calls, since the calls would fail and the run would end.
 
     Raises:
-        ConfigError: The agent lacks such a tool.
+        ConfigError: The agent lacks a tool of a pending call.
     """
     from jackfield.agents import open_calls
     from jackfield_records.progress import progress_of
@@ -356,7 +356,7 @@ def _require_tools(agent: Agent, entries: Sequence[str], call_ids: Collection[st
 
 
 def _require_consent(store: Store, run_ids: Sequence[str], options: argparse.Namespace) -> None:
-    """Ask for consent to the pending calls of a store that came from elsewhere.
+    """Ask for consent to pending calls if the store came from elsewhere.
 
     Raises:
         ConsentNeededError: The user has not agreed to the calls.
@@ -377,7 +377,7 @@ def _require_consent(store: Store, run_ids: Sequence[str], options: argparse.Nam
 
 
 def _pending_calls(progress: Progress) -> Iterator[FunctionCall]:
-    """Yield the calls without a result of a run and its sub-runs."""
+    """Yield the calls of a run and its sub-runs that have no result."""
     from jackfield.agents import open_calls
 
     for planned in open_calls([*progress.messages, *progress.now()]):
@@ -391,7 +391,7 @@ def _format_time(seconds: float) -> str:
 
 
 def _summarise(entry: Mapping[str, object]) -> str:
-    """Return the content of a record's entry as one line."""
+    """Summarise a record entry in one line."""
     line = " ".join(_content_of(entry).split())
     return line if len(line) <= 100 else f"{line[:99]}…"
 

@@ -1,4 +1,4 @@
-"""Make models' text safe for a terminal, but keep the joiners and variation selectors that scripts need."""
+"""Sanitise models' text for a terminal, but retain the joiners and variation selectors that scripts need."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _KEYCAPS = "0123456789#*"
 
 
 def shown_text(text: str, before: str = "") -> str:
-    """Make a text of several lines safe for a terminal.
+    """Sanitise multi-line text for a terminal.
 
-    Joiners and variation selectors are kept after a character that they can affect: a letter that is not ASCII, or a
-    symbol. Anywhere else they could hide text, so they become codes.
+    Joiners and variation selectors are retained only after a character they can affect, which is a non-ASCII letter or
+    a symbol. Anywhere else they could hide text, so they are escaped.
 
     Args:
-        text: The text, or a piece of one.
-        before: The character before the piece.
+        text: The text, or a piece of it.
+        before: The character before the piece, or ''.
     """
     if text.isascii() or not _JOINERS.search(text):
         return cli.escape_text(text)
@@ -34,28 +34,28 @@ def shown_text(text: str, before: str = "") -> str:
 
 
 def _has_effect(joiner: str, last: str) -> bool:
-    """Return True if a joiner or selector affects the character before it."""
+    """Return True if a joiner or selector affects the preceding character."""
     if not last or (joiner == "\ufe0f" and last in _KEYCAPS):
         return bool(last)
-    # Not after another selector, which is a mark as well: a row of them could carry hidden text.
+    # Not after another selector, which is also a mark: a sequence of them could carry hidden text.
     return not last.isascii() and unicodedata.category(last)[0] in "LMS" and not _JOINERS.match(last)
 
 
 class Terminal(cli.Terminal):
-    """A terminal stream on which only `styled` writes control characters."""
+    """Terminal stream on which only `styled` writes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._last = ""
 
     def write(self, text: str) -> int:
-        """Write a text made safe by `shown_text`."""
+        """Write a text sanitised with `shown_text`."""
         self.stream.write(shown_text(text, self._last))
         self._last = text[-1:] or self._last
         return len(text)
 
     def styled(self, text: str, *, before: str, after: str) -> None:
-        """Write a text between two control sequences of ours."""
+        """Write a text between two of our own control sequences."""
         self.stream.write(before)
         self.write(text)
         self.stream.write(after)

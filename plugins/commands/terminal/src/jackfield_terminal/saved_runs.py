@@ -1,4 +1,4 @@
-"""Save a conversation to a file that only its owner can read, and load it."""
+"""Save conversations to files that only their owner can read, and load them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _NOT_SAVED_RUN = "is not a conversation written by `jackfield run --save` or /sa
 
 
 def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets: Secrets) -> None:
-    """Write a conversation, without secrets, to a file that only its owner can read; the file is replaced atomically.
+    """Save a conversation, without secrets, to a file that only its owner can read.
+
+    An existing file is replaced atomically.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -43,13 +45,13 @@ def save_run(path: Path, messages: Sequence[Message], stop_reason: str, secrets:
 
 
 def _without_seals(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a saved run in the form for which consent is asked: secrets stay hidden, digests are left out."""
+    """Return the form of a saved run to which the user consents: without digests, and with secrets still hidden."""
     messages = [{key: value for key, value in message.items() if key != SEAL} for message in record["messages"]]
     return {**record, "messages": messages}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text to a file that only its owner can read; the file is replaced atomically.
+    """Write text to a file that only its owner can read. An existing file is replaced atomically.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -63,13 +65,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def claim_run(path: Path, *, again: bool = False) -> None:
-    """Mark a saved run as resumed before any of its calls runs, so that only one process can resume it.
+    """Mark a saved run as resumed before it makes any calls, so that only one process can resume it.
 
-    The mark is a separate line after the conversation, so consent to the conversation stays valid.
+    The mark is a separate line after the conversation, so consent to the conversation remains valid.
 
     Args:
         path: The file.
-        again: Allow a run that was resumed before.
+        again: True to allow a run that was resumed before.
 
     Raises:
         ConfigError: The run was resumed before, or the file cannot be marked.
@@ -92,7 +94,7 @@ def claim_run(path: Path, *, again: bool = False) -> None:
 
 
 def _lock(handle: int) -> None:
-    """Wait for the lock of a file, and hold it until the file is closed."""
+    """Acquire a file's lock, which is held until the file is closed."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -106,14 +108,14 @@ def _lock(handle: int) -> None:
 
 
 def release_run(path: Path) -> None:
-    """Remove the mark of `claim_run` from a run that has made no call."""
+    """Remove the mark set by `claim_run` from a run that has made no calls."""
     text, mark = _split_mark(path.read_text(encoding="utf-8"))
     if mark:
         write_text(path, text)
 
 
 def _split_mark(text: str) -> tuple[str, str]:
-    """Return the conversation in a file, and the mark after it; '' if it is unmarked."""
+    """Split a file into the conversation and the mark after it, or '' if unmarked."""
     before, _, last = text.rpartition("\n")
     return (before, last) if last.startswith('{"resumed": ') else (text, "")
 
@@ -124,17 +126,18 @@ def _check_format(record: object) -> None:
 
 
 def load_run(path: Path, secrets: Secrets, *, trust: bool = False) -> tuple[Message, ...]:
-    """Load the conversation of a saved run, and restore its secrets.
+    """Load a saved run's conversation and restore its secrets.
 
-    An unchanged file that was written here needs no consent. Any other does if it has pending calls or names files.
+    An unchanged file written on this machine needs no consent. Any other file does if it contains pending calls or
+    names files.
 
     Args:
         path: The file.
         secrets: The secrets to restore.
-        trust: The user vouches for the file.
+        trust: True if the user vouches for the file.
 
     Raises:
-        ConsentNeededError: The file has effects that the user has not agreed to.
+        ConsentNeededError: The user has not agreed to the file's effects.
         ConfigError: The file cannot be read, is not a saved run, or has a pending call with an unknown secret.
     """
     try:

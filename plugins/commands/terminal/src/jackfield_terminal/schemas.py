@@ -1,4 +1,4 @@
-"""Read the schema of an answer from a command line: a file, JSON, or the short form `name str, age int`."""
+"""Parse an answer's schema from the command line: a file, JSON, or the short form `name str, age int`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _FIELD = re.compile(r"([\w-]+)(?:\s+(\w+)(\[\])?)?(?:\s*:\s*(.+))?", re.DOTALL)
 
 
 def read_schema(text: str) -> Form[Any]:
-    """Return the form of an answer.
+    """Return the output format described by `--schema`.
 
     Args:
         text: The path of a JSON Schema, a JSON Schema, or fields such as `name str, tags str[], age int: in years`.
-            Fields are separated by commas, or by lines if there are several. Fields in brackets are those of a list:
-            `[name str, age int]`.
+            Fields are separated by commas, or by line breaks if there are several lines. Brackets denote a list of
+            objects: `[name str, age int]`.
 
     Raises:
-        ConfigError: The text is none of these, or the schema is not valid.
+        ConfigError: The text is none of these, or the schema is invalid.
     """
     text = text.strip()
     if text.startswith("{"):
@@ -40,7 +40,7 @@ def read_schema(text: str) -> Form[Any]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # too long for a name
+    except (OSError, ValueError):  # too long for a file name
         return False
 
 
@@ -63,7 +63,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 
 
 def _object_of(text: str) -> dict[str, Any]:
-    """Return the schema of an object with these fields, all of them required."""
+    """Return an object schema in which all of these fields are required."""
     text = text.strip()
     parts = text.splitlines() if "\n" in text else text.split(",")
     properties: dict[str, Any] = {}

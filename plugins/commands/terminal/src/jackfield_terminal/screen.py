@@ -1,4 +1,4 @@
-"""Show a run in a terminal: the answer, progress, and a summary at the end."""
+"""Show a run in a terminal: the answer, its progress, and a final summary."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _EFFECTS_OF_READERS = {**_EFFECTS, "files": "reads files"}
 
 
 class Screen:
-    """Shows runs of an agent.
-
-    Attributes:
-        total, last: The summaries of all runs, and of the last one.
-        output_files: The images and files that they created.
-        renderer: Writes the events.
+    """Shows an agent's runs.
 
     Args:
-        options: Options of the command: `plain`, `quiet`, `output`.
-        bare: Standard output without the guard, which would also escape our own control sequences.
+        options: The command's options, of which `plain`, `quiet` and `output` are used.
+        bare: Standard output without the guard, which would escape our own control sequences as well.
         notes: The guarded stream for everything except answers.
+
+    Attributes:
+        total, last: The summaries of all runs and of the last run.
+        output_files: The images and files created by the runs.
+        renderer: Writes the events.
     """
 
     def __init__(self, options: argparse.Namespace, *, bare: TextIO, notes: TextIO) -> None:
@@ -54,7 +54,7 @@ class Screen:
         )
 
     def report_tools(self, agent: Agent) -> None:
-        """Print the effects of an agent's tools."""
+        """Print the effects of the agent's tools."""
         for line in describe_tools(agent):
             self.renderer.note(line, once=True)
 
@@ -64,12 +64,12 @@ class Screen:
             self.renderer.warn(escape_line(line))
 
     def show(self, event: RunEvent) -> None:
-        """Show an event, and record it."""
+        """Show and record an event."""
         self.renderer.show(event)
         self.record(event)
 
     def record(self, event: RunEvent) -> None:
-        """Add an event to the summaries, and save the files that it brings."""
+        """Add an event to the summaries, and save any files it contains."""
         self.total.feed(event)
         self.last.feed(event)
         for path in self.output_files.save(event):
@@ -79,18 +79,18 @@ class Screen:
         self.output_files.problems.clear()
 
     def start_run(self) -> None:
-        """Start the summary of another run."""
+        """Start a new summary for the next run."""
         self.last = Summary()
 
     def report_summary(self) -> None:
-        """Print the summary of the last run if it has ended."""
+        """Print the last run's summary if the run has ended."""
         if self.last.end:
             for line in self.last.lines():
                 self.renderer.note(escape_line(line))
 
 
 def describe_tools(agent: Agent) -> list[str]:
-    """Return a line for each tool with effects or approvals."""
+    """Return a line for each tool that has effects or needs approval."""
     effects = {name: ", ".join(_effects(tool, agent)) for name, tool in agent.function_map.items()}
     return [f"tool {escape_line(name)}: {escape_line(text)}" for name, text in effects.items() if text]
 
@@ -106,7 +106,7 @@ def _effects(tool: BaseTool, agent: Agent) -> Iterator[str]:
 
 
 def _rich(answers: TextIO) -> RichAnswer | None:
-    """Return a writer of Markdown if the terminal can show it."""
+    """Return a Markdown writer if the terminal supports it."""
     if not can_format(answers):
         return None
     # Imported here, because it loads rich.
@@ -117,7 +117,7 @@ def _rich(answers: TextIO) -> RichAnswer | None:
 
 @contextmanager
 def show_warnings(renderer: Renderer, secrets: Secrets) -> Iterator[None]:
-    """Show logged warnings, without secrets and without repetition, as notes beside the answer."""
+    """Show logged warnings as notes, without secrets or repetition."""
     handler = _NoteHandler(renderer)
     handler.addFilter(HideInLogs(secrets))
     logger = logging.getLogger()
@@ -134,5 +134,5 @@ class _NoteHandler(logging.Handler):
         self._renderer = renderer
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a warning as one line."""
+        """Show a warning on one line."""
         self._renderer.warn(escape_line(" ".join(record.getMessage().split())), once=True)

@@ -1,4 +1,4 @@
-"""Commands of a chat. They begin with a slash and are never sent to a model."""
+"""Implement the commands of a chat, which start with a slash and are never sent to a model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from jackfield_terminal.screen import describe_tools
 
 
 class Say(Protocol):
-    """Prints a line of any content; `indent` begins its further lines if it is too long for the terminal."""
+    """Prints arbitrary text. If the text must be wrapped, continuation lines start with `indent`."""
 
     def __call__(self, text: str, indent: str = ..., /) -> None:
-        """Print the line."""
+        """Print the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A command: its argument, its help text, and the function that runs it.
+    """A command with its argument, its help text and the function that runs it.
 
-    `run` gets the conversation, the text typed after the name, and a function that prints a line of any content.
+    `run` receives the conversation, the text after the command's name, and a function that prints text.
     """
 
     argument: str
@@ -37,11 +37,11 @@ class SlashCommand:
 
 
 class LeaveError(Exception):
-    """The user leaves the chat."""
+    """Raised to leave the chat."""
 
 
 def run_command(line: str, conversation: Conversation, say: Say) -> None:
-    """Run a line that begins with a slash; errors are printed.
+    """Run a command line that starts with a slash. Errors are printed.
 
     Raises:
         LeaveError: The user leaves the chat.

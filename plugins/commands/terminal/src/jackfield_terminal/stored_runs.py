@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from jackfield.messages import Message
 
 MAX_RUNS = 10_000
-"""The number of runs that a search in a store looks through."""
+"""Maximum number of runs examined when searching a store."""
 
 
 def run_id_of(store: Store, text: str) -> str:
-    """Return the id of the one run that starts with a text, or of the `last` run.
+    """Return the id of the only run whose id starts with a text, or of the `last` run.
 
     Raises:
-        RunNotFoundError: No run or several runs match.
+        RunNotFoundError: No run matches, or several do.
     """
-    ids = [run.run_id for run in sync.run(store.runs(limit=MAX_RUNS))]  # the newest first
+    ids = [run.run_id for run in sync.run(store.runs(limit=MAX_RUNS))]  # newest first
     if text in ids:
         return text
     matches = ids[:1] if text == "last" else [run_id for run_id in ids if run_id.startswith(text)]
@@ -40,7 +40,7 @@ def run_id_of(store: Store, text: str) -> str:
 
 
 def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]:
-    """Return the conversation of a session: the history of its last run."""
+    """Load a session's conversation, which is the history of its last run."""
     from jackfield.agents import RunView, with_calls_closed
     from jackfield.events import RunStarted
     from jackfield.messages import without_system_text
@@ -60,7 +60,7 @@ def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]
 
 
 def find_last_chat(store: Store, session: str | None) -> StoredRun | None:
-    """Return the last run of a session, or of the last `jackfield chat`; None if nothing is recorded."""
+    """Return the last run of a session, or of the last `jackfield chat` without one; None if nothing is recorded."""
     if session:
         runs = sync.run(store.runs(session=session, limit=1))
         return runs[0] if runs else None
@@ -72,17 +72,17 @@ def find_last_chat(store: Store, session: str | None) -> StoredRun | None:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """The session that `jackfield run --continue` continues, and its store."""
+    """The session that `jackfield run --continue` continues, with its store."""
 
     store: Store
     session: str
 
 
 def choose_last_run(options: argparse.Namespace) -> LastRun:
-    """Return the session of the last `jackfield run`, and choose its model if the options name none.
+    """Return the session of the last `jackfield run`, and use its model unless the options name one.
 
     Raises:
-        ConfigError: There is none, or its model must be named.
+        ConfigError: There is no such run, or its model must be given explicitly.
     """
     store = open_store(options.store, default_host())
     for run in sync.run(store.runs(limit=MAX_RUNS)):
@@ -93,11 +93,11 @@ def choose_last_run(options: argparse.Namespace) -> LastRun:
 
 
 def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Store) -> None:
-    """Choose the model and the server of a run that is continued, unless the options name a model or an agent.
+    """Use the model and server of the run to continue, unless the options name a model or an agent file.
 
     Raises:
-        ConfigError: The record does not have the whole address, or it came from elsewhere: its author would choose the
-            server that gets the user's key.
+        ConfigError: The recorded address is incomplete, or the record came from elsewhere, so that its author would
+            choose which server receives the user's key.
     """
     if run is not None and run.model and not (options.model or options.config):
         if path := sync.run(store.foreign_file()):
@@ -106,10 +106,10 @@ def choose_model(options: argparse.Namespace, run: StoredRun | None, store: Stor
 
 
 def _read_model(run: StoredRun, base_url: str | None) -> tuple[str, str | None]:
-    """Return the model of a run, and the address of its server; the conversation must not go to another one.
+    """Return a run's model and its server's address, since the conversation must not be sent to another server.
 
     Raises:
-        ConfigError: The record does not have the whole address.
+        ConfigError: The recorded address is incomplete.
     """
     model, _, address = run.model.partition(" ")
     if base_url is None and placeholders_in(address):

@@ -18,9 +18,9 @@ _SMALL = Decimal("0.0001")
 
 @dataclass(slots=True)
 class Summary:
-    """Totals over the events of one or several runs.
+    """Totals over the events of one or more runs.
 
-    `citations` are those of the last answer; `uncounted` is the number of cancelled runs without usage.
+    `citations` are those of the last answer. `uncounted` is the number of cancelled runs whose usage is unknown.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -37,7 +37,7 @@ class Summary:
     _start: float | None = None
 
     def feed(self, event: RunEvent) -> None:
-        """Add one event."""
+        """Add an event."""
         if self._start is None or (event.depth == 0 and event.run_id != self.run_id):
             self._start, self.run_id, self.end = self.clock(), event.run_id, None
         match event.event:
@@ -64,7 +64,7 @@ class Summary:
                 self.sources.append(str(source))
 
     def lines(self) -> list[str]:
-        """Return the citations as footnotes, or otherwise the sources, if any, and the figures."""
+        """Return footnotes for the citations, or else for the sources, followed by the figures."""
         figures = ", ".join(self.figures())
         if self.citations:
             return [*dict.fromkeys(str(citation) for citation in self.citations), figures]
@@ -72,7 +72,7 @@ class Summary:
         return [f"sources: {'; '.join(self.sources)}", figures] if self.sources else [figures]
 
     def figures(self) -> Sequence[str]:
-        """Return tokens, cost, turns and time, as far as known."""
+        """Return the tokens, cost, turns and time, as far as they are known."""
         usage = self.usage
         figures = []
         if usage.total_tokens:
@@ -90,6 +90,6 @@ class Summary:
 
 
 def money(cost: Decimal, currency: str | None) -> str:
-    """Format an amount; a small one is not rounded to zero."""
+    """Format an amount, without rounding small amounts to zero."""
     shown = cost.quantize(_SMALL) if cost >= _SMALL else cost.normalize()
     return f"{shown:f} {currency or ''}".rstrip()

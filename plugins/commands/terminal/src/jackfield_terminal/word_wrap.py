@@ -1,4 +1,4 @@
-"""Wrap a text between words while it is still being written."""
+"""Wrap text between words while it is being streamed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from jackfield.cli import split_line, width_of
 
 
 class WordWrapper:
-    """Adds line breaks to a growing text. The last word is held back, because the next piece may continue it."""
+    """Inserts line breaks into streamed text. The last word is buffered, since the next piece may continue it."""
 
     def __init__(self) -> None:
         self._word = ""
         self._column = 0
 
     def feed(self, text: str, columns: int) -> str:
-        """Return what can be written after another piece of the text.
+        """Add text, and return the output that is ready to be written.
 
         Args:
-            text: The piece.
-            columns: The width of the terminal, at least 1.
+            text: The next piece of text.
+            columns: The terminal width, at least 1.
         """
         *complete, last = (self._word + text).split("\n")
         self._word = ""
@@ -26,18 +26,18 @@ class WordWrapper:
             out += "".join(self._place(word, columns) for word in split_line(line)) + "\n"
             self._column = 0
         *words, self._word = split_line(last)
-        if width_of(self._word) >= columns:  # it is broken anyway
+        if width_of(self._word) >= columns:  # too wide for a line, so it is broken anyway
             words, self._word = [*words, self._word], ""
         return out + "".join(self._place(word, columns) for word in words)
 
     def finish(self, columns: int) -> str:
-        """Return the word that was held back, and start a new text."""
+        """Return the buffered word, and reset the wrapper for a new text."""
         out = self._place(self._word, columns) if self._word else ""
         self._word, self._column = "", 0
         return out
 
     def _place(self, word: str, columns: int) -> str:
-        """Return a word with its spaces, after a line break if the line has no room for it."""
+        """Return a word with its spaces, preceded by a line break if it does not fit on the line."""
         bare = word.rstrip(" ")
         is_full = self._column > 0 and self._column + width_of(bare) > columns
         if is_full:

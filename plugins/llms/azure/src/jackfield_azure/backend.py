@@ -96,7 +96,7 @@ class AzureChat(ChatCompletionsModel):
 
 
 def _deployment_url(endpoint: str, deployment: str, version: str) -> str:
-    """Return a deployment's chat URL. The SDK is loaded only for endpoints that it would normalize."""
+    """Return a deployment's chat URL. The SDK is loaded only for endpoints that it would normalise."""
     base_url = f"{endpoint}/openai/deployments/{quote(deployment, safe='', errors='replace')}"
     query: Mapping[str, object] = {"api-version": version}
     if not is_plain(base_url):

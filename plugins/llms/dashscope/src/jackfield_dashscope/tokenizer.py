@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class QwenTokenizer(BPETokenizer):
-    """Tokenizer of Qwen 1 to 3. Text is normalized to NFC first, as those models do.
+    """Tokenizer of Qwen 1 to 3. Text is normalised to NFC first, as those models do.
 
     All instances in a process share one vocabulary, which takes a quarter of a second to load and 70 MB of memory.
     """

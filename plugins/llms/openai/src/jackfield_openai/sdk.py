@@ -2,7 +2,7 @@
 
 Requests and answers bypass the SDK's pydantic models, which cost more than everything else combined. Merely loading
 the SDK takes longer than the rest of a first answer. This module therefore implements the rules that all SDK versions
-share, and loads the SDK only for cases it does not cover: a URL that the SDK would normalize, or one of the SDK's own
+share, and loads the SDK only for cases it does not cover: a URL that the SDK would normalise, or one of the SDK's own
 environment variables.
 """
 

@@ -202,7 +202,7 @@ def _head(question: ChatQuestion, following: _Following, kind: str) -> dict[str,
 
 
 class _ChunkWriter:
-    """Serializes the chunks of one answer, which differ only in their choice."""
+    """Serialises the chunks of one answer, which differ only in their choice."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         self._before = b"data: " + write_json(head)[:-1] + b',"choices":['

@@ -34,7 +34,7 @@ class Compaction:
         self._responses = responses
 
     async def create(self, request: Request) -> Response:
-        """Have the agent's model summarize a conversation, without tools and in a temporary run."""
+        """Have the agent's model summarise a conversation, without tools and in a temporary run."""
         table = read_object(await request.body())
         for name in table:
             if name not in _KNOWN:
