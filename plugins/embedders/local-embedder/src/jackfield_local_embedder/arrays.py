@@ -64,7 +64,7 @@ ACTIVATIONS: dict[str, Callable[[], Activation]] = {
     "gelu_pytorch_tanh": lambda: Gated(_gate_of_gelu_by_tanh),
     "relu": lambda: _relu,
 }
-"""The activation functions by their names in configurations."""
+"""Activation functions by their names in model configurations."""
 
 
 def normalize_layer(numbers: Floats, weight: Floats, bias: Floats, epsilon: float) -> Floats:

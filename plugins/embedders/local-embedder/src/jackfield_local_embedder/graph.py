@@ -18,7 +18,7 @@ import numpy as np
 from jackfield_local_embedder.arrays import Floats
 
 BLOCK = 64
-"""Numbers of a row of weights that share a scale in 8 bits."""
+"""The number of consecutive weights in a row that share a scale in 8 bits."""
 
 _IR_VERSION, _OPSET = 8, 17
 _MICROSOFT = "com.microsoft"

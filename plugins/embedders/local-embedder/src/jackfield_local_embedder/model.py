@@ -47,7 +47,7 @@ class SentenceModel:
         self._tokenizer = _tokenizer(self.recipe.folder, config)
         limits = [config.max_tokens or self.recipe.max_tokens, self._encoder.longest]
         self._longest = min((limit for limit in limits if limit), default=None)
-        # Files often contain settings of the training: a fixed length, or another limit than the model's.
+        # The files often contain settings from training, such as a fixed length or another limit than the model's.
         self._tokenizer.no_padding()
         if self._longest is None:
             self._tokenizer.no_truncation()
@@ -130,5 +130,5 @@ def read_tokenizer(folder: Path, name: str) -> Any:
     path = folder / "tokenizer.json"
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more precise
+    except Exception as error:  # the library raises no specific exceptions
         raise unusable(name, f"has a tokenizer that cannot be read, {path}: {error}") from error

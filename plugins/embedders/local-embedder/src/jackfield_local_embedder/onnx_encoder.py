@@ -206,6 +206,6 @@ def open_session(model: bytes | Path, name: str) -> Any:
     source = model if isinstance(model, bytes) else str(model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes have no common base of their own
+    except Exception as error:  # its exceptions have no common base class of their own
         text = quote_text(str(error), "", _MOST_SHOWN) or type(error).__name__
         raise unusable(name, f"cannot be loaded by ONNX Runtime: {text}") from error

@@ -17,7 +17,7 @@ BACKEND = "transformers"
 
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
-# In the order of the parts of a vector pooled in several ways.
+# In the order in which the results of several methods are concatenated.
 _POOLINGS: Mapping[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -28,7 +28,7 @@ _POOLINGS: Mapping[str, Pooling] = {
 }
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU")
-# A tokenizer without a limit has a very large number instead.
+# A tokenizer without a limit states a very large number instead.
 _NO_LIMIT = 1_000_000
 
 

@@ -15,8 +15,8 @@ from jackfield_multilingual_embedder.encoder import Encoder, Floats
 from jackfield_multilingual_embedder.sentencepiece import SentencePieces, parse_model
 from jackfield_multilingual_embedder.weights import PIECES, WEIGHTS, read_checked
 
-_AT_ONCE = 512  # pieces; their intermediate results stay in the processor's cache
-_LONGEST = 4096  # pieces of a text, for which 80 MB are needed; a passage has about 500
+_AT_ONCE = 512  # pieces, whose intermediate results stay in the CPU cache
+_LONGEST = 4096  # pieces of a text, which take 80 MB; a passage has about 500
 
 _loading = threading.Lock()
 _loaded: WeakValueDictionary[str, Model] = WeakValueDictionary()

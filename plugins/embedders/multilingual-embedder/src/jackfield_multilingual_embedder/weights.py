@@ -17,7 +17,7 @@ SHA256 = {
     WEIGHTS: "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     PIECES: "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
 }
-"""The hashes of the files that were measured. Any other content is refused before it is read as a model."""
+"""Hashes of the files that were evaluated. Any other content is rejected before it is parsed."""
 
 
 def read_checked(name: str) -> bytes:

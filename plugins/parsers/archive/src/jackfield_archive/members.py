@@ -14,7 +14,7 @@ ALWAYS_ALLOWED_BYTES = 16 * 2**20  # regardless of the ratio, because small file
 MAX_ENTRIES = 10_000
 _MAX_NAME_CHARS = 200
 _SHOWN_NAMES = 1000
-# Files that programs make for themselves, skipped as in folders.
+# Folders that programs create for themselves, skipped here as in real folders.
 _PROGRAM_FOLDERS = frozenset({"__MACOSX", "__pycache__", "node_modules"})
 
 

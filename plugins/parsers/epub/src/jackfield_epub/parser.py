@@ -71,7 +71,7 @@ class EpubParser(Parser):
         path = _path_of_book(archive, source)
         book = xhtml_tree(archive.read(path), source=source)
         items = _manifest(book, posixpath.dirname(path))
-        # Items that differ only in their fragments are one file.
+        # Items that differ only in the fragment are the same file.
         chapters = list(dict.fromkeys(item.path for item in map(items.get, _spine(book)) if item and item.is_chapter))
         _check_open(archive, set(chapters), source)
         blocks, unreadable = _read(archive, chapters, _contents(archive, items.values(), source), source)

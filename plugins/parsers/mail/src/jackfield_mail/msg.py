@@ -31,7 +31,7 @@ _LABELS = {
 }  # fmt: skip
 _EPOCH = datetime.datetime(1601, 1, 1, tzinfo=datetime.UTC)
 _MOST_DEPTH = 10
-# olefile trusts a file, and may raise any of these if it is wrong.
+# olefile trusts its input, and may raise any of these for a malformed file.
 _FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, struct.error, RecursionError)
 
 

@@ -16,7 +16,7 @@ def comments_of_sheet(package: Package, sheet: str, *, number: int) -> Iterator[
     relations = [relation for relation in package.relations(sheet).values() if relation.kind in _COMMENT_KINDS]
     persons = _persons(package) if any(relation.kind == "threadedComment" for relation in relations) else {}
     threaded: set[str] = set()
-    # Beside a thread, its cell has an older comment for older programs.
+    # A cell with a thread also has an old-style comment for older programs.
     for relation in sorted(relations, key=lambda relation: _COMMENT_KINDS.index(relation.kind)):
         root = package.part_or_none(relation.target, f"the comments of sheet {number}")
         if root is None:
@@ -38,7 +38,7 @@ def comments_of_slide(package: Package, relations: Mapping[str, Relation], *, nu
         root = package.part_or_none(part, f"the comments of slide {number}")
         for comment in () if root is None else _children(root, "cm", "reply"):
             author = authors.get(comment.get("authorId", ""), "")
-            # Not all texts below: the answers to a comment of the newer kind are inside of it.
+            # Not all descendants, because the replies to a new-style comment are nested in it.
             texts = (
                 node.text or "" for body in comment.iterchildren(*_BODIES) for node in _children(body, "t", "text")
             )

@@ -44,7 +44,7 @@ wait
 kill -9 0
 """
 _NOWHERE = "http://127.0.0.1:9"
-# Variables of the user's session: other folders, and programs that LibreOffice would talk to.
+# Variables of the user's session, which point to other folders and to programs that LibreOffice would talk to.
 _LEFT_OUT = ("xdg_", "dbus_", "display", "wayland_display")
 
 

@@ -16,7 +16,7 @@ from jackfield_markup import Element, xml_tree
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 LEVELS = {str(level): level for level in range(9)}
-"""The levels that outlines and lists have, by how a file writes them."""
+"""The valid levels of outlines and lists, by their notation in a file."""
 
 _CORE = "docProps/core.xml"
 _LONGEST_LINK = 300  # characters
@@ -27,7 +27,7 @@ _STATED = {
     "subject": "subject",
     "keywords": "keywords",
 }
-# The strict form of the standard uses other names for the same things.
+# The strict variant of the standard uses different namespaces for the same elements.
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _NAMES = (
     (b"wordprocessingml/main", b"wordprocessingml/2006/main"),

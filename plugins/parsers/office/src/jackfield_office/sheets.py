@@ -30,8 +30,8 @@ _EMPTY_ALWAYS = 4_000_000
 
 
 _Sheet: TypeAlias = tuple[str, int, Iterable[list[str]] | None]
-"""The name of a sheet, its number of rows, and their texts; None if the sheet cannot be read."""
-# xlrd trusts a file, and may raise any of these if it is wrong.
+"""The name of a sheet, its number of rows, and its rows as text, or None if the sheet is unreadable."""
+# xlrd trusts its input, and may raise any of these for a malformed file.
 _FAULTS_OF_XLRD = (
     ArithmeticError,
     AssertionError,

@@ -75,7 +75,7 @@ def _slide(package: Package, slide: Relation | None, number: int) -> Iterator[Bl
     comments = [f"- Comment by {line}" for line in comments_of_slide(package, relations, number=number)]
     blocks += [Block("\n".join(comments), kind="list", page=number)] if comments else []
     if title or blocks:
-        # Without a heading of its own, it would stand below that of the slide before.
+        # Without a heading of its own, it would be below that of the previous slide.
         yield Block(title or f"Slide {number}", kind="heading", page=number, level=1)
         yield from blocks
 

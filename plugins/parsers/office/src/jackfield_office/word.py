@@ -23,7 +23,7 @@ _P, _TBL, _TR, _TC, _T, _PPR, _TCPR = (_W + name for name in ("p", "tbl", "tr", 
 _HYPERLINK, _BOX, _RENDERED_BREAK = _W + "hyperlink", _W + "txbxContent", _W + "lastRenderedPageBreak"
 _NOTES = {"footnotes": "", "endnotes": "e", "comments": "c"}  # the prefix of their numbers
 _NO_LIST = "0"  # the list number that means no list
-_GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted, moved elsewhere, the same once more
+_GONE = (_W + "del", _W + "moveFrom", MC + "Fallback")  # deleted text, moved text, and a duplicate for older programs
 _LEVEL_OF_NAME = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$")
 _WRAPPERS = tuple(_W + name for name in ("sdt", "sdtContent", "ins", "customXml", "moveTo"))
@@ -177,7 +177,7 @@ class _Reader:
         """Return the text of a paragraph, and advance the page number past the page breaks in it."""
         if self.page is not None:
             self.page += sum(1 for _ in paragraph.iter(_RENDERED_BREAK))
-        # All nodes: lxml takes longer to prepare a list of tags than to walk through a paragraph.
+        # Iterate over all nodes, because lxml takes longer to prepare a list of tags than to walk through a paragraph.
         return "".join([write(node) for node in paragraph.iter() if (write := _WRITTEN.get(node.tag))])
 
     def _item(self, numbering: tuple[str, int], text: str) -> str:
@@ -258,7 +258,7 @@ _WRITTEN: dict[object, Callable[[Element], str]] = {
     _W + "endnoteReference": lambda node: f"[^e{node.get(_W + 'id')}]",
     _W + "commentReference": lambda node: f"[^c{node.get(_W + 'id')}]",
 }
-"""The text of a node in a paragraph, by its tag; all others have none."""
+"""Functions that return a node's text, by tag. Other nodes have no text."""
 
 
 def _has(root: Element, tag: str) -> bool:

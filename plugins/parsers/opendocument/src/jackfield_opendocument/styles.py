@@ -10,7 +10,7 @@ from jackfield_markup import Element
 from jackfield_opendocument.names import FO, STYLE, TEXT
 
 _CODE = re.compile(r"(?:source ?code|html preformatted|preformatted(?: text)?|code(?: block)?|plain text)$", re.I)
-_MOST_BASES = 10  # in a hostile file, styles form a circle
+_MOST_BASES = 10  # styles may be circular in a malicious file
 _SMALL = re.compile(r"[0-9]{1,5}")
 
 

@@ -12,14 +12,14 @@ from itertools import accumulate, chain, pairwise
 from jackfield_pdf.grids import Grid
 from jackfield_pdf.spans import grouped, merged
 
-_SAME_LINE = 0.45  # in sizes of the type; raised and lowered characters are nearer to their line
-_GAP = 1.0  # in sizes of the type, between columns of two or three lines; a space is about 0.3
-_NARROW_GAP = 0.4  # between columns of more lines, whose spaces hardly ever stand below each other by chance
+_SAME_LINE = 0.45  # in type sizes; superscripts and subscripts are nearer to their line
+_GAP = 1.0  # in type sizes, between columns of two or three lines; a space is about 0.3
+_NARROW_GAP = 0.4  # between columns of more lines, whose spaces are hardly ever aligned by chance
 _FEW_LINES = 4
 _SPACE = 0.25  # in sizes of the type
-_PADDING = 0.5  # in sizes of the type, between a rule and a text
-_MOST_NUMBERS = 0.6  # of the lines of a column of numbers; others are dashes and remarks
-_RULED_BANDS = 4  # number of rules from which they are assumed to separate rows
+_PADDING = 0.5  # in type sizes, between a rule and text
+_MOST_NUMBERS = 0.6  # minimum share of numbers in a column of numbers; the rest are dashes and remarks
+_RULED_BANDS = 4  # number of bands from which rules are assumed to separate rows
 _MOST_CUT = 0.1  # of the words
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _DIGIT = re.compile(r"\d")

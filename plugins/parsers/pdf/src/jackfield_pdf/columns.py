@@ -10,10 +10,10 @@ from jackfield_pdf.typeset import Line, Part
 
 _ROWS = 4  # on fewer, it may be a table
 _LONGEST = 300  # lines of one column; each is compared with all above it
-_WIDE = 10.0  # in sizes of the type; the columns of a table are often narrower
-_FULL = 0.8  # of the width of the column, which most lines of text have, and cells do not
+_WIDE = 10.0  # in type sizes; table columns are often narrower
+_FULL = 0.8  # of the column width, which most lines of text reach, unlike cells
 _MOST = 0.7
-_STEP = 1.5  # in sizes of the type; rows of a table are farther apart
+_STEP = 1.5  # in type sizes; table rows are farther apart
 
 
 def in_columns(lines: Sequence[Line]) -> list[Line]:

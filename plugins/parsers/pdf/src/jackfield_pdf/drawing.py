@@ -16,13 +16,13 @@ from jackfield.retrieval import PageImage
 from jackfield_pdf.pages import PDFIUM
 
 Box: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom, as shares of the page."""
+"""Left, top, right and bottom as fractions of the page size."""
 
 _WIDTH, _MOST_HEIGHT = 1200, 4000
 _MOST_PIXELS = 2_000_000
 _PAGES_AHEAD = 2  # a passage may begin at the end of its page
 _MOST_CHARS = 20_000  # of a page or a passage that are compared
-_LEAST_RUN = 16  # shorter runs of equal letters are in any text
+_LEAST_RUN = 16  # shorter runs of equal letters occur in any text
 _MOST_RUNS = 16
 _MOST_BOXES = 400
 
@@ -152,7 +152,7 @@ def _on_image(page: Any, x: float, y: float, width: int, height: int) -> tuple[f
     import pypdfium2.raw as pdfium
 
     across, down = ctypes.c_int(), ctypes.c_int()
-    # Ten times as large, because the answer has no fractions.
+    # Ten times as large, because the result is an integer.
     pdfium.FPDF_PageToDevice(page, 0, 0, 10 * width, 10 * height, 0, x, y, across, down)
     return across.value / (10 * width), down.value / (10 * height)
 

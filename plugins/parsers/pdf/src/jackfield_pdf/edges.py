@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from jackfield_pdf.pages import Page
 from jackfield_pdf.typeset import Line
 
-_GAP = 1.5  # in sizes of the type; what is nearer to the text is a part of it
-_PAGES = 3  # on fewer, a line may well be there for itself
+_GAP = 1.5  # in type sizes; a line nearer to the text belongs to it
+_PAGES = 3  # on fewer pages, a line may well be ordinary text
 _NUMBER = re.compile(r"\d+")
 _FIRST_NUMBER = re.compile(r"\s*(\d{1,5})\b(?!\.\d)")
 _LAST_NUMBER = re.compile(r"(?<![\w.])(\d{1,5})\s*$")
 _LETTER = re.compile(r"[^\W\d_]")
 _END_OF_ENTRY = re.compile(r"[\s.,…·](?:\d{1,4}|[ivxl]{1,6})$")
-_LONGEST_END = 7  # characters; to search all of the line for its end takes long
-_NEAR = 3  # lines before and after an entry of a table of contents, among which
-_ENTRIES = 3  # this many are entries as well
+_LONGEST_END = 7  # characters; searching the whole line would be slow
+_NEAR = 3  # lines to look at before and after an entry of a table of contents
+_ENTRIES = 3  # of these, at least so many must be entries as well
 
 
 def edge_lines(page: Page) -> Iterator[tuple[int, bool]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfTextPage
 
 Box = tuple[float, float, float, float]
-"""Left, right, foot and top, in points."""
+"""Left, right, bottom and top, in points."""
 
 _LONGEST_NAME = 64
 _EDGES = Struct("4d")

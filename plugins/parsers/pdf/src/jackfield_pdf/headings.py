@@ -11,16 +11,16 @@ from jackfield_pdf.edges import lines_around_text
 from jackfield_pdf.pages import Entry, Page
 from jackfield_pdf.typeset import Line
 
-_LARGE = 1.15  # times the size of most of the text
+_LARGE = 1.15  # in relation to the body text
 _STEP = 0.5  # closer sizes count as one
 _LONGEST = 200  # characters
 _LONGEST_BOLD = 120
 _LOWEST = 6
 _LONG = 5000  # characters; in a shorter text, titles may have a large share
 _MOST_TITLES = 0.25  # of a long text
-_MOST_BOLD = 0.3  # share of the text; if more is bold, bold type means nothing
+_MOST_BOLD = 0.3  # share of the text; if more is bold, bold type is not significant
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
-# Two letters that are no Roman number, or a Chinese one: not the number of a page, and not a sign.
+# Two letters that are not a Roman numeral, or a Chinese character: neither a page number nor a symbol.
 _TITLE = re.compile(r"(?!\s*[ivxlc]+\s*$)(?=.*(?:[^\W\d_].*[^\W\d_]|[\u2e80-\u9fff\uac00-\ud7af]))", re.DOTALL)
 _BOLD_TITLE = re.compile(rf"(?=.*[^\W\d_]).{{1,{_LONGEST_BOLD}}}(?<![.,;:!?。，；：！？])", re.DOTALL)
 

@@ -37,10 +37,10 @@ class PdfParser(Parser):
 
     Keys in `metadata`:
 
-    - `pages_without_text`: pages that have no text
-    - `scanned_pages`: those of them that show a picture
-    - `unreadable_pages`: damaged pages, which `unread` lists in readable form
-    - `running_lines`: headers and footers that were removed, with `#` in place of numbers
+    - `pages_without_text`: pages without text.
+    - `scanned_pages`: pages without text that show a picture.
+    - `unreadable_pages`: damaged pages, which are also listed for people in `unread`.
+    - `running_lines`: headers and footers that were removed, with `#` in place of numbers.
     """
 
     name: ClassVar[str] = "pdf"

@@ -11,10 +11,10 @@ from typing import Any
 
 from jackfield_pdf.calls import address, function
 
-_MOST_OBJECTS = 20_000  # on a page, those in forms included
+_MOST_OBJECTS = 20_000  # on a page, including those in form objects
 _MOST_POINTS = 20_000  # of lines on a page
-_DEEPEST = 3  # forms in forms
-_STRAIGHT = 0.5  # points that a line may go sideways
+_DEEPEST = 3  # nesting depth of form objects
+_STRAIGHT = 0.5  # points by which a line may deviate sideways
 
 Point = tuple[float, float]
 Edge = tuple[Point, Point]

@@ -14,8 +14,8 @@ from jackfield_pdf.pages import Page
 from jackfield_pdf.typeset import Line
 
 _PAGES = 3  # on fewer pages, a line may well be ordinary text
-_FARTHEST = 200  # how far the number on a page may be from its number in the file
-_MOST_DIGITS = 6  # of the number of a page
+_FARTHEST = 200  # maximum offset between the printed page number and the one in the file
+_MOST_DIGITS = 6  # of a page number
 _NUMBER = re.compile(r"\d+")
 _A_NUMBER = "\0"  # which occurs in no line
 _WORD = re.compile(r"[^\W\d_]{2,}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 SCAN = "page.pdf-scan"
-"""The name of such a file. Its extension leads it to a parser with OCR, not back to this one."""
+"""The name of such a file. Its extension selects a parser with OCR instead of this one."""
 
 _SPARE_BYTES = 8 * 2**20
 # PDFium writes the time and random numbers, but the same file must always give the same parts.

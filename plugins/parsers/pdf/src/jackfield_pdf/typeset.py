@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 HYPHEN = "\ufffe"
-"""PDFium's character for a hyphen at the end of a line, which joins that line with the next."""
+"""The character with which PDFium joins two lines at a hyphen."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BEYOND_UCS2 = re.compile(r"[\U00010000-\U0010ffff]")
@@ -29,13 +29,13 @@ _INK = re.compile(r"\S")
 _WORD = re.compile(r"\S+")
 _BOLD = re.compile(rb"bold|black|heavy|demi|cmbx|-B[dI]?$", re.IGNORECASE)
 _MONO = re.compile(rb"mono|courier|consol|typewriter|cmtt|menlo|fixed", re.IGNORECASE)
-_MOST_NAMED = 200  # characters; the type of longer lines decides nothing
+_MOST_NAMED = 200  # characters; the type of longer lines is not significant
 _MARK = re.compile(r"\s*(?:[^\w\s]{1,2}|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]?|\d+(?:\.\d+)+\.?)\s")
-_TABLE_GAP = 1.0  # in sizes of the type; spaces between words, also of justified text, are narrower
-_FARTHEST = 1e6  # points; text there, or nowhere, has no position
-_LONGEST_CELL = 4000  # characters; a frame around whole columns of text is no table
-_RULE_GAP = 0.1  # in sizes of the type; characters of a word are nearer to each other
-_MOST_ROUNDS = 5  # steps of searching for tables among nested frames; a page that needs more has none
+_TABLE_GAP = 1.0  # in type sizes; spaces between words are narrower, even in justified text
+_FARTHEST = 1e6  # points; text beyond that, or at NaN, is treated as having no position
+_LONGEST_CELL = 4000  # characters; a frame around whole columns of text is not a table
+_RULE_GAP = 0.1  # in type sizes; characters of a word are nearer to each other
+_MOST_ROUNDS = 5  # rounds of looking for tables among nested frames; a page that needs more is treated as having none
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class _Measured:
 def lines_of(page: PdfPage, glyphs: Glyphs) -> list[Line]:
     """Return the lines of a page in file order. A ruled table counts as one line."""
     measured = _upright([_measured(glyphs, text, places) for text, places in _texts(glyphs)])
-    # Lines that are only below each other form no table, so on most pages no drawing is examined.
+    # Lines that are merely below each other form no table, so drawings are not examined on most pages.
     grids = _grids(page, measured[0].turn) if _may_have_a_table(measured) else []
     if not grids:
         return [_line(glyphs, line) for line in measured]
@@ -123,7 +123,7 @@ def _places(glyphs: Glyphs) -> Sequence[int]:
     """Return the PDFium index of each character in the text, or () if PDFium's count does not add up."""
     if len(glyphs.text) == glyphs.count and not _BEYOND_UCS2.search(glyphs.text):
         return range(glyphs.count)
-    # A character without a meaning is counted and is not in the text; one beyond the first 65,536 is counted twice.
+    # Characters without a meaning are counted but not in the text, and those beyond the BMP are counted twice.
     shown = glyphs.shown()
     *units, end = accumulate(map(_units, glyphs.text), initial=0)
     return list(map(shown.__getitem__, units)) if end == len(shown) else ()

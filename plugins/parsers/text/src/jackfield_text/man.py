@@ -262,7 +262,7 @@ _MACROS: dict[str, Callable[[_Page, str], None]] = {
     "TS": _Page._begin_table, "TE": _Page._end_table, "if": _Page._conditional, "ie": _Page._conditional,
     "UR": _Page._link, "MT": _Page._link,
 }  # fmt: skip
-"""The macros that do more than output their words."""
+"""Macros that do more than print their arguments."""
 
 
 def _arguments(rest: str) -> list[str]:

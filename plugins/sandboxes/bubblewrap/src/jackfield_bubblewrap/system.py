@@ -12,7 +12,7 @@ from jackfield.sandboxes import Program
 from jackfield_confine.interpreters import find_python
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Folders of programs and libraries. All but the first are often links into it."""
+"""Folders of programs and libraries. All but the first are often symlinks into the first."""
 
 _ETC = ("ld.so.cache", "alternatives", "fonts", "localtime", "timezone", "mime.types", "ssl/certs", "matplotlibrc")
 _ETC_OF_NETWORKS = ("resolv.conf", "hosts", "nsswitch.conf", "services", "protocols")

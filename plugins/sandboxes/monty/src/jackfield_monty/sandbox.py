@@ -25,8 +25,8 @@ _UNLIMITED = Limits()
 _DEEPEST = 100
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has only the second, which ends the process at once
 _LONGEST_S = 3600.0
-_END_S = 5.0  # for a process that was killed to be waited for
-_MOST_ERROR = 4000  # characters: an error shows the line, which may be all of the code
+_END_S = 5.0  # for a killed process to end
+_MOST_ERROR = 4000  # characters; an error shows the line, which may be the entire code
 _HOW_TO_INSTALL = "Try: pip install --upgrade --force-reinstall pydantic-monty"
 _PLAIN = (bool, int, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, type(None))
 
@@ -96,7 +96,7 @@ class MontySandbox(CodeSandbox):
             problem = f"the code ended the interpreter: {error}"
         except (_TooDeepError, RecursionError) as error:
             problem = f"the value cannot be given back: {error}"
-        if run.is_full:  # perhaps with its last line, so that the code ended before it could be stopped
+        if run.is_full:  # perhaps on its last line, so the code ended before it could be stopped
             most = self.config.max_output_chars
             value, problem = None, f"the code was ended: it printed more than {most:,} characters"
         return CodeResult(value, run.printed, problem)

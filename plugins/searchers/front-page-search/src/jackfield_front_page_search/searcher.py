@@ -18,7 +18,7 @@ from jackfield_documents import IndexCache
 _SHARE = 4  # a chunk of the front may take one part in this many of its document's share
 
 Fronts = list[tuple[float, int]]
-"""The score of each chunk that is found, and its number; in order."""
+"""Scores and chunk numbers, best first."""
 
 
 class FrontPageConfig(Config):

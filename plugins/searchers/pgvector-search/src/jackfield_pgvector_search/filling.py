@@ -29,7 +29,7 @@ _POLL_S = 0.5
 _ATTEMPTS = 3
 # As one text, because the driver is slow at writing lists.
 _KEYS = "unnest(CAST(string_to_array(:keys, ',') AS uuid[])) WITH ORDINALITY AS n (key, place)"
-_KEPT = 4  # corpora under one name: an agent's files before they changed, those of another process
+_KEPT = 4  # corpora under one name, such as an agent's files before a change, or those of another process
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from jackfield_pgvector_search.tables import Side
 _DEPTH = 100
 """Hits of each ranking to fuse."""
 _CANDIDATES = 400
-"""Candidates that are fully scored: the chunks that share most with the query."""
+"""The number of candidates to score fully: the chunks that have most in common with the query."""
 _K1, _B = 1.5, 0.75
 _RRF = 60  # as `jackfield_documents.fuse`
 _LONGEST_TERM = 500  # characters; PostgreSQL takes 2046 bytes
@@ -33,7 +33,7 @@ def ranking(schema: str, words: Side | None, vectors: Side | None, *, is_filtere
 def nearest(schema: str, vectors: Side, *, is_filtered: bool = False) -> str:
     """Return a statement for positions and cosines.
 
-    Parameters: `vector`, `corpus`, `limit`, and `least`, the lowest cosine (-2 for any).
+    The parameters are `vector`, `corpus`, `limit`, and `least`, the lowest cosine (-2 for any).
     """
     return f"""
         SELECT place, score, NULL, place_in_ranking FROM (
@@ -46,7 +46,7 @@ def nearest(schema: str, vectors: Side, *, is_filtered: bool = False) -> str:
 def by_words(schema: str, words: Side, *, is_filtered: bool = False) -> str:
     """Return a statement for positions and BM25 scores.
 
-    Parameters: `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length`, `limit`.
+    The parameters are `terms`, `queries`, `times`, `corpus`, `chunks`, `mean_length` and `limit`.
     """
     return f"""
         WITH {_by_words(schema, words, "CAST(:limit AS integer)", is_filtered)}

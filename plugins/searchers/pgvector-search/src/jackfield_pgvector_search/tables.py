@@ -37,10 +37,10 @@ _STEPS = (
     CREATE INDEX ON {schema}.jackfield_places (chunk, corpus);
     """,
 )
-"""The step from each version to the next; a schema has the version of its last step."""
+"""Migrations from each version to the next. A schema's version is the number of steps applied."""
 
 VERSION = len(_STEPS)
-_MOST_INDEXED = 2000  # numbers of a vector that pgvector's index takes
+_MOST_INDEXED = 2000  # dimensions that pgvector's index supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,10 @@ def vectors_side(connection: Connection, schema: str, space: str, dimension: int
 
 
 def index_vectors(connection: Connection, schema: str, side: Side, *, least: int) -> None:
-    """Create an HNSW index if there are at least `least` vectors, because scanning that many is slow."""
+    """Create an HNSW index for at least `least` vectors, because scanning that many is slow.
+
+    Vectors with too many dimensions for pgvector's index get none.
+    """
     table = f"{schema}.jackfield_vectors_{side.number}"
     [[count]] = connection.run(f"SELECT count(*) FROM {table}")  # noqa: S608 - of a checked name and a number
     if count < least or (side.dimension or 0) > _MOST_INDEXED:

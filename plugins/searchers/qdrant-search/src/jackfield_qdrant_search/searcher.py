@@ -32,10 +32,10 @@ OnProgress = Callable[[int, int], None]
 _KEY = KeyRule("QDRANT_API_KEY", hosts=(".cloud.qdrant.io",), url_variable="QDRANT_URL")
 _AT_ONCE = 256  # texts embedded and uploaded together; a build that ends early keeps the finished ones
 _ATTEMPTS = 3
-_KEPT = 8  # corpora: as many as are kept in memory
-_KEPT_ON_DISK = 2  # corpora: the versions in which an index on disk can be read
+_KEPT = 8  # corpora, the same number as in memory
+_KEPT_ON_DISK = 2  # corpora, the readable versions of an on-disk index
 _DIGITS = 4  # the lowest bits of a 32-bit score depend on the order of summation
-_MOST_NAMED = 1000  # selected chunks that a request names; from more, hits outside of the selection are dropped
+_MOST_NAMED = 1000  # selected chunks that a request lists; beyond that, hits outside the selection are dropped
 _TIES = 1000  # points to examine so that equal ones come in document order
 
 

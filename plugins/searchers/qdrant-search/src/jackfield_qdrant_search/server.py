@@ -194,7 +194,7 @@ class Collection:
             with ForgetLocals():  # they include the key
                 if self._client is None:
                     self._client = self._opened()
-                # The client's own limit is for each piece of an answer, so that one that drips never ends.
+                # The client's own limit applies to each chunk of a response, so a slow trickle would never time out.
                 async with asyncio.timeout(self._address.timeout_s):
                     return await request(self._client)
         # `from None`, because the server's answer and the request may contain the key.

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HEAP_BYTES = 64_000_000
-_STATE = 0  # the key of the document with the facts about the index; no chunk has it
+_STATE = 0  # the key of the document with the index's metadata; no chunk has this key
 _DIGITS = 5  # the lowest bits of a 32-bit score depend on the order of summation
 _KNOWN_TERMS = 10_000
 _MOST_IN_DICT = 50_000  # chunks; 5 MB
 _BEYOND = 6  # hits after the last one, to detect ties with it
 _TIES = 10_000  # chunks to examine so that equal ones come in document order
 _LONGEST_PHRASE = 16
-_SHORT = 3  # terms: a keyword, or a query that is hardly more than one
+_SHORT = 3  # terms; a keyword, or a query that is hardly longer
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|『([^』]+)』')
 
 
@@ -150,7 +150,7 @@ class WordIndex:
             hits = self._searcher.search(query, min(wanted, self._searcher.num_docs), count=False).hits
             if not hits:
                 return [], []
-            # Whole numbers, because rounding each score to a text took longer than the search.
+            # Integers, because rounding each score by formatting it took longer than the search.
             scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(max(hits[0][0], 1e-30))))
             scores = [round(score * scale) for score, _ in hits]
             if len(hits) < wanted or scores[-1] < scores[limit - 1] or wanted > max(_TIES, limit):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import tantivy
 
 APPLICATION_ID = 0x4A465453
-"""Marks the file of the lock as ours in its header; SQLite reserves this field for that."""
+"""Identifies the lock file as ours, in the header field that SQLite reserves for this purpose."""
 _LOCK_VERSION = 1
 _PATIENCE_S = 24 * 3600.0  # another process that indexes millions of chunks takes long; the lock ends with it
 _NOTED_EVERY = 1000  # chunks
@@ -129,7 +129,7 @@ class KeptIndex:
         new.rename(self._index_folder)
 
     def _change(self, content: str, chunks: Sequence[Chunk], places: Places) -> bool:
-        """Update the index in place. Return False if it is incomplete or has too few of the chunks."""
+        """Update the index in place. Return False if it has to be rebuilt instead."""
         try:
             index = opened_in(str(self._index_folder))
             state = state_of(index)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # it loads tantivy and numpy, which only the first search sho
     from jackfield_tantivy_search.kept import KeptIndex
 
 _QUICK_CHARS, _QUICK_HITS, _QUICK_CHUNKS = 300, 500, 20_000
-_MOST_NAMED = 2000  # selected chunks that a query names; from more, hits outside of the selection are dropped
+_MOST_NAMED = 2000  # selected chunks that a query lists; beyond that, hits outside the selection are dropped
 _DECIDE_THE_TERMS = ("jackfield-tantivy-search", "jackfield-documents", "tantivy")
 
 
@@ -61,7 +61,7 @@ class TantivySearcher(Searcher):
         """
         index = self._indexes.peek(corpus)
         is_small = 0 < limit <= _QUICK_HITS and len(query) <= _QUICK_CHARS and len(corpus.chunks) <= _QUICK_CHUNKS
-        # Not in a thread: a search in a small index takes no longer than a switch of threads.
+        # Not in a thread, because a search in a small index takes no longer than a thread switch.
         if index is not None and where is None and is_small and getattr(corpus, "shelf", None) is None:
             return self._hits(corpus, index.search(texts_of(query), limit))
         return await in_worker(partial(self._search, query, corpus, limit, where))

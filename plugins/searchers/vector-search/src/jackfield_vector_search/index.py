@@ -13,8 +13,8 @@ from jackfield_vector_search.graph import Graph, Matrix
 
 # The lowest bits of 32-bit numbers depend on the order of summation.
 _DIGITS = 6
-_CANDIDATES = 4  # for each hit: the graph's numbers have 16 bits, and it misses some
-_COPIED = 8  # for fewer than one row in this many, a copy is faster than a product with all
+_CANDIDATES = 4  # per hit, because the graph has only 16-bit precision and misses some
+_COPIED = 8  # below one row in this many, copying the rows is faster than multiplying all of them
 _HEADER = np.dtype([("magic", "S24"), ("rows", "<i8"), ("columns", "<i8"), ("graph", "<i8"), ("rest", "V16")])
 _MAGIC = b"jackfield-vectors 1"
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 OnProgress = Callable[[int, int], None] | None
 
 BESIDE = "vectors.sqlite"
-"""The file that vectors are kept in beside a corpus on disk."""
+"""The file name of stored vectors next to an on-disk corpus."""
 _AT_ONCE = 512  # texts after which vectors are saved; later ones are lost if the process is killed
 
 

@@ -21,7 +21,7 @@ from jackfield_vector_search.graph import Matrix
 T = TypeVar("T")
 
 APPLICATION_ID = 0x4A465645
-"""Marks the file as ours in its header; SQLite reserves this field for that."""
+"""Identifies the file as ours, in the header field that SQLite reserves for this purpose."""
 _VERSION = 1
 _SCHEMA = "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;"
 _PATIENCE_S = 10.0

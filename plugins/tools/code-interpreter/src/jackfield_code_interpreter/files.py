@@ -86,7 +86,7 @@ class BroughtFiles:
 
         The descriptor is None if the file is already in the target folder.
         """
-        # Links on the way to a file are followed once, when it is first named, because code could plant others later.
+        # Links on the way to a file are resolved once, when it is first named, because code could plant others later.
         real_folder = self._real_folders.setdefault(path, source.parent.resolve())
         with open_folder(real_folder) as parent:
             facts = os.stat(source.name, dir_fd=parent, follow_symlinks=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 FOLDERS = tuple(map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts")))
 
-# The beginning of a font's file name, and its name in matplotlib: that of the first font in the file.
+# Prefix of the font's file name: name of the first font in the file, which is the name that matplotlib uses.
 _FAMILIES = {
     "NotoSansCJKsc": "Noto Sans CJK SC",
     "NotoSansCJK-": "Noto Sans CJK JP",

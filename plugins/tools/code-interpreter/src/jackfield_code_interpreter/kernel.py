@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.25  # how often a silent kernel is checked
 _LOST_AFTER_S = 2.0  # silence after the reply, after which the message that says "done" is considered lost
-_END_S = 5.0  # for the guard to kill what the kernel started
-# Unread messages cost the host memory: larger ones are not read at all, and each channel holds only so many others.
+_END_S = 5.0  # for the guard to kill everything that the kernel started
+# Unread messages take memory of the host, so larger messages are not read at all, and each channel holds only a few.
 _MAX_MESSAGE_BYTES = 32 << 20
 _MAX_WAITING_MESSAGES = 16
 _MESSAGE_COST = 1024  # the least cost of reading a message, in bytes, so that a flood of empty ones counts as well

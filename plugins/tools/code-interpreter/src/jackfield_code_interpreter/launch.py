@@ -19,7 +19,7 @@ from jackfield_confine.interpreters import find_python
 START_KERNEL = Path(__file__).with_name("start_kernel.py")
 
 BARRIERS: tuple[str, ...] = (NAMESPACES, LANDLOCK)
-"""The barriers between the code and other processes without a sandbox, best first; the first that works is used."""
+"""Barriers between the code and other processes when there is no sandbox. The first one that works is used."""
 
 _ISOLATION = {
     NAMESPACES: "processes only: the code sees and signals its own; your files and network are open to it",
@@ -27,12 +27,12 @@ _ISOLATION = {
 }
 _NO_ISOLATION = "none: limits only"
 
-# Locations and text encodings; never a key, a token, or a variable that changes how Python itself works.
+# Paths and text encodings only: no key, no token, and no variable that changes how Python itself works.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _MB = 1 << 20
 
 MARK = "JACKFIELD_KERNEL"
-"""The variable that identifies a process's kernel by the folder of its connection."""
+"""The environment variable that marks the processes of a kernel with its connection folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _environment(config: CodeInterpreterConfig, folders: KernelFolders, environ:
         "MPLCONFIGDIR": str(folders.matplotlib),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONIOENCODING": "utf-8:replace",
-        # Each thread takes address space, and without this setting there is one per core.
+        # Each thread takes address space, and the default is one per core.
         "OPENBLAS_NUM_THREADS": "1",
     }
     if config.python is None and site.ENABLE_USER_SITE:

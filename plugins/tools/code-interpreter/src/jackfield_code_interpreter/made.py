@@ -12,7 +12,7 @@ from jackfield_confine.paths import open_listed_folder
 
 MOST_FILES = 200
 _MOST_LOOKED_AT = 5000
-_DEEPEST = 64  # levels; a path with thousands would have megabytes
+_DEEPEST = 64  # levels; a path with thousands of levels would take megabytes
 _NOT_RESULTS = frozenset({"__pycache__"})
 
 State = tuple[int, int]

@@ -14,16 +14,16 @@ from jackfield_backends.images import decode_image
 
 FINISHED = "Finished execution."
 PLOTS = ("matplotlib", "numpy", "pandas")
-"""The modules of the extra `plots`."""
+"""The packages in the `plots` extra."""
 TIMED_OUT = "Timeout: Code execution exceeded the time limit."
 
-_MAX_IMAGE_CHARS = 8_000_000  # of base64, 6 MB; no provider takes a larger image
-_MAX_IMAGES_CHARS = 24_000_000  # of all images of a result
-_MAX_BLOCKS = 200  # of a result, first half and last half; fences and titles count as well
+_MAX_IMAGE_CHARS = 8_000_000  # of base64, which is 6 MB; no provider accepts a larger image
+_MAX_IMAGES_CHARS = 24_000_000  # of all images in a result
+_MAX_BLOCKS = 200  # in a result, half of them first and half last; their fences and titles take space as well
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 _STREAMS = ("stdout", "stderr")
 _BACKTICKS = re.compile(r"`{3,}")
-# Colours and cursor movements; window titles and links; the two-character sequences.
+# Colours and cursor movements, window titles and links, and two-character sequences.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
@@ -197,5 +197,5 @@ def _error_text(content: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    # The code can forge messages of its kernel, so any value may be in the place of a text.
+    # The code can forge its kernel's messages, so a text may be any value.
     return value if isinstance(value, str) else ""

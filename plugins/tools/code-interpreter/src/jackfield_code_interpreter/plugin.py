@@ -38,7 +38,7 @@ EXECUTOR_DESCRIPTION = {
 # The tool ends its calls itself, after the `timeout` of its settings, so this only has to be longer than any of those.
 TIMEOUT_S = 4000.0
 
-# The most that code can do, with settings that open its sandbox, or without a sandbox.
+# Everything that code can do without a sandbox, or with settings that open the sandbox.
 EFFECTS = frozenset({"files", "network", "processes"})
 
 

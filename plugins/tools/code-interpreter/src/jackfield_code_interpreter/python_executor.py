@@ -36,9 +36,9 @@ from jackfield_confine.interpreters import this_python
 S = TypeVar("S", ProgramSandbox, CodeSandbox)
 
 _DONE = "Done"
-_READ_BYTES = 1 << 20  # of what a program prints; `max_output_chars` of them are shown
+_READ_BYTES = 1 << 20  # of a program's output, of which `max_output_chars` are shown
 
-# Reads a program from stdin, which leaves no input for the program, and runs it as a Python prompt would.
+# Reads a program from stdin, which leaves the program no input, and runs it like a Python prompt.
 _RUNNER = """
 import ast, sys, traceback
 code, sys.stdin = sys.stdin.buffer.read().decode(), None

@@ -66,7 +66,7 @@ class _Holdings:
 
     def release(self) -> None:
         if os.getpid() != self.pid:
-            return  # a forked child: these are its parent's
+            return  # in a forked child, the resources belong to the parent
         if self.kernel is not None:
             self.kernel.close_from_anywhere()
         remove_folder(self.folder)

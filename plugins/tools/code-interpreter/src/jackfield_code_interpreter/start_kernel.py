@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _MESSAGE_CHARS = 1_000_000
 _READ_BYTES = 1 << 16
-_MOST_READING_S = 2.0  # the longest that a program that never stops writing can delay the reply
+_MOST_READING_S = 2.0  # how long a program that never stops writing can delay the reply
 
 
 def main() -> None:
     """Run the kernel until it ends."""
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)  # an interrupt of the kernel reaches its children, and no other process
-    # ipykernel exits when the given process is not its parent; it was given the host's id, which is not.
+    # ipykernel exits if this process is not its parent. The id it was given is the host's, which is not its parent.
     os.environ["JPY_PARENT_PID"] = str(os.getppid())
-    # The script's folder, because modules beside it must not hide those of the code.
+    # Remove the script's folder, because modules there must not shadow those of the code.
     del sys.path[0]
     _write_readme()
     _leave_out_the_debugger()
@@ -115,7 +115,7 @@ class _WrittenOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lock = threading.Lock()
         self._is_closed = False
-        # Open as long as the kernel runs.
+        # Stays open as long as the kernel runs.
         self.log = open(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")  # noqa: PTH123, SIM115
         self._output, written = os.pipe()
         os.dup2(written, descriptor)

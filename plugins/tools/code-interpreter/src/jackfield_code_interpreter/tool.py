@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jackfield_code_interpreter.warm import WarmSessions
 
 WORK_DIR_VARIABLE = "M6_CODE_INTERPRETER_WORK_DIR"
-"""The folder of code if the settings name none; the variable that users of Qwen-Agent have set."""
+"""The environment variable for the working directory, used if the settings name none. Known from Qwen-Agent."""
 
 
 class CodeInterpreter(BaseTool):

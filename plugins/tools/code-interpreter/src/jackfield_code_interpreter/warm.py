@@ -38,9 +38,9 @@ class WarmSessions:
     def take(self) -> KernelSession | None:
         """Return a ready session, or None if there is none, and start a replacement."""
         with self._lock:
-            if self._pid != os.getpid():  # a forked child: these are its parent's
+            if self._pid != os.getpid():  # in a forked child, the sessions belong to the parent
                 return None
-            self._ready = deque(one for one in self._ready if one.is_warm)  # dead ones go with their folders
+            self._ready = deque(one for one in self._ready if one.is_warm)  # dropping a dead session removes its folder
             taken = self._ready.popleft() if self._ready else None
         self.refill()
         return taken
@@ -62,7 +62,7 @@ class WarmSessions:
         session = self._make()
         try:
             sync.run(session.warm_up())
-        except (JackfieldError, OSError, RuntimeError):  # a call that needs a kernel starts one, and gets the error
+        except (JackfieldError, OSError, RuntimeError):  # a call that needs a kernel starts its own, and gets the error
             _log.info("a kernel could not be started ahead", exc_info=True)
         with self._changed:
             self._starting -= 1

@@ -25,7 +25,7 @@ from jackfield.errors import ToolArgumentError, ToolServiceError
 from jackfield.tools import Workspace
 from jackfield_files.texts import HEAD_BYTES
 
-# Windows has none of these flags, and no descriptors of folders; `_place` reports that.
+# Windows has neither these flags nor descriptors of folders, which `_place` reports.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 # Do not wait for the other end of a pipe, or acquire a controlling terminal.
@@ -102,7 +102,7 @@ class Target:
     def put(self, data: bytes) -> None:
         """Replace the file's content atomically, preserving its permissions."""
         temporary_name = f".{secrets.token_hex(8)}.tmp"
-        # The copy of a private file is private from its first byte.
+        # The copy of a private file must be private from its first byte.
         file = os.open(temporary_name, _NEW, 0o666 if self._status is None else 0o600, dir_fd=self._folder)
         try:
             with os.fdopen(file, "wb") as stream:
@@ -245,7 +245,7 @@ def _opened(folder: int, part: str, name: str) -> BufferedReader:
 
 
 def _keep_rights(file: int, status: os.stat_result) -> None:
-    # Without setuid and setgid, because the content is new.
+    # Drop setuid and setgid, because the content is new.
     os.fchmod(file, stat.S_IMODE(status.st_mode) & 0o777)
     if os.geteuid() == 0:
         os.fchown(file, status.st_uid, status.st_gid)

@@ -9,7 +9,7 @@ from jackfield.errors import ToolArgumentError
 
 HEAD_BYTES = 8192
 BOM = "\ufeff"
-# The mark of UTF-32 begins with that of UTF-16.
+# UTF-32 comes before UTF-16, because its byte order mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -84,4 +84,4 @@ PROVIDERS: Mapping[ProviderName, Provider] = {
         _ask_serper,
     ),
 }
-"""By their names in the settings. Sources: https://serpapi.com/google-reverse-image, https://serper.dev/playground"""
+"""By name in the settings. Sources: https://serpapi.com/google-reverse-image, https://serper.dev/playground"""

@@ -10,9 +10,9 @@ from PIL import Image, ImageOps
 
 from jackfield.errors import ToolArgumentError, ToolServiceError
 
-# Without formats that start other programs (EPS), or that neither cameras nor the web use.
+# Excludes formats that start other programs (EPS) and those used neither by cameras nor on the web.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-_FACTOR = 32  # vision models see squares of so many pixels
+_FACTOR = 32  # vision models divide images into squares of this size
 _LEAST_PIXELS = 256 * _FACTOR**2
 _MOST_PIXELS = 4096 * _FACTOR**2
 _MOST_RATIO = 200  # of the longer side to the shorter one
@@ -65,7 +65,7 @@ def _decode(content: bytes, max_pixels: int) -> Image.Image:
 
 def _plain(image: Image.Image) -> Image.Image:
     """Convert an image to 8 bits per channel, preserving transparency."""
-    if image.mode.startswith(("I", "F")):  # more than eight bits, which a conversion would cut off instead of scale
+    if image.mode.startswith(("I", "F")):  # more than eight bits, which a conversion would truncate instead of scaling
         lowest, highest = image.getextrema()
         scale = 255 / max(1e-9, float(highest) - float(lowest))  # type: ignore[arg-type]
         return image.convert("F").point(lambda value: (value - float(lowest)) * scale).convert("L")  # type: ignore[arg-type]

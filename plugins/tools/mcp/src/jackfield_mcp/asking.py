@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MOST_QUESTIONS = 10  # of one call; a server that asks more is up to something else
+_MOST_QUESTIONS = 10  # per call; a server that asks more often is misbehaving
 
 
 class Asked:
@@ -23,8 +23,8 @@ class Asked:
 
     If the caller can fill in forms (`ToolContext.fills_forms`), the user answers the form. Otherwise, the user only
     approves, and the form is filled with its defaults; boolean fields without a default become true. A form that cannot
-    be filled this way is declined, and so is a question while several calls are running. Approving a URL means that the
-    user may be sent there, but nothing here opens the URL.
+    be filled this way is declined, and so is any question unless exactly one call is running. Approving a URL means
+    that the user may be sent there, but nothing here opens the URL.
     """
 
     def __init__(self, server: str) -> None:

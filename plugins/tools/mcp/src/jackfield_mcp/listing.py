@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FORMAT = 3
-_MOST_DESCRIPTION = 16_000  # characters; longer texts are not descriptions
+_MOST_DESCRIPTION = 16_000  # characters; anything longer is not a description
 _MOST_PAGES = 1_000  # of one list
 _MOST_ENTRIES = 10_000
 

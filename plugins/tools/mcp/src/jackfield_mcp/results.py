@@ -15,7 +15,7 @@ from jackfield.tools import ToolResult
 from jackfield_backends.images import decode_image
 
 _MOST_ERROR = 10_000  # characters
-_MOST_TEXT = 200_000  # characters of a text that came as bytes
+_MOST_TEXT = 200_000  # characters of a text resource sent as bytes
 _CHARSETS = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16")
 _TEXTUAL = frozenset(
     f"application/{name}"

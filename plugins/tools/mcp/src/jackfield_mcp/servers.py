@@ -40,7 +40,7 @@ _TYPES = {
     "streamable_http": "http",
 }
 _RENAMED = {"serverUrl": "url", "includeTools": "include", "excludeTools": "exclude"}
-# Settings that other programs write for themselves. None of them may make a server more trusted here.
+# Settings meant for other programs. None of them may make a server more trusted here.
 _FOREIGN_KEYS = frozenset(
     ["alwaysAllow", "autoApprove", "description", "dev", "gallery", "sandbox", "sandboxEnabled", "timeout", "trust"]
 )

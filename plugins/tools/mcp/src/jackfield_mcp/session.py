@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 _ALIVE_S = 5.0  # for a server that missed a deadline to show that it is still there
 _LAST_WORD_S = 1.0  # for a call to use an answer that arrived just before its connection was closed
-_LOST = ("Connection closed", "Session terminated")  # the SDK on a lost connection, and a lost session
+_LOST = ("Connection closed", "Session terminated")  # the SDK's messages for a lost connection and a lost session
 # The SDK's message for an answer that never arrived or was unreadable; the server may have done the call.
 _NO_ANSWER = ("SSE stream", "Failed to parse", "Server returned an error", "server answered", "Unexpected content")
 _MOST_NOTE = 20_000  # characters
@@ -297,7 +297,7 @@ class Session:
         if connection is None or not connection.is_usable():
             opened: asyncio.Future[OpenServer] = link.loop.create_future()
             serving = self._serve(opened, connection)
-            # In the context of the session, not of whichever call comes first.
+            # Runs in the context of the session rather than of the first call.
             connection = _Connection(link.loop.create_task(serving, context=link.context), opened, self.name)
             link.connection = connection
         return await asyncio.shield(connection.opened)
@@ -441,7 +441,7 @@ class Session:
             text = str(first)
         else:
             reason = f"it {way.problem}" if way.problem else self.text_of(first)
-            if self.server.url and type(first).__name__ == "ConnectError":  # of httpx2, which only addresses need
+            if self.server.url and type(first).__name__ == "ConnectError":  # of httpx2, imported for URLs only
                 reason = f"its address cannot be reached ({reason}): check its 'url', and that it runs"
             text = f"MCP server {self.name!r} cannot be used: {reason}"
         return _with_note(ServerEndedError(text, code="server_ended"), output)

@@ -181,7 +181,7 @@ class ServerProcess:
 
 async def _wait_for_exit(pid: int) -> None:
     if not hasattr(os, "pidfd_open"):
-        await asyncio.Event().wait()  # the end of its output must suffice
+        await asyncio.Event().wait()  # its end is then detected by the end of its output
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:  # it has ended already

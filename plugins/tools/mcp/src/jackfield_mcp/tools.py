@@ -114,7 +114,7 @@ class _ServerTool(BaseTool):
         server = source.server
         super().__init__(server.safety)
         self.source = source
-        # The configuration does not decide what a process of the user may do.
+        # A process may do anything the user can, whatever the configuration says.
         self.effects = frozenset({"network", "files", "processes"} if server.command else {"network"})
         if server.call_timeout_s is not None:
             # Its own time-out fires first, with the name of the server.
@@ -172,7 +172,7 @@ class MCPTool(_ServerTool):
     async def _call_server(self, session: Session, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         from jackfield_mcp.results import of_call
 
-        # The person who was asked before this call approved the tool in that form.
+        # The user who approved this call approved the tool as it was described then.
         accepted = self.definition.digest() if self.needs_approval else ""
         try:
             result = await self._sent(session, arguments, context, accepted)

@@ -26,17 +26,17 @@ from jackfield import sync
 from jackfield.jsonschemas import SchemaChecker, UncheckableError, fault_of_schema
 
 MOST_LEVELS = 150
-"""Limit of nesting in a message; the SDK's parser ends at about 200 brackets."""
+"""The maximum nesting depth of a message. The SDK's parser fails at about 200 levels."""
 TOO_DEEP = f"[left out: nested deeper than {MOST_LEVELS} levels]"
 
 STARTED_TASK = "jackfield/started-task"
-"""Key in the `_meta` of a result that only says which task was started."""
+"""The `_meta` key of a result that only reports a started task."""
 
-_MOST_REPAIRED_BYTES = 2**20  # looking at each bracket takes time, which a larger message does not get
+_MOST_REPAIRED_BYTES = 2**20  # a larger message is not repaired, because looking at each bracket takes time
 _MOST_ENTRIES = 10_000  # of one page
 _MOST_LEFT_OUT = 100  # that are named
 _MOST_CAUSE = 300  # characters
-# Strings as a whole, one that does not end included; so each byte is looked at once.
+# Matches strings as a whole, even unterminated ones, so each byte is looked at once.
 _BRACKETS_AND_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _LISTS = {
     "tools": "tools/list",
@@ -44,7 +44,7 @@ _LISTS = {
     "resourceTemplates": "resources/templates/list",
     "prompts": "prompts/list",
 }
-# No listing has one of these, so a result with one keeps its lists as they are.
+# No listing has any of these keys, so the lists in a result that has one are left alone.
 _KEYS_OF_OTHER_RESULTS = ("content", "contents", "messages")
 # The bytes of a schema times those of a result that the event loop checks itself. A keyword has about 20 bytes and a
 # value about 5, so this is 2,000 steps of a few microseconds. A worker thread costs a third as much as the whole call.
@@ -70,7 +70,7 @@ def _parse(line: bytes) -> SessionMessage:
 
 def repair_body(body: bytes) -> bytes:
     """Repair JSON that the SDK could not parse. The body is returned unchanged if it is valid or beyond repair."""
-    # So few brackets cannot be nested too deeply, and without an escape there is no half of a surrogate pair. Most
+    # So few brackets cannot be nested too deeply, and without escapes there is no lone surrogate. Most
     # messages pass here, and only the SDK parses them.
     if body.count(b"{") + body.count(b"[") <= MOST_LEVELS and b"\\u" not in body:
         return body

@@ -54,10 +54,10 @@ from jackfield_documents import (
 from jackfield_knowledge import PREFIX, ChangedIndexError, KeptCorpus, KnowledgeIndex
 
 _KEPT_CORPORA = 8
-_MAX_PREPARED = 32  # pairs of a searcher and a corpus; preparing one again is cheap
+_MAX_PREPARED = 32  # pairs of searcher and corpus; preparing one again is cheap
 _TRIES = 5
-_MAX_OVERVIEWED = 20_000  # chunks; of more, no overview is made
-_OUTLINE_SHARE = 4  # headings take at most one part in so many of the tokens
+_MAX_OVERVIEWED = 20_000  # chunks; a larger corpus gets no overview
+_OUTLINE_SHARE = 4  # headings take at most a quarter of the tokens
 _SAMPLED = 20  # chunks to sample for scripts
 _SAMPLED_CHARS = 500
 
@@ -321,7 +321,7 @@ class Retriever:
 
     async def _joined(self, plain: Corpus, indexes: tuple[KeptCorpus, ...]) -> tuple[Corpus, tuple[KeptCorpus, ...]]:
         """Merge files and indexes into one corpus if it can be returned whole. Otherwise, keep them separate."""
-        # Overlaps between chunks do not count in the end, and are at most half of the text.
+        # The sum includes overlaps between chunks, which are removed later and make up at most half of the text.
         if not indexes or sum(one.facts.tokens for one in indexes) > 2 * self._config.max_ref_token:
             return plain, indexes
         whole = await in_worker(self._together, plain, indexes)
@@ -404,7 +404,7 @@ class Retriever:
         if key in self._prepared:
             return
         step = f"indexing for {name}"
-        # The search meets the same failure, and decides if it can do without this searcher.
+        # The search fails in the same way, and decides if it can do without this searcher.
         with suppress(ModelServiceError, ToolServiceError):
             await searcher.prepare(
                 corpus, on_progress=lambda done, total: report(PreparationProgress(step, done, total, "chunks"))

@@ -142,7 +142,7 @@ def _extent_of(found: RetrievalResult) -> Iterator[str]:
 
 
 def _passages_in(found: RetrievalResult) -> str:
-    # Passages are grouped by source. Their `url` is escaped, and has backslashes that divide no folders.
+    # Passages are grouped by source. Backslashes in their `url` come from escaping and do not separate folders.
     places = dict.fromkeys((chunk.source, chunk.part) for chunk in found.chunks)
     outlines = {entry["url"]: entry["text"] for entry in found.outlines}
     shown = [

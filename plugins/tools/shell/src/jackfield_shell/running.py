@@ -121,7 +121,7 @@ async def run_in_editor(
     return Ended(end.exit_code, output, end.timed_out)
 
 
-# A terminal adds variables to those of its editor, such as API keys. The command gets its own only.
+# A terminal inherits variables from its editor, such as API keys. The command gets only its own.
 _WITHOUT_OTHER_VARIABLES = (
     "import json, os, sys; names, command = json.loads(sys.argv[1]), sys.argv[2:]; "
     "os.execvpe(command[0], command, {name: os.environ[name] for name in names if name in os.environ})"

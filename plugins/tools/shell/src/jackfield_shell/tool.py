@@ -130,7 +130,7 @@ def _made(workspace: Workspace) -> str:
 
 
 def _shell() -> tuple[str, ...]:
-    # Without the start-up files of people's own shells.
+    # Skip the startup files of the user's own shell.
     return ("/bin/bash", "--noprofile", "--norc") if Path("/bin/bash").exists() else ("/bin/sh",)
 
 

@@ -91,5 +91,5 @@ def _description(table: dict[object, object]) -> str:
         raise ValueError("it has no description: write what it does, and when to use it")
     if len(description) > _MAX_DESCRIPTION:
         raise ValueError(f"its description has {len(description):,} characters; {_MAX_DESCRIPTION:,} are allowed")
-    # One line, in which nothing is hidden from people: a model reads it beside those of others.
+    # A single line without hidden characters, because a model reads it in a list with other skills.
     return "".join(one for one in " ".join(description.split()) if one.isprintable())

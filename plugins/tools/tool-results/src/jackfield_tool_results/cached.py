@@ -27,7 +27,7 @@ from jackfield_tool_results.watched import watch_deps
 from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, WrappingToolset
 
 FORMAT = 2
-"""Incremented when the hashing of calls or the format of results changes, so that older results are never found."""
+"""Incremented whenever call keys or the result format change, so that older results are never found."""
 APPLICATION_ID = 0x4A465452
 _log = logging.getLogger(__name__)
 

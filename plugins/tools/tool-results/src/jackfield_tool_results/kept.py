@@ -18,10 +18,10 @@ from jackfield_tool_results.wrapping import WrappedTool, WrappingConfig, Wrappin
 
 RESOURCE = "jackfield-tool-results.kept"
 MAX_KEPT_CHARS = 50_000_000
-"""The limit of a run's results together; the oldest are dropped first."""
+"""The limit for all results of a run. The oldest are dropped first."""
 MAX_LINE_CHARS = 1000
 PART_CHARS = 20_000
-"""The most characters read at once."""
+"""The maximum number of characters to read at once."""
 
 
 class KeptResultsConfig(WrappingConfig):

@@ -102,6 +102,6 @@ def _delay(error: Exception, attempt: int, config: RetriedCallsConfig) -> float:
     delay_s: object = getattr(error, "retry_after_s", None)
     if isinstance(delay_s, int | float) and delay_s >= 0:
         return float(min(delay_s, config.max_delay_s))
-    # So that calls that failed together are not retried together.
+    # Jitter keeps calls that failed together from being retried together.
     wait_s: float = min(config.delay_s * 2 ** (attempt - 1), config.max_delay_s)
     return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -17,7 +17,7 @@ class _WatchedContext(ToolContext[Any]):
 
     def __getattribute__(self, name: str) -> Any:
         if name == "deps":
-            # A copy by `dataclasses.replace` has none, but was made by reading the original.
+            # A copy made by `dataclasses.replace` has no callback, but making it has read `deps` of the original.
             on_deps = getattr(self, "_on_deps", None)
             if on_deps is not None:
                 on_deps()

@@ -93,7 +93,7 @@ class WrappingToolset(Toolset):
     """Wraps each of its tools, including those that nested toolsets create per run."""
 
     config: WrappingConfig
-    needs: str = ""  # the attribute that a tool must have to benefit from the set
+    needs: str = ""  # the attribute that a tool must have for the toolset to have an effect
 
     @abstractmethod
     def wrapped(self, tool: BaseTool) -> WrappedTool:
@@ -135,7 +135,7 @@ class WrappingToolset(Toolset):
         toolset, version = part.origin or (None, 0)
         if not isinstance(toolset, Toolset):
             return self.wrapped(part)
-        # The later tools of its set are wrapped as well.
+        # Tools that its toolset adds later are wrapped as well.
         return self.wrapped(part).with_origin(_WrappedSet(toolset, self), version)
 
     def _check(self, tool: BaseTool) -> None:

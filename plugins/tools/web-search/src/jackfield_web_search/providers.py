@@ -68,4 +68,4 @@ PROVIDERS: Mapping[ProviderName, Provider] = {
     ),
     "searxng": Provider(Place(open=True, refusing="its settings must list json under search.formats"), _ask_searxng),
 }
-"""By their names in the settings. Sources: https://serper.dev/playground, https://docs.searxng.org/dev/search_api.html"""
+"""By name in the settings. Sources: https://serper.dev/playground, https://docs.searxng.org/dev/search_api.html"""
