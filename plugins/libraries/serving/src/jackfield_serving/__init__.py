@@ -1,4 +1,4 @@
-"""Serve agents: a run is a resource that lives until it ends, with or without clients."""
+"""Serve agents. A run is a resource that lives until it ends, with or without connected clients."""
 
 from __future__ import annotations
 

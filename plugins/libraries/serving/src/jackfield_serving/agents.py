@@ -1,4 +1,4 @@
-"""The agents of a service, from objects, files or names in modules; copies of them record in its store."""
+"""Load a service's agents from objects, files or modules, as copies that record in the service's store."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from jackfield_serving.requests import Request
 from jackfield_serving.views import AgentInfo, ToolInfo
 
 AgentSource: TypeAlias = "Agent[Any] | str | PathLike[str]"
-"""An agent, the path of an agent file, or `module:name` of an agent in a module."""
+"""An agent, the path of an agent file, or an agent in a module as `module:name`."""
 _log = logging.getLogger("jackfield.serving")
 _FILES = (".yaml", ".yml", ".toml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAgent:
-    """An agent of a service: a copy that records in the store of the service.
+    """An agent in a service: a copy that records in the service's store.
 
     Attributes:
         name: The agent's name in the service.
         agent: The copy.
-        recorder: The recorder of its runs.
+        recorder: The recorder for its runs.
     """
 
     name: str
@@ -47,14 +47,14 @@ class ServedAgent:
 
     @property
     def takes_client_tools(self) -> bool:
-        """True if its runs can have tools of their own, and can continue after a pause."""
+        """True if runs can have tools of their own, and can continue after a pause."""
         return self.agent.resumable
 
     def with_client_tools(self, tools: ClientTools) -> Agent[Any]:
-        """Return the agent with a client's tools, for one run.
+        """Return the agent with a client's tools added, for one run.
 
         Raises:
-            ConfigError: Agents of its kind take no tools made for a single run.
+            ConfigError: This kind of agent does not support tools for a single run.
         """
         if not self.takes_client_tools:
             raise ConfigError(f"agent {self.name!r} takes no tools of a client: leave them out")
@@ -63,11 +63,11 @@ class ServedAgent:
         return agent
 
     def with_model(self, model: str) -> ServedAgent:
-        """Return the agent with another of its models; itself for ''.
+        """Return the agent with another of its models, or itself for ''.
 
         Raises:
-            ConfigError: The agent does not offer this model, or the model's settings are not complete.
-            PluginError: The backend of the model is not installed.
+            ConfigError: The agent does not offer this model, or the model's settings are incomplete.
+            PluginError: The model's backend is not installed.
         """
         if not model:
             return self
@@ -82,10 +82,11 @@ class ServedAgent:
         return self._with_models[model]
 
     def check(self, request: Request) -> None:
-        """Refuse a request that the agent cannot serve.
+        """Reject a request that the agent cannot serve.
 
         Raises:
-            ConfigError: The agent takes no client tools, a schema is not valid, or an option of the model is unknown.
+            ConfigError: The agent does not have the called tool or takes no client tools, a client tool's name is
+                taken, a schema is invalid, or a model option is unknown.
         """
         if request.call is not None and request.call.name not in self.agent.function_map:
             raise ConfigError(f"agent {self.name!r} has no tool {request.call.name!r}: choose one of its tools")
@@ -101,7 +102,7 @@ class ServedAgent:
             form_of(request.output)
 
     def info(self) -> AgentInfo:
-        """Return the agent as a service shows it."""
+        """Return the agent's description for clients."""
         llm = self.agent.llm
         facts = None if llm is None else llm.facts
         return AgentInfo(
@@ -123,7 +124,7 @@ class ServedAgent:
 
 
 def describe_tool(tool: BaseTool) -> ToolInfo:
-    """Return a tool as a service shows it."""
+    """Return a tool's description for clients."""
     schema = tool.schema()
     return ToolInfo(
         name=tool.name,
@@ -134,7 +135,7 @@ def describe_tool(tool: BaseTool) -> ToolInfo:
 
 
 class AgentInfos(Mapping[str, AgentInfo]):
-    """The agents of a service as it shows them, each described only when read: faces look up names all the time."""
+    """The descriptions of a service's agents, created on access because faces look up names all the time."""
 
     def __init__(self, agents: Mapping[str, ServedAgent]) -> None:
         self._agents = agents
@@ -161,12 +162,12 @@ def serve_agent(
     trust: bool = False,
     run_s: float | None = None,
 ) -> ServedAgent:
-    """Return an agent for a service, from an object, a file or a module; its runs take at most `run_s` seconds.
+    """Create a served agent from an object, a file or a module. Its runs take at most `run_s` seconds.
 
     Raises:
         ConfigError: There is no such file, module or name, or it is not an agent.
         ConsentNeededError: The file has effects that the user has not agreed to.
-        PluginError: Something that the agent needs is not installed.
+        PluginError: Something the agent needs is not installed.
     """
     agent = copy.copy(source if isinstance(source, Agent) else load_agent(source, host=host, trust=trust))
     agent.store = store
@@ -178,17 +179,17 @@ def serve_agent(
 
 
 def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trust: bool = False) -> Agent[Any]:
-    """Return the agent of a file, or of a module (`module:name`).
+    """Load an agent from a file or a module (`module:name`).
 
     Args:
         source: The path of a YAML, TOML or JSON file, or a module and a name in it.
-        host: The host that looks up the names in the file.
-        trust: The caller vouches for the file.
+        host: The plugin host that resolves names in the file.
+        trust: True if the caller vouches for the file.
 
     Raises:
         ConfigError: There is no such file, module or name, or it is not an agent.
         ConsentNeededError: The file has effects that the user has not agreed to.
-        PluginError: Something that the agent needs is not installed.
+        PluginError: Something the agent needs is not installed.
     """
     text = str(source)
     if isinstance(source, str) and not text.endswith(_FILES) and ":" in text:
@@ -199,13 +200,13 @@ def load_agent(source: str | PathLike[str], *, host: Plugins | None = None, trus
 
 
 def preview_call(agent: AgentLike, call: FunctionCall, path: str = "") -> str:
-    """Return the changes that a call would make to text files, as a unified diff; '' if there is none to show.
+    """Return the changes a call would make to text files as a unified diff, or '' if there is nothing to show.
 
     Args:
-        agent: The agent of the run.
+        agent: The run's agent.
         call: The call.
-        path: The names of the nested agents down to the one that makes the call, as in `WaitingCall.agent`. If several
-            agents could be meant and their files differ, there is no preview.
+        path: The names of the nested agents, down to the one that makes the call, as in `WaitingCall.agent`. If the
+            path matches several agents whose files differ, there is no preview.
     """
     able = {id(one): one for one in _agents_at(agent, path) if isinstance(one, Agent) and call.name in one.function_map}
     previews = {_preview(one, call) for one in able.values()}
@@ -213,7 +214,7 @@ def preview_call(agent: AgentLike, call: FunctionCall, path: str = "") -> str:
 
 
 def files_of(agent: AgentLike) -> tuple[str, ...]:
-    """Return the `files` of an agent and of all agents below it: paths, folders and patterns, each once."""
+    """Return the `files` of an agent and of all agents below it, without duplicates: paths, folders and patterns."""
     reachable = _with_handoffs(agent)
     for one in reachable:
         for _, asked in _agents_asked_by(one):
@@ -222,7 +223,7 @@ def files_of(agent: AgentLike) -> tuple[str, ...]:
 
 
 def _agents_at(agent: AgentLike, path: str) -> Iterator[AgentLike]:
-    """Yield the agents that a path of names may mean; a hand-off target has the path of the agent that hands over."""
+    """Yield the agents that a path may refer to. A hand-off target has the same path as the agent that hands over."""
     if path:
         for name, asked in _agents_asked_by(agent):
             if path == name or path.startswith(f"{name}/"):
@@ -232,7 +233,7 @@ def _agents_at(agent: AgentLike, path: str) -> Iterator[AgentLike]:
 
 
 def _agents_asked_by(agent: AgentLike) -> Iterator[tuple[str, AgentLike]]:
-    """Yield the agents that an agent can ask, or those that it hands over to, with their names in a path."""
+    """Yield the agents that an agent or its hand-off targets can ask, with their names in a path."""
     for one in _with_handoffs(agent):
         for tool in getattr(one, "function_map", {}).values():
             if isinstance(tool, AgentTool):
@@ -273,7 +274,7 @@ def _load_from_module(source: str) -> Agent[Any]:
 
 
 def check_names(agents: Mapping[str, object]) -> None:
-    """Refuse a service without agents, or with an empty agent name.
+    """Reject a service without agents, or with an empty agent name.
 
     Raises:
         ConfigError: There are no agents, or one has no name.

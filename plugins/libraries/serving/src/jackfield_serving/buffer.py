@@ -1,4 +1,4 @@
-"""The bounded buffer of a run's live events. Readers keep a cursor in it and cost it nothing."""
+"""The bounded buffer for a run's live events. Readers only hold a cursor into it, at no cost to the buffer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _AGAIN_TEXT = "the answer is too long to keep its pieces apart: it follows once 
 
 
 class EventBuffer:
-    """The latest events of a run, in the order of their numbers.
+    """A run's latest events, ordered by number.
 
-    When it is full, the deltas of each text are joined; then recorded steps are dropped, oldest first.
-    An unfinished answer is never dropped: it is sent again as a whole, after a `StreamReset`.
+    When the buffer is full, the deltas of each text are joined, and then recorded steps are dropped, oldest first. An
+    unfinished answer is never dropped, but sent again as a whole after a `StreamReset`.
 
     Args:
-        floor: The number before the first event: earlier ones are in the record.
-        max_events, max_chars: The size of the buffer.
+        floor: The number before the first event. Earlier events are in the record.
+        max_events, max_chars: The buffer's size limits.
     """
 
     def __init__(self, floor: int, *, max_events: int, max_chars: int) -> None:
@@ -47,7 +47,7 @@ class EventBuffer:
         self._cut_runs: set[str] = set()  # runs with answers too long for the numbers between two steps
 
     def add_step(self, event: RunEvent, index: int) -> None:
-        """Add an event that the record keeps as the entry with this index."""
+        """Add a recorded event, whose entry has this index."""
         if isinstance(event.event, TurnFinished) and event.run_id in self._cut_runs:  # its text is in the record
             self._cut_runs.discard(event.run_id)
             self._add(event, index * STRIDE)
@@ -57,11 +57,11 @@ class EventBuffer:
         self._chars += 500  # its messages are in memory anyway, as the history of the run
 
     def pass_entry(self, index: int) -> None:
-        """Skip an entry that readers do not get."""
+        """Skip an entry that readers do not receive."""
         self.last = index * STRIDE
 
     def add(self, event: RunEvent) -> bool:
-        """Add a live event; return False if its answer has too many: readers then get the recorded answer."""
+        """Add a live event, or return False if its answer has too many. Readers then get the recorded answer."""
         width = width_of(event.event)
         if self.last % STRIDE + width >= HALF or event.run_id in self._cut_runs:
             self._cut_runs.add(event.run_id)
@@ -78,7 +78,7 @@ class EventBuffer:
             self._shrink()
 
     def after(self, cursor: int) -> list[Numbered] | None:
-        """Return the events after a number; None if they begin before the buffer."""
+        """Return the events after a number, or None if they start before the buffer."""
         if cursor < self.floor:
             return None
         if cursor >= self.last:  # the reader waits for the next event
@@ -101,7 +101,7 @@ class EventBuffer:
         self._drop_steps(keep)
         if len(self._numbers) > self._max_events // 2:
             self._thin_out()
-        # The next check comes after as many new events, so that a large answer is not joined at each delta.
+        # The next check comes after enough new events, so that a large answer is not joined on every delta.
         self._next_check = len(self._numbers) + self._max_events // 2
         self._chars = 0
 
@@ -117,13 +117,13 @@ class EventBuffer:
         self._numbers, self._events = numbers, [_join(piece) for piece in pieces]
 
     def _drop_steps(self, keep: int) -> None:
-        """Drop old events up to a recorded step, and keep at least so many of the latest."""
+        """Drop old events up to a recorded step, keeping at least the latest `keep`."""
         steps = [number for number in self._numbers[: len(self._numbers) - keep] if number % STRIDE == 0]
         if steps:
             self._drop_up_to(steps[-1])
 
     def _drop_up_to(self, floor: int) -> None:
-        """Drop the events up to a recorded step, except unfinished answers, since agents work in parallel."""
+        """Drop the events up to a recorded step, except for unfinished answers, because agents work in parallel."""
         complete = self._complete()
         self._send_again(
             {
@@ -137,7 +137,7 @@ class EventBuffer:
         del self._numbers[:end], self._events[:end]
 
     def _thin_out(self) -> None:
-        """Keep the latest note on each topic, and send answers again whose kinds of text alternate too often."""
+        """Keep only the latest note per topic, and resend answers whose text types alternate too often."""
         latest = {_topic(event): number for number, event in zip(self._numbers, self._events, strict=True)}
         kept = [
             (number, event)
@@ -154,7 +154,7 @@ class EventBuffer:
         self._send_again({run_id for run_id, count in pieces.items() if count > self._max_events // 8})
 
     def _complete(self) -> dict[str, int]:
-        """Return the numbers of the events with which the latest complete answers of runs ended."""
+        """Return the number of the event that ended each run's latest complete answer."""
         return {
             event.run_id: number
             for number, event in zip(self._numbers, self._events, strict=True)
@@ -162,7 +162,7 @@ class EventBuffer:
         }
 
     def _send_again(self, run_ids: Collection[str]) -> None:
-        """Move the unfinished answers of some runs to the end, each text as a whole, after a `StreamReset`."""
+        """Move these runs' unfinished answers to the end, after a `StreamReset`, with each text as a whole."""
         complete = self._complete()
         last: dict[str, RunEvent] = {}
         texts: dict[tuple[str, type, int], list[RunEvent]] = {}
@@ -192,7 +192,7 @@ class EventBuffer:
 
 
 def _topic(event: RunEvent) -> tuple[object, ...]:
-    """Return the topic of a note; a later note on the same topic replaces it."""
+    """Return a note's topic. A later note on the same topic replaces an earlier one."""
     note = event.event
     return event.run_id, type(note), getattr(note, "call_id", ""), getattr(note, "step", "")
 
@@ -206,7 +206,7 @@ def _join(events: Sequence[RunEvent]) -> RunEvent:
 
 
 def _whole(events: Sequence[RunEvent]) -> list[RunEvent]:
-    """Return the deltas of one text in as few pieces as possible."""
+    """Join the deltas of one text into as few as possible."""
     pieces: list[list[RunEvent]] = []
     for event in events:
         if pieces and _can_join(pieces[-1][-1], event):

@@ -1,4 +1,4 @@
-"""Tools that the client runs: a call pauses the run, and continues once the client has sent its result."""
+"""Tools that run on the client. A call pauses the run, which continues once the client has sent the result."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jackfield.tools import BaseTool, FunctionSchema, ToolContext, ToolEntry, To
 
 
 class ClientTools(Toolset):
-    """The tools of one request.
+    """The client tools in one request.
 
     Args:
-        schemas: The tools as the model sees them.
-        results: The results that have arrived, by the ids of their calls; it may grow.
+        schemas: The tools' schemas, as shown to the model.
+        results: The results received so far, by call id. The mapping may grow.
     """
 
     name = "client"
@@ -39,7 +39,7 @@ class ClientTools(Toolset):
 
 
 class ClientTool(BaseTool):
-    """One tool that the client runs.
+    """A tool that runs on the client.
 
     Raises:
         ConfigError: The schema has no valid name, or its parameters are not an object.

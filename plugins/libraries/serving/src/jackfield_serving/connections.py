@@ -1,4 +1,4 @@
-"""Handle requests whose clients may disconnect."""
+"""Handle requests from clients that may disconnect."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class ClientLeftError(Exception):
 
 
 async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
-    """Return the result of work, and cancel the work if the client disconnects.
+    """Await work and return its result, or cancel it if the client disconnects.
 
     Args:
-        receive: The `receive` of the request, after its body was read.
-        work: The answer.
+        receive: The request's `receive`, after its body has been read.
+        work: The work that answers the request.
 
     Raises:
         ClientLeftError: The client disconnected.
@@ -53,11 +53,11 @@ async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
 
 
 def read_disconnect(query: Mapping[str, str], *, cancels: bool) -> bool:
-    """Return True if a client that leaves cancels its run.
+    """Return True if the run is cancelled when its client disconnects.
 
     Args:
-        query: The parameters of the request's address: `on_disconnect`, `cancel` or `continue`, or none.
-        cancels: The setting of the face, for requests without the parameter.
+        query: The request's query parameters: `on_disconnect`, set to `cancel` or `continue`, or none.
+        cancels: The face's default for requests without the parameter.
 
     Raises:
         RequestRefusedError: There are other parameters or values.

@@ -1,4 +1,4 @@
-"""Drive runs: one task each, a limited number at the same time, and the others in a queue."""
+"""Drive runs, each in a task, with a limited number at a time and the rest in a queue."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from jackfield_serving.toolcalls import agent_of_call
 
 _log = logging.getLogger("jackfield.serving")
 _KEPT = 32
-"""The number of ended runs whose live events are kept for readers."""
+"""The number of ended runs whose live events are retained for readers."""
 
 
 class Driver:
-    """The runs of this process.
+    """Drives the runs of this process.
 
     Attributes:
-        live: The queued and running runs, and the latest ended ones, by their ids.
-        count: The number of runs that are queued or running.
-        editors: The editors of connected users, by the owners and sessions of their runs.
+        live: The queued and running runs and the most recently ended ones, by id.
+        count: The number of queued and running runs.
+        editors: The editors of connected users, by the owner and session of their runs.
     """
 
     def __init__(self, store: ServedStore, limits: ServingLimits) -> None:
@@ -49,26 +49,26 @@ class Driver:
         self._ended: deque[LiveRun] = deque()
 
     def active(self) -> list[LiveRun]:
-        """Return the runs that are queued or running."""
+        """Return the queued and running runs."""
         return [live for live in self.live.values() if not live.is_over]
 
     def find(self, run_id: str) -> LiveRun | None:
-        """Return a run that is queued or running here; None for any other."""
+        """Return a run that is queued or running in this process, or None."""
         live = self.live.get(run_id)
         return None if live is None or live.is_over else live
 
     def forget(self, live: LiveRun) -> None:
-        """Drop the events of a run, so that readers get them from the record."""
+        """Drop a run's live events, so that readers get them from the record."""
         if self.live.get(live.run_id) is live:
             del self.live[live.run_id]
 
     def begin(self, served: ServedAgent, live: LiveRun, pending: PendingRun) -> None:
-        """Run an agent in a task, once there is room."""
+        """Begin a run in a task, once there is a free slot."""
         self._store.pass_on_pending(pending)
         self._start(served, live, pending.hold)
 
     def resume(self, served: ServedAgent, live: LiveRun, held: HeldRun) -> None:
-        """Continue a run in a task, once there is room."""
+        """Resume a run in a task, once there is a free slot."""
         self._store.pass_on(held)
         live.is_resumed = True
         self._start(served, live, held.hold)
@@ -79,7 +79,7 @@ class Driver:
         live.task = asyncio.create_task(self._run(served, live, hold), name=f"jackfield-run-{live.run_id}")
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the runs, and then leave them to other processes; without a shared store, cancel them."""
+        """Wait for runs to end, then leave the rest to other processes, or without a shared store, cancel them."""
         tasks = [live.task for live in self.active() if live.task is not None]
         if tasks and seconds > 0:
             await asyncio.wait(tasks, timeout=seconds)
@@ -117,7 +117,7 @@ class Driver:
             self._keep(live)
 
     async def _take_slot(self, live: LiveRun) -> bool:
-        """Wait for a run's turn; return False if it is cancelled, as its agent then ends it without asking a model."""
+        """Wait for a free slot. Return False if the run is cancelled; its agent then ends it without asking a model."""
         wait = InterruptibleWait()
         live.cancel.enter(wait)
         try:
@@ -156,13 +156,13 @@ class Driver:
                     live.publish(event)
 
     async def _record_failure(self, served: ServedAgent, live: LiveRun, hold: int, error: Exception) -> None:
-        """Record that a run could not begin; the agent has recorded every other failure."""
+        """Record that a run could not begin. The agent has already recorded any other failure."""
         if live.end is None and not isinstance(error, StoreError):
             with contextlib.suppress(StoreError):
                 await append_failure(served.recorder, live.run_id, hold, error)
 
     def _keep(self, live: LiveRun) -> None:
-        """Keep the events of the latest ended runs, for readers that are about to read their end."""
+        """Retain the events of the most recently ended runs, for readers that are about to read the end."""
         if live.end is not None:
             self._ended.append(live)
             if len(self._ended) <= _KEPT:
@@ -172,11 +172,10 @@ class Driver:
 
 
 async def _let_requests_be_accepted() -> None:
-    """Let the loop iterate twice: it reads arrived data in the first iteration, and accepts those requests in the
-    second.
+    """Let the event loop run two iterations: one to read arrived data, and one to accept the requests in it.
 
-    In a burst, clients then get their headers before the runs of earlier ones take the loop's time. The 95th
-    percentile of the time to the first text stays the same: see `benchmarks/streams.py`.
+    In a burst, clients then get their headers before the runs of earlier clients take up the loop. The 95th percentile
+    of the time to the first text does not change: see `benchmarks/streams.py`.
     """
     for _ in range(2):
         await asyncio.sleep(0)

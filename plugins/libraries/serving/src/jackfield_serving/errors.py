@@ -23,18 +23,18 @@ from jackfield.servers import RequestRefusedError
 
 
 class ServingError(RequestRefusedError):
-    """A request to a service of agents is refused."""
+    """A service rejected a request."""
 
 
 class AgentNotFoundError(ServingError, LookupError):
-    """The service has no agent of this name."""
+    """The service has no agent with this name."""
 
     status = 404
     code = "agent_not_found"
 
 
 class TooManyRunsError(ServingError):
-    """A limit of the service is reached; there may be room in `retry_after_s` seconds."""
+    """A limit of the service has been reached. There may be room in `retry_after_s` seconds."""
 
     status = 429
     code = "busy"
@@ -51,7 +51,7 @@ class DrainingError(TooManyRunsError):
 
 
 class SessionBusyError(ServingError):
-    """A run of the session has not ended, or waits for an answer; `run_id` names it."""
+    """A run in the session has not ended, or waits for an answer; `run_id` identifies it."""
 
     status = 409
     code = "session_busy"
@@ -62,20 +62,20 @@ class SessionBusyError(ServingError):
 
 
 class NotWaitingError(ServingError):
-    """The run does not wait for these answers: they came too late, or name other calls."""
+    """The run does not wait for these answers, because they came too late or name other calls."""
 
     status = 409
     code = "not_waiting"
 
 
 class OptionsRefusedError(ServingError, ConfigError):
-    """The agent does not take a request's tools, options or answer format."""
+    """The agent does not support the request's tools, options or answer format."""
 
     code = "unsupported_options"
 
 
 class InputTooLargeError(ServingError):
-    """The messages, or the conversation before them, are larger than the service allows."""
+    """The messages, or the conversation they continue, are larger than the service allows."""
 
     status = 413
     code = "too_large"

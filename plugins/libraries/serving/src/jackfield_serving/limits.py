@@ -1,4 +1,4 @@
-"""The limits of a service."""
+"""A service's limits."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
-    """The limits of each process of a service. None means unlimited.
+    """The limits for each process of a service. None means unlimited.
 
     Attributes:
-        runs: Runs at the same time; others wait in a queue.
-        runs_per_owner: Runs of one owner at the same time, those in the queue included.
-        queue: Runs that wait for their turn.
-        run_s: The time limit of a run in seconds, from its start to its end or pause.
-        input_bytes: The size of the messages of one request as JSON, media included.
+        runs: The number of concurrent runs. Further runs wait in a queue.
+        runs_per_owner: The number of concurrent runs per owner, including queued ones.
+        queue: The number of queued runs.
+        run_s: The time limit for a run in seconds, from its start to its end or pause.
+        input_bytes: The size of a request's messages as JSON, including media.
         history_bytes: The size of the conversation that a run continues.
-        buffer_events: The live events that a run keeps for its readers. Beyond that, old ones are read from the store.
-        buffer_chars: The characters of live events that a run keeps for its readers.
-        kept_runs: Runs that have ended, in a service without a store; the oldest are forgotten.
-        waiting_runs: Runs that wait for a person, in a service without a store. At this number, no more runs start.
-        retry_after_s: The time after which a refused client should retry.
+        buffer_events: The number of live events to buffer per run. Older ones are read from the store.
+        buffer_chars: The number of characters of live events to buffer per run.
+        kept_runs: The number of ended runs to keep without a store. The oldest are forgotten.
+        waiting_runs: The number of runs that may await human input without a store. At this number, no more runs start.
+        retry_after_s: The number of seconds after which a rejected client should retry.
     """
 
     runs: int = 500

@@ -1,4 +1,4 @@
-"""A run that this process drives: its events as they happen, numbered as in the record."""
+"""A run driven by this process, with its events as they happen, numbered as in the record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_EVENTS = WITHOUT_EVENT | {""}
 
 @dataclass(slots=True)
 class _Entry:
-    """A written entry whose event has not arrived yet."""
+    """An entry that has been written, but whose event has not arrived yet."""
 
     index: int
     run_id: str
@@ -42,19 +42,20 @@ class _Entry:
 
 
 class LiveRun:
-    """One run of this process, from its start or its resumption to its end or pause.
+    """A run in this process, from its start or resumption to its end or pause.
 
     Attributes:
-        run, run_id: The run, as it was when this process took it over.
-        agent: The name of its agent in the service.
-        request: The request, apart from messages.
-        answers: The answers with which it continues.
-        cancel: Ends the run from outside.
-        is_over: The run has ended or paused, or is no longer driven by this process; there will be no more events.
-        is_queued: The run waits for its turn.
-        is_resumed: The run began before, in this process or another one.
-        deps: The dependencies of its tools.
-        questions: The questions of running calls that wait for an answer.
+        run, run_id: The run as it was when this process took over, and its id.
+        agent: The agent's name in the service.
+        request: The request, apart from its messages.
+        answers: The answers that the run continues with.
+        cancel: Cancels the run from outside.
+        is_over: True if the run has ended or paused, or is no longer driven by this process. No more events will
+            follow.
+        is_queued: True while the run waits for a free slot.
+        is_resumed: True if the run began earlier, in this or another process.
+        deps: The tools' dependencies.
+        questions: The unanswered questions of running calls.
     """
 
     def __init__(
@@ -91,26 +92,26 @@ class LiveRun:
     # --- for readers ---
 
     def after(self, cursor: int) -> list[Numbered] | None:
-        """Return the live events after a number; None if they begin before the buffer."""
+        """Return the live events after a number, or None if they start before the buffer."""
         return self._buffer.after(cursor)
 
     @property
     def is_paused(self) -> bool:
-        """True if it waits for answers, so that any process may continue it."""
+        """True if the run waits for answers, so that any process may continue it."""
         return isinstance(self.end, RunFinished) and self.end.stop_reason in PAUSES
 
     @property
     def entries(self) -> int:
-        """The number of entries that its record had, as far as this process knows."""
+        """The number of entries in the run's record, as far as this process knows."""
         return self._entries
 
     @property
     def floor(self) -> int:
-        """The number before the first live event; earlier ones are in the record."""
+        """The number before the first live event. Earlier events are in the record."""
         return self._buffer.floor
 
     async def changed(self) -> None:
-        """Wait for the next event, or for the end."""
+        """Wait for the next event or the end."""
         if self.is_over:
             return
         reader = asyncio.get_running_loop().create_future()
@@ -130,7 +131,7 @@ class LiveRun:
                 reader.set_result(None)
 
     def close(self) -> None:
-        """End the events."""
+        """Publish all outstanding events, and mark the end."""
         self._flush(len(self._unmatched))
         self.is_over = True
         self._wake()
@@ -144,13 +145,13 @@ class LiveRun:
         self._wake()
 
     def publish_start(self, event: RunEvent) -> None:
-        """Publish the first event of a new run, which is its first entry."""
+        """Publish a new run's first event, which is also its first entry."""
         self._buffer.floor = 0
         self._buffer.add_step(event, 1)
         self._buffer.pass_entry(self._entries)
 
     def note_written(self, entries: Sequence[str]) -> None:
-        """Take written entries, whose events will arrive soon or have arrived."""
+        """Register written entries, whose events have arrived or will arrive soon."""
         for text in entries:
             self._entries += 1
             head = head_of(text)
@@ -162,7 +163,7 @@ class LiveRun:
             self._buffer.pass_entry(self._unmatched.popleft().index)
 
     def publish(self, event: RunEvent) -> None:
-        """Publish an event of the agent."""
+        """Publish an event from the agent."""
         inner = event.event
         if self._opening and event.run_id in self._opening:
             self._open(event.run_id)
@@ -175,7 +176,7 @@ class LiveRun:
         self._wake()
 
     def _is_old(self, event: RunEvent, inner: object) -> bool:
-        """Return True for an event with which an agent begins or continues: readers receive it from the record."""
+        """Return True for an event that only repeats the beginning of a run, which readers get from the record."""
         run_id = event.run_id
         if isinstance(inner, RunStarted):
             self._labels[run_id] = (event.agent, event.depth)
@@ -187,7 +188,7 @@ class LiveRun:
         return is_old
 
     def _open(self, run_id: str) -> None:
-        """Publish the start of a nested run, when its entry was written."""
+        """Publish the start of a nested run once its entry has been written."""
         start = self._opening.pop(run_id)
         position = self._find(run_id, "RunStarted")
         if position is None:
@@ -203,7 +204,7 @@ class LiveRun:
         return None
 
     def _publish_step(self, event: RunEvent) -> None:
-        """Publish an event that the record keeps; its entry was written before, except for a note's."""
+        """Publish a recorded event. Its entry has already been written, unless it is a note."""
         name = type(event.event).__name__
         key = (event.run_id, name)
         position = self._find(*key)
@@ -230,7 +231,7 @@ class LiveRun:
             self.end = event.event
 
     def _flush(self, count: int) -> None:
-        """Publish the first unmatched entries, whose events were overtaken or never arrive."""
+        """Publish the first unmatched entries, whose events were overtaken or will never arrive."""
         for _ in range(count):
             entry = self._unmatched.popleft()
             key = (entry.run_id, entry.name)

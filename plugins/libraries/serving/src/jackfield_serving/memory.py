@@ -1,4 +1,4 @@
-"""A store for services without one, which keeps a bounded number of runs in memory."""
+"""An in-memory store with a bounded number of runs, for services without a store."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Kept:
 
 
 class MemoryStore(RecordingStore):
-    """Keeps runs while the process lives. Beyond `max_runs`, the oldest ended ones are forgotten.
+    """Stores runs as long as the process lives. Beyond `max_runs`, the oldest ended runs are forgotten.
 
-    Runs that wait for a person stay, and do not count. `Serving` bounds their number.
+    Runs that await human input are retained and do not count; `Serving` limits their number.
     """
 
     name = "memory"
@@ -45,7 +45,7 @@ class MemoryStore(RecordingStore):
         return 1
 
     def count_waiting(self) -> int:
-        """Return the number of runs that wait for a person."""
+        """Return the number of runs that await human input."""
         return len(self._kept) - len(self._counted)
 
     def _forget(self) -> None:

@@ -1,8 +1,8 @@
-"""Number the events of a run so that each number is a cursor in every process.
+"""Number a run's events so that every number is a valid cursor in every process.
 
-A step that the record keeps has the number of its entry times `STRIDE`. Events between two steps are not recorded, so
-their numbers lie between those of the steps: live events in the lower half, and events derived from the next entry in
-the upper half. A live delta takes as many numbers as it has characters. Numbers only grow; gaps mean nothing.
+The number of a recorded step is its entry's index times `STRIDE`. Events between two steps are not recorded, so their
+numbers lie in between: live events in the lower half, and events derived from the next entry in the upper half. A live
+delta takes up as many numbers as it has characters. Numbers only increase, and gaps have no meaning.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 from jackfield.events import AgentEvent, FunctionCallDelta, ModelEvent, ReasoningDelta, RunEvent, TextDelta
 
 STRIDE = 1 << 24
-"""The distance of the numbers of two entries. Numbers of 500 million entries fit into a double."""
+"""The distance between the numbers of two entries. The numbers of 500 million entries fit into a double."""
 HALF = STRIDE // 2
 _TEXTS = (TextDelta, ReasoningDelta)  # otherwise a union would be created for each event
 
 
 class Numbered(NamedTuple):
-    """An event with its number: pass the last number to `attach(after=…)` to get all events that follow."""
+    """An event with its number. Pass the last number to `attach(after=…)` to get all later events."""
 
     number: int
     event: RunEvent
 
 
 def width_of(event: ModelEvent | AgentEvent) -> int:
-    """Return the number of numbers that a live event takes."""
+    """Return how many numbers a live event takes up."""
     if isinstance(event, _TEXTS):
         return len(event.text) or 1
     return _width_of_call(event) or 1 if isinstance(event, FunctionCallDelta) else 1
@@ -38,7 +38,7 @@ def _width_of_call(delta: FunctionCallDelta) -> int:
 
 
 def can_join(first: object, second: object) -> bool:
-    """Return True if two consecutive deltas can be joined into one, as wide as both."""
+    """Return True if two consecutive deltas can be joined into one that takes up the same numbers."""
     match first, second:
         case TextDelta(), TextDelta():
             return bool(first.text and second.text)
@@ -50,7 +50,7 @@ def can_join(first: object, second: object) -> bool:
 
 
 def join_deltas(deltas: Sequence[object]) -> TextDelta | ReasoningDelta | FunctionCallDelta:
-    """Join deltas, each of which can be joined with the next."""
+    """Join deltas, each of which must be joinable with the next."""
     first: Any = deltas[0]
     if isinstance(first, FunctionCallDelta):
         return replace(first, arguments="".join([delta.arguments for delta in deltas]))  # type: ignore[attr-defined]

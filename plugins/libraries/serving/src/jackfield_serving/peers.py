@@ -1,4 +1,4 @@
-"""Signals to and from other processes that share a store."""
+"""Signals between processes that share a store."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Peers:
     """Exchanges signals with other processes.
 
     Args:
-        store: Carries the signals. A store that sends none is read every `poll_s` seconds.
-        on_message: Receives the run and the message of a signal.
-        poll_s: See `store`.
+        store: Carries the signals. A store without signals is polled every `poll_s` seconds.
+        on_message: Called with a signal's run id and message.
+        poll_s: The polling interval, in seconds.
     """
 
     def __init__(self, store: Store, on_message: Callable[[str, Message], None], *, poll_s: float) -> None:
@@ -41,7 +41,7 @@ class Peers:
         self._tasks: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         if self._sends:
             self._tasks.append(asyncio.create_task(self._listen(), name="jackfield-serving-signals"))
             if not self._store.reports_writes:
@@ -57,18 +57,18 @@ class Peers:
         """Send a message about a run to the process that runs it.
 
         Raises:
-            StoreError: The store sends no signals, or cannot be used.
+            StoreError: The store has no signals, or cannot be used.
         """
         await self._store.send(run_id, json.dumps(message))
 
     def note_written(self, run_id: str) -> None:
-        """Report soon that a record has more entries."""
+        """Schedule a signal that a record has new entries."""
         if self._sends and not self._store.reports_writes:
             self._written.add(run_id)
             self._has_written.set()
 
     def ring(self) -> None:
-        """Wake the tasks that wait for a change."""
+        """Wake all tasks that wait for a change."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():

@@ -1,4 +1,4 @@
-"""Questions of running calls, such as those of MCP servers, for a client of the run to answer."""
+"""Questions raised by running calls, such as those of MCP servers, for a client of the run to answer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Answer: TypeAlias = Decision | Mapping[str, object]
 
 
 class Questions:
-    """The questions of one run.
+    """The questions raised in one run.
 
     Args:
-        publish: Receives each question.
+        publish: Called with each question.
     """
 
     def __init__(self, publish: Callable[[WaitingCall], None]) -> None:
@@ -30,7 +30,7 @@ class Questions:
         self._count = 0
 
     async def ask(self, call: FunctionCall, context: ToolContext[Any]) -> Answer:
-        """Wait for the answer to a question of a call; see `Agent.astream`."""
+        """Raise a call's question and wait for the answer; see `Agent.astream`."""
         if len(self._waiting) >= _MOST:
             return False
         self._count += 1
@@ -44,11 +44,11 @@ class Questions:
             del self._waiting[question.call_id]
 
     def waiting(self) -> tuple[WaitingCall, ...]:
-        """Return the questions without an answer."""
+        """Return the unanswered questions."""
         return tuple(question for question, future in self._waiting.values() if not future.done())
 
     def answer(self, answers: Mapping[str, Any]) -> bool:
-        """Answer questions; if an id or answer does not fit, answer none and return False."""
+        """Answer questions. If any id or answer does not fit, answer none and return False."""
         questions = {question.call_id: question for question in self.waiting()}
         if not questions.keys() >= answers.keys():
             return False

@@ -1,4 +1,4 @@
-"""Read a recorded run: its question, its progress, and its pending calls."""
+"""Read a recorded run: its question, progress and pending calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jackfield_serving.requests import ANSWERS, Answer, Answers, Request, reques
 from jackfield_serving.views import INPUT, RunInfo, RunPhase, RunSummary, WaitingCall
 
 PAUSES = ("approval_needed", "input_needed")
-"""The states of a run that waits for answers."""
+"""The states in which a run waits for answers."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class RunRecord:
 
     Attributes:
         run, entries: The run and its record.
-        recorded_request: The request that started it; None if no service did.
-        messages, response: The messages that it began with and those that it has produced.
+        recorded_request: The request that started the run, or None if it was not started by a service.
+        messages, response: The messages that the run began with, and those it has produced.
         usage: The usage so far.
-        needed: The calls at its latest pause; None if there are none.
-        answers: The answers to calls of this turn.
-        results: The results of all calls of the client's tools.
-        end: The end of the run, or its last pause; None while it runs.
+        needed: The calls at the latest pause, or None if there are none.
+        answers: The answers to calls in this turn.
+        results: The results of all client tool calls.
+        end: The run's end or last pause, or None while it is running.
     """
 
     run: StoredRun
@@ -52,12 +52,12 @@ class RunRecord:
 
     @property
     def request(self) -> Request:
-        """The request that started the run; an empty one if no service did."""
+        """The request that started the run, or an empty one if it was not started by a service."""
         return self.recorded_request or Request()
 
     @property
     def is_stuck(self) -> bool:
-        """True if the run was continued several times without a step, so that a person should look at it."""
+        """True if the run was resumed several times without a step, so that a person should look at it."""
         return count_tries(self.entries) >= MOST_TRIES
 
     @property
@@ -81,11 +81,11 @@ class RunRecord:
         )
 
     def sort_answers(self, answers: Mapping[str, Answer]) -> Answers:
-        """Return the answers by their kind.
+        """Sort answers by type.
 
         Raises:
-            NotWaitingError: The run does not wait for one of them, or an approval is not a decision.
-            InvalidMessageError: The message of a person is not valid.
+            NotWaitingError: The run does not wait for one of the answers, or an approval is not a decision.
+            InvalidMessageError: A person's message is invalid.
         """
         waiting = {call.call_id: call for call in self.waiting}
         approvals, results = dict[str, Decision](), dict[str, Any]()
@@ -104,7 +104,7 @@ class RunRecord:
         return Answers(approvals=approvals, results=results)
 
     def summary(self, *, is_queued: bool = False) -> RunSummary:
-        """Return the run as shown in a list."""
+        """Return the run's list entry."""
         return summary_of(self.run, is_queued=is_queued)
 
     def info(self, *, is_queued: bool = False) -> RunInfo:
@@ -171,7 +171,7 @@ def read_run(run: StoredRun, entries: list[str]) -> RunRecord:
 
 
 def summary_of(run: StoredRun, *, is_queued: bool = False) -> RunSummary:
-    """Return a stored run as shown in a list."""
+    """Return a stored run's list entry."""
     phase: RunPhase = "ended"
     if run.state in (RUNNING, "forked"):
         phase = "queued" if is_queued else "running"

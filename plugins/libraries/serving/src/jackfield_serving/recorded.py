@@ -1,4 +1,4 @@
-"""Events of a run from its record, numbered for readers that arrive late or at another process."""
+"""A run's events from its record, numbered for readers that arrive late or in another process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CONTINUES_TEXT = "the run continues from its last step"
 
 
 class Reader:
-    """The calls whose start a reader has seen, so that it gets each start only once.
+    """Tracks the calls whose start a reader has seen, so that each start is delivered only once.
 
     Live events before a recorded step are not in the record. A reader that continues there gets the missed
-    `ToolStarted` together with the result.
+    `ToolStarted` just before the result.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Reader:
         self._has_gaps = False
 
     def note_turn(self, event: RunEvent) -> None:
-        """Note a step that the reader has, or will not get live."""
+        """Register a step that the reader already has, or will not get live."""
         self._has_gaps = True
         self._take_turn(event)
 
     def complete(self, numbered: Numbered) -> list[Numbered]:
-        """Return the events for the reader: the event, none, or the event after the missing start of its call."""
+        """Return the events to deliver: the event, nothing, or the missing start of its call followed by the event."""
         number, event = numbered
         match event.event:
             case TurnFinished():
@@ -58,14 +58,14 @@ class Reader:
 
 
 class RecordedEvents:
-    """The events of a record after a number.
+    """The events in a record after a given number.
 
-    A reader that has followed the run live may have the beginning of an answer. The record has the answer in other
-    pieces, so a `StreamReset` precedes it.
+    A reader that has followed the run live may have the beginning of an answer. The record splits the answer
+    differently, so a `StreamReset` precedes it.
 
     Args:
         run: The run.
-        after: The number of the last event that the reader has; 0 for none.
+        after: The number of the reader's last event, or 0 for none.
         reader: The reader.
     """
 
@@ -77,11 +77,11 @@ class RecordedEvents:
         self._may_have_parts: set[str] = set()  # of nested runs
 
     def feed(self, entries: Sequence[str], *, up_to: int | None = None) -> Iterator[Numbered]:
-        """Yield the events of the next entries, without those that the reader has.
+        """Yield the events in the next entries, except for those the reader already has.
 
         Args:
             entries: The entries after those already fed.
-            up_to: The number of the last event; later entries are left out. None for all.
+            up_to: The number of the last event to yield. None means no limit.
 
         Raises:
             StoreError: An entry cannot be read.

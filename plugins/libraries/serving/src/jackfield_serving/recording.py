@@ -1,4 +1,4 @@
-"""The store of a service as its agents see it, which passes on holds and reports every write."""
+"""A service's store as its agents see it, which hands over holds and reports every write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jackfield_records.recording import AgentRecorder, PendingRun, recorder_of
 
 @dataclass(slots=True)
 class HeldRun:
-    """A run that this process holds, for the agent that continues it next."""
+    """A run held by this process, for the agent that will continue it."""
 
     run: StoredRun
     entries: list[str]
@@ -24,7 +24,7 @@ class HeldRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedRecorder(AgentRecorder):
-    """Records the runs of an agent in the store of a service.
+    """Records an agent's runs in a service's store.
 
     Attributes:
         served: The store.
@@ -33,15 +33,16 @@ class ServedRecorder(AgentRecorder):
     served: ServedStore
 
     async def load(self, run_id: str | None, messages: Sequence[Message]) -> Recorded | None:  # type: ignore[override]
-        """See `Recorder`; a run that has not begun needs no reading."""
+        """See `Recorder`. A run that has not begun is not read."""
         return self.served.take_pending(run_id) or await super().load(run_id, messages)
 
 
 class ServedStore(RecordingStore):
-    """A wrapper of a store.
+    """Wraps a store.
 
     Args:
-        store: The wrapped store. on_written: Receives the id of a run and the entries just written to its record.
+        store: The wrapped store.
+        on_written: Called with a run's id and the entries just written to its record.
     """
 
     def __init__(self, store: Store, on_written: Callable[[str, Sequence[str]], None]) -> None:
@@ -55,15 +56,15 @@ class ServedStore(RecordingStore):
         self._abandoned: set[str] = set()
 
     def pass_on(self, held: HeldRun) -> None:
-        """Let the next `hold` of the run return this hold, which has already begun."""
+        """Let the next `hold` of the run return this existing hold."""
         self._held[held.run.run_id] = held
 
     def pass_on_pending(self, pending: PendingRun) -> None:
-        """Let the agent begin a recorded run."""
+        """Let the agent begin a run that has already been recorded."""
         self._pending[pending.run.run_id] = pending
 
     def take_pending(self, run_id: str | None) -> PendingRun | None:
-        """Return a run that was recorded here and has not begun; None for any other."""
+        """Return a run that was recorded here and has not begun, or None."""
         return self._pending.pop(run_id, None) if run_id is not None else None
 
     def recorder(self, agent: AgentLike) -> Recorder:
@@ -71,7 +72,7 @@ class ServedStore(RecordingStore):
         return ServedRecorder(**vars(recorder_of(agent, self)), served=self)
 
     def abandon(self, run_id: str) -> None:
-        """From now on, write no end of the run, so that another process continues it."""
+        """Refuse to record the run's end from now on, so that another process continues it."""
         self._abandoned.add(run_id)
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:

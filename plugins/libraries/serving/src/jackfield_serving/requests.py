@@ -1,4 +1,4 @@
-"""Requests and answers in the form of the record, so that any process can continue a run."""
+"""Requests and answers in recorded form, so that any process can continue a run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Answer: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The parts of a request that are not messages.
+    """A request, apart from its messages.
 
     Attributes:
-        config: Options for the model, as JSON.
-        output: The JSON Schema of the answer; None for text.
-        client_tools: The schemas of the tools that the client runs.
-        continues: The run whose conversation precedes the messages; ''.
-        takes_questions: The client answers questions of running calls.
-        model: The offered model that a person has chosen; '' for the agent's own.
-        call: The call of a tool that the run makes in place of asking its model; None for a question.
+        config: Model options, as JSON.
+        output: The answer's JSON Schema, or None for text.
+        client_tools: The schemas of tools that run on the client.
+        continues: The run whose conversation precedes the messages, or ''.
+        takes_questions: True if the client answers questions raised by running calls.
+        model: The model chosen by a person from those offered, or '' for the agent's own.
+        call: A tool call that the run makes instead of asking its model, or None for a question.
     """
 
     config: Mapping[str, Any] | None = None
@@ -41,10 +41,10 @@ class Request:
     call: FunctionCall | None = None
 
     def as_facts(self) -> dict[str, Any]:
-        """Return the request as facts for the record.
+        """Return the request as JSON metadata for the record.
 
         Raises:
-            ConfigError: A part of it is not JSON.
+            ConfigError: A part of the request cannot be represented in JSON.
         """
         fields = {
             "config": self.config and dict(self.config),
@@ -61,12 +61,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The answers to calls that a run waits for.
+    """Answers to the calls that a run waits for.
 
     Attributes:
-        approvals: Decisions, by the ids of the calls.
-        results: Results of the client's tools, by the ids of their calls.
-        messages: The messages of a person with which the run begins again.
+        approvals: Decisions, by call id.
+        results: Client tool results, by call id.
+        messages: A person's messages, with which the run starts again.
     """
 
     approvals: Mapping[str, Decision] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Answers:
     messages: tuple[Message, ...] = ()
 
     def as_note(self) -> PluginEvent:
-        """Return the answers without messages as an event for the record.
+        """Return the answers, apart from messages, as an event for the record.
 
         Raises:
-            ConfigError: A result is not JSON.
+            ConfigError: A result cannot be represented in JSON.
         """
         # Reasons have a key of their own: secrets in the texts of `approvals` would not be hidden.
         fields = {
@@ -91,7 +91,7 @@ class Answers:
 
 
 def request_of(facts: Mapping[str, Any] | None) -> Request | None:
-    """Return the request among the facts of a run; None if the run was not started by a service."""
+    """Return the request in a run's metadata, or None if the run was not started by a service."""
     if facts is None:
         return None
     return Request(
@@ -111,7 +111,7 @@ def is_internal(event: object) -> bool:
 
 
 def size_of(messages: Sequence[Message]) -> int:
-    """Return the size of messages as JSON, in bytes."""
+    """Return the messages' size as JSON, in bytes."""
     return sum(len(_message_as_json(message).encode("utf-8", "replace")) for message in messages)
 
 

@@ -1,4 +1,4 @@
-"""Serve agents: runs are resources that any client can start, follow, answer and cancel."""
+"""Serve agents. Runs are resources that any client can start, follow, answer and cancel."""
 
 from __future__ import annotations
 
@@ -75,24 +75,25 @@ _NO_ENTRIES = (1 << 31) - 1
 
 
 class Serving:
-    """Runs agents for clients. A run lives until it ends, with or without clients that follow it.
+    """Runs agents for clients. A run lives until it ends, with or without clients following it.
 
-    Use it as an async context manager, in one event loop. Every run is recorded in the store, so that other processes
+    Use as an async context manager, in a single event loop. Every run is recorded in the store, so that other processes
     with the same store and agents can follow, answer, cancel and continue it. Without a store, runs live in memory.
 
     Args:
         agents: The agents by their names in the service: objects, paths of agent files, or `module:name`.
-        store: The store that records runs: a store, the name of an installed one, or a dict of `name` and settings. It
-            replaces the stores of the agents. None for memory.
-        limits: The limits of the service.
-        poll_s: The interval at which runs of other processes are read, if the store sends no signals.
-        recover_every_s: The interval at which runs whose process has ended are found and continued; None for never.
-        trust: The caller vouches for the agent files.
-        host: The host that looks up names.
+        store: The store for runs, which replaces the agents' own stores: a store, the name of an installed one, or a
+            dict with a `name` and settings. None stores runs in memory.
+        limits: The service's limits.
+        poll_s: The interval for polling runs in other processes, in seconds, if the store has no signals.
+        recover_every_s: The interval for finding and continuing runs whose process has ended, in seconds. None disables
+            recovery.
+        trust: True if the caller vouches for the agent files.
+        host: The plugin host that resolves names.
 
     Raises:
-        ConfigError: An agent cannot be loaded, or the store keeps no content.
-        PluginError: The store, or something that an agent needs, is not installed.
+        ConfigError: An agent cannot be loaded, or the store does not record content.
+        PluginError: The store, or something an agent needs, is not installed.
     """
 
     def __init__(
@@ -137,11 +138,11 @@ class Serving:
 
     @property
     def agents(self) -> Mapping[str, AgentInfo]:
-        """The agents by their names."""
+        """The descriptions of the agents, by name."""
         return AgentInfos(self._agents)
 
     def tools(self, agent: str) -> list[ToolInfo]:
-        """Return the tools of an agent that clients can call with `start(call=…)`, without those made for each run.
+        """Return an agent's tools that clients can call with `start(call=…)`, except for those created per run.
 
         Raises:
             AgentNotFoundError: The service has no such agent.
@@ -150,13 +151,13 @@ class Serving:
 
     @property
     def observers(self) -> frozenset[str]:
-        """The names of the observers that see the runs of at least one agent."""
+        """The names of the observers of at least one agent's runs."""
         names = [served.agent.observers.names for served in self._agents.values()]
         return frozenset().union(*names)
 
     @contextlib.contextmanager
     def connect_editor(self, editor: Editor, *, session: str, owner: str = "") -> Iterator[None]:
-        """Let the runs of a session that begin or continue in this process use their user's editor."""
+        """Let runs in a session use their user's editor, if they begin or continue in this process."""
         key = (owner, session)
         self._driver.editors[key] = editor
         try:
@@ -174,7 +175,7 @@ class Serving:
 
     @property
     def queued(self) -> int:
-        """The number of runs that wait for their turn in this process."""
+        """The number of queued runs in this process."""
         return sum(live.is_queued for live in self._driver.active())
 
     async def start(
@@ -194,35 +195,36 @@ class Serving:
         call: FunctionCall | None = None,
         deps: Any = None,
     ) -> str:
-        """Start a run, and return its id. The run is then recorded, and other processes finish it if this one ends.
+        """Start a run and return its id. By then the run is recorded, and other processes finish it if this one ends.
 
         Args:
             agent: The agent's name in the service.
             messages: A question, or a conversation, oldest first.
-            owner: The identity that starts the run; only it finds the run again.
-            session: The conversation that the run belongs to. It has one run at a time.
-            run_id: The id of the run; a new one if None.
-            config: Options for the model, as JSON.
-            client_tools: The schemas of tools that the client runs. A call pauses the run; `answer` brings its result.
-            output: The JSON Schema of the answer.
-            continues: A run of this owner whose conversation precedes the messages. System messages among these replace
-                that of the conversation.
-            takes_questions: The client answers questions that come up during calls, such as those of MCP servers. They
-                wait for `answer` until the time-out of the call. Otherwise they are declined.
-            call: A call of one of the agent's tools, which the run makes in place of asking the model. The agent's
-                rules and approvals apply. The result is the message of the tool.
-            model: A model among those that the agent offers (`AgentInfo.models`); the agent's own if ''.
-            deps: Passed to the agent's tools. It is not recorded: another process that continues the run has None.
+            owner: The identity that starts the run. No other owner can find the run.
+            session: The conversation that the run belongs to, which has one run at a time.
+            run_id: The run's id. If None, a new id is generated.
+            config: Model options, as JSON.
+            client_tools: The schemas of tools that run on the client. A call pauses the run until `answer` delivers the
+                result.
+            output: The answer's JSON Schema.
+            continues: A run of the same owner whose conversation precedes the messages. System messages among the
+                messages replace the conversation's own.
+            takes_questions: True if the client answers questions raised during calls, such as those of MCP servers.
+                Questions wait for `answer` until the call times out. If False, questions are declined.
+            call: A call of one of the agent's tools, which the run makes instead of asking the model. The agent's rules
+                and approvals apply. The result is the tool's message.
+            model: A model that the agent offers (`AgentInfo.models`), or '' for the agent's own.
+            deps: Passed to the agent's tools. Not recorded, so it is None if another process continues the run.
 
         Raises:
             AgentNotFoundError: The service has no such agent.
-            RunNotFoundError: There is no run to continue.
-            SessionBusyError: A run of the session has not ended.
-            TooManyRunsError: The service is full; `retry_after_s` says when to try again.
-            InputTooLargeError: The messages, or the conversation before them, are too large.
-            OptionsRefusedError: The agent does not take these tools or options.
-            InvalidMessageError: A message is not valid.
-            StoreError: The run cannot be recorded, or another run has this id.
+            RunNotFoundError: The run to continue does not exist.
+            SessionBusyError: A run in the session has not ended.
+            TooManyRunsError: The service is full; `retry_after_s` says when to retry.
+            InputTooLargeError: The messages, or the conversation they continue, are too large.
+            OptionsRefusedError: The agent does not support these tools or options.
+            InvalidMessageError: A message is invalid.
+            StoreError: The run cannot be recorded, or the id is already in use.
         """
         served = self._agent(agent)
         asked = as_messages(messages)
@@ -266,16 +268,16 @@ class Serving:
     def attach(
         self, run_id: str, *, after: int = 0, owner: str = "", cancel_on_leave: bool = False
     ) -> AsyncIterator[Numbered]:
-        """Yield the events of a run after a number: recorded ones, then live ones, until it ends or pauses.
+        """Yield a run's events after a number, first recorded and then live, until the run ends or pauses.
 
-        Leaving it, or reading it slowly, changes nothing for the run. A late or slow reader gets longer pieces of text.
+        Leaving or reading slowly does not affect the run. A late or slow reader gets longer pieces of text.
 
         Args:
-            run_id: The run.
-            after: The number of the last event that the reader has; 0 for none.
+            run_id: The run's id.
+            after: The number of the reader's last event, or 0 for none.
             owner: The identity that started the run.
-            cancel_on_leave: Cancel the run, with its request to the model, if the reader leaves before the end. Close
-                the iterator to leave it, or cancel the task that waits for it.
+            cancel_on_leave: True to cancel the run, including its model request, if the reader leaves before the end.
+                To leave, close the iterator or cancel the task that awaits it.
 
         Raises:
             RunNotFoundError: The owner has no such run.
@@ -300,17 +302,17 @@ class Serving:
         """Answer calls that a run waits for. The run continues with the same id and increasing numbers.
 
         Args:
-            run_id: The run.
-            answers: By the ids of `RunInfo.waiting`: True, False or `Denial(reason)` for an approval; the same, or the
-                values of its form, for a question; the result for a client's tool; a text or messages for a person's
-                turn (`INPUT`). Calls without an answer wait on.
+            run_id: The run's id.
+            answers: The answers by the ids in `RunInfo.waiting`. An approval takes True, False or `Denial(reason)`; a
+                question takes the same, or the values of its form; a client tool takes its result; a person's turn
+                (`INPUT`) takes text or messages. Unanswered calls keep waiting.
             owner: The identity that started the run.
 
         Raises:
             RunNotFoundError: The owner has no such run.
             NotWaitingError: The run does not wait for these answers, or another answer came first.
-            InvalidMessageError: The message of a person is not valid.
-            TooManyRunsError: The service is full; `retry_after_s` says when to try again.
+            InvalidMessageError: A person's message is invalid.
+            TooManyRunsError: The service is full; `retry_after_s` says when to retry.
             StoreError: The answers cannot be recorded.
         """
         await self._check_owner(run_id, owner)
@@ -340,13 +342,13 @@ class Serving:
             self._continue(served, held)
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
-        """Cancel a run, with its request to the model and its calls. An ended run stays as it is.
+        """Cancel a run, including its model request and its calls. Has no effect on a run that has ended.
 
-        A run of another process may still be running for a moment when this returns.
+        A run in another process may still be running for a moment after this returns.
 
         Raises:
             RunNotFoundError: The owner has no such run.
-            StoreError: The run is in another process, and the store sends no signals; or the store cannot be used.
+            StoreError: The run is in another process and the store has no signals, or the store cannot be used.
         """
         await self._check_owner(run_id, owner)
         for _ in range(_CANCELS):
@@ -368,7 +370,7 @@ class Serving:
             return
 
     async def run(self, run_id: str, *, owner: str = "") -> RunInfo:
-        """Return a run: its phase, messages, usage, the calls it waits for, and its end.
+        """Return a run: its phase, messages, usage, pending calls and end.
 
         Raises:
             RunNotFoundError: The owner has no such run.
@@ -381,10 +383,10 @@ class Serving:
         return replace(info, agent=self._name_of(info.agent), waiting=(*info.waiting, *questions))
 
     async def previews(self, run: RunInfo) -> dict[str, str]:
-        """Return the changes to text files that a run's waiting calls would make, as unified diffs, by the calls' ids.
+        """Return the changes that a run's waiting calls would make to text files, as unified diffs by call id.
 
-        Only tools that offer this have one (`BaseTool.preview`). The calls of nested agents change files in the
-        workspaces of those agents.
+        Only tools that implement `BaseTool.preview` have previews. Calls from nested agents are previewed in those
+        agents' workspaces.
         """
         served = self._agents.get(run.agent)
         calls = [one for one in run.waiting if one.kind == "approval"]
@@ -394,7 +396,7 @@ class Serving:
         return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
 
     def documents(self, agent: str) -> tuple[str, ...]:
-        """Return the documents of an agent and of the agents below it: paths, folders and patterns; () for no agent.
+        """Return the documents of an agent and those below it: paths, folders and patterns; () if it is unknown.
 
         Faces must not show these names to clients on other machines.
         """
@@ -404,7 +406,7 @@ class Serving:
     async def runs(
         self, *, owner: str = "", session: str | None = None, agent: str | None = None, limit: int = 100
     ) -> list[RunSummary]:
-        """Return the runs of an owner, the newest first.
+        """Return an owner's runs, newest first.
 
         Raises:
             StoreError: The runs cannot be read.
@@ -418,7 +420,7 @@ class Serving:
         return [summary for summary in summaries if agent in (None, summary.agent)][:limit]
 
     async def sessions(self, *, owner: str = "", limit: int = 100) -> list[SessionInfo]:
-        """Return the conversations of an owner, the latest first.
+        """Return an owner's conversations, latest first.
 
         Raises:
             StoreError: The conversations cannot be read.
@@ -434,7 +436,7 @@ class Serving:
         return list(sessions.values())[:limit]
 
     async def search(self, text: str, *, owner: str = "", limit: int = 20) -> list[SearchHit]:
-        """Return the conversations of an owner with a run that contains every word of a text, the latest hit first.
+        """Return an owner's conversations in which one run contains every word of the text, latest hit first.
 
         Raises:
             StoreError: The store cannot search, or cannot be read.
@@ -458,7 +460,7 @@ class Serving:
         return list(hits.values())
 
     async def rename(self, session: str, title: str, *, owner: str = "") -> None:
-        """Set the title that lists show for a conversation.
+        """Set a conversation's title, as shown in lists.
 
         Raises:
             RunNotFoundError: The owner has no such conversation.
@@ -483,18 +485,18 @@ class Serving:
         session: str = "",
         continues: str = "",
     ) -> str:
-        """Record a run that took place elsewhere, such as one of an imported conversation, and return its id.
+        """Record a run that was completed elsewhere, such as in an imported conversation, and return its id.
 
         Args:
-            agent: The agent that continues the conversation.
+            agent: The agent that will continue the conversation.
             messages: The question.
-            response: The messages of the model and of tools. Each call must have a result.
-            owner, session, continues: As for `start`.
+            response: The messages from the model and from tools. Each call must have a result.
+            owner, session, continues: See `start`.
 
         Raises:
             AgentNotFoundError: The service has no such agent.
-            RunNotFoundError: There is no run to continue.
-            InputTooLargeError: The messages, or the conversation before them, are too large.
+            RunNotFoundError: The run to continue does not exist.
+            InputTooLargeError: The messages, or the conversation they continue, are too large.
             InvalidMessageError: A call has no result.
             StoreError: The run cannot be recorded.
         """
@@ -518,13 +520,13 @@ class Serving:
         """Copy a run up to a recorded event, and return the id of the copy, which continues from there.
 
         Args:
-            run_id: The run.
-            at: The number of the last event of the copy; None for all recorded events.
+            run_id: The original run's id.
+            at: The number of the last event to copy. None copies all recorded events.
             owner: The identity that started the run.
 
         Raises:
             RunNotFoundError: The owner has no such run.
-            TooManyRunsError: The service is full; `retry_after_s` says when to try again.
+            TooManyRunsError: The service is full; `retry_after_s` says when to retry.
             StoreError: The record cannot be read or written.
         """
         await self._check_owner(run_id, owner)
@@ -536,11 +538,11 @@ class Serving:
         return copy_id
 
     async def delete(self, run_id: str, *, owner: str = "") -> None:
-        """Delete a run that is not running.
+        """Delete a run that is not in progress.
 
         Raises:
             RunNotFoundError: The owner has no such run.
-            RunBusyError: The run is in progress: cancel it first.
+            RunBusyError: The run is in progress. Cancel it first.
             StoreError: The run cannot be deleted.
         """
         await self._check_owner(run_id, owner)
@@ -549,12 +551,12 @@ class Serving:
         self._owners.pop(run_id, None)
 
     async def drain(self, seconds: float) -> None:
-        """Start no more runs, let active ones end, and leave the others to other processes.
+        """Start no more runs, let active ones end, and leave the rest to other processes.
 
-        Without a shared store, the others are cancelled.
+        Without a shared store, the rest are cancelled.
 
         Args:
-            seconds: The time that runs may take to end.
+            seconds: The time that runs are given to end.
         """
         self._is_draining = True
         if self._recovery is not None:
@@ -563,10 +565,10 @@ class Serving:
         await self._driver.drain(seconds)
 
     async def recover(self) -> list[str]:
-        """Continue the runs of this service that were interrupted and that no process holds; return their ids.
+        """Continue this service's interrupted runs that no process holds, and return their ids.
 
-        Calls that may have been made wait for a decision, unless their tools allow a repetition. A run that was
-        continued several times without a step is left for a person.
+        Calls that may have been made await a decision, unless their tools allow repetition. A run that was continued
+        several times without a step is left for a person to look at.
 
         Raises:
             StoreError: The runs cannot be listed.
@@ -590,7 +592,7 @@ class Serving:
         live: LiveRun | None = None
         while True:
             driven = self._driver.live.get(run_id)
-            # The driver keeps only the latest ended runs; a reader keeps its own run and reads no record.
+            # The driver retains only the latest ended runs, but a reader holds on to its own and reads no record.
             if driven is not None or live is None or live.end is None:
                 live = driven
             is_in_record = cursor % STRIDE >= HALF  # between events that were derived from an entry
@@ -624,7 +626,7 @@ class Serving:
             cursor = following
 
     async def _continues_elsewhere(self, live: LiveRun) -> bool:
-        """Return True for a run that paused here and has since been continued by another process."""
+        """Return True if a run that paused here has since been continued by another process."""
         if not live.is_paused:
             return False
         stored, _ = await self._store.inner.read(live.run_id, after=_NO_ENTRIES)
@@ -659,7 +661,7 @@ class Serving:
         self._driver.resume(served, live, held)
 
     async def _take(self, run_id: str) -> HeldRun:
-        """Hold a run, and read it.
+        """Hold a run and read it.
 
         Raises:
             RunBusyError: The run is in progress.
@@ -723,7 +725,7 @@ class Serving:
         raise AgentNotFoundError(f"run {record.run.run_id} belongs to agent {record.run.agent!r}, which is not here")
 
     def _name_of(self, agent: str) -> str:
-        """Return an agent's name in the service, given its name in the records."""
+        """Return an agent's name in the service, given its name in records."""
         names = [name for name, served in self._agents.items() if served.recorder.agent == agent]
         return names[0] if names else agent
 
@@ -776,7 +778,7 @@ class Serving:
             )
 
     def _check_waiting(self) -> None:
-        """Refuse another run while too many wait for a person."""
+        """Reject another run while too many await human input."""
         store = self._store.inner
         if isinstance(store, MemoryStore) and (waiting := store.count_waiting()) >= self.limits.waiting_runs:
             raise TooManyRunsError(
@@ -787,7 +789,7 @@ class Serving:
 
     @contextlib.contextmanager
     def _starting_in(self, session: str, owner: str) -> Iterator[None]:
-        """Refuse a second run of a session while the first one is being recorded."""
+        """Reject a second run in a session while the first one is being recorded."""
         key = (owner, session)
         if key in self._starting:
             raise SessionBusyError(f"a run of session {session!r} begins: wait until it has ended", run_id="")
@@ -816,7 +818,7 @@ def _load_store(store: str | Mapping[str, object] | Store | None, limits: Servin
 
 
 def _join_system(before: Sequence[Message], asked: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a conversation with at most one system message; models take no more, but clients send several."""
+    """Join a conversation with at most one system message: models accept only one, but clients send several."""
     systems = [message for message in asked if message.role == SYSTEM]
     if not systems or (len(systems) == 1 and not before):
         return (*before, *asked)

@@ -19,13 +19,13 @@ _COMMENT = b":\n\n"
 
 
 class EventStream:
-    """A response of server-sent events, as an ASGI application. It ends with its client.
+    """A server-sent events response, as an ASGI application. It ends when its client disconnects.
 
-    After each silence of 15 seconds it sends a comment, so that no proxy considers the connection dead.
+    A comment is sent after every 15 seconds of silence, so that proxies do not consider the connection dead.
 
     Args:
-        events: The events, each as its lines and the empty line after them. They are closed at the end.
-        on_leave: Called if the client disconnects, or the events fail, before the end.
+        events: The events, each with its lines and the blank line that follows. The iterator is closed at the end.
+        on_leave: Called if the client disconnects or the events fail before the end.
     """
 
     def __init__(self, events: AsyncIterator[bytes], on_leave: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -57,7 +57,7 @@ class EventStream:
 
 
 class _KeepAlive:
-    """Sends a comment after each silence. It uses a timer, and a task only while it sends."""
+    """Sends a comment after each silence, using a timer, and a task only while sending."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,4 +1,4 @@
-"""Runs that make one call of a tool, with the rules, approvals and record of their agent, but without its model."""
+"""Runs that make a single tool call under their agent's rules, approvals and record, but without its model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CALL_ID = "call_1"
 
 
 class OneCall(BaseChatModel):
-    """Makes a call, and ends the run with its result.
+    """Stands in for a model: makes one call, then ends the run with its result.
 
     Args:
         call: The call.
@@ -30,11 +30,11 @@ class OneCall(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts of a model that takes tool results as they are."""
+        """The facts of a model that accepts any tool result unchanged."""
         return ModelFacts(native_tools=True)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the call, or the end."""
+        """Yield the call, or the end once the call has a result."""
         if request.messages[-1].role == "function":
             yield TextDelta("The call has ended.")
             yield ModelFinished("stop")
@@ -44,7 +44,7 @@ class OneCall(BaseChatModel):
 
 
 def agent_of_call(agent: Agent[Any], call: FunctionCall) -> Agent[Any]:
-    """Return an agent that makes one call with the tools and the rules of another one."""
+    """Return an agent that makes one call with another agent's tools and rules."""
     caller: FnCallAgent[Any] = FnCallAgent(
         llm=OneCall(call),
         name=agent.name,

@@ -1,4 +1,4 @@
-"""Agents, runs and sessions as a service shows them."""
+"""Agents, runs and sessions as shown to clients."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ RunPhase = Literal["queued", "running", "waiting", "ended"]
 WaitKind = Literal["approval", "client_tool", "input", "question"]
 
 INPUT = "input"
-"""The id of a person's message in the answers to a run that waits for one."""
+"""The key for a person's message in the answers to a run that waits for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInfo:
-    """A tool of an agent.
+    """An agent's tool.
 
     Attributes:
         name, description: The tool's name and purpose, for a model.
-        parameters: The JSON Schema of its arguments.
-        read_only: A call changes nothing.
+        parameters: The JSON Schema of the arguments.
+        read_only: True if calls change nothing.
     """
 
     name: str
@@ -33,20 +33,20 @@ class ToolInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInfo:
-    """An agent of a service.
+    """An agent in a service.
 
     Attributes:
         name: The agent's name in the service.
         description: The agent's purpose.
-        model: The agent's model as `backend:model`; '' if it has none.
-        images, audio, video, files: The agent's model takes content of this kind.
-        tools: The names of the agent's own tools, without those made for each run.
-        takes_client_tools: Requests may bring tools that the client runs.
-        takes_output: Requests may ask for JSON of a schema.
-        workspace: The folder below which its tools work. Faces show it only to clients on this machine.
-        suggestions: Questions for a person who has not asked anything yet.
+        model: The agent's model as `backend:model`, or '' if it has none.
+        images, audio, video, files: True if the agent's model accepts this type of content.
+        tools: The names of the agent's own tools, except for those created per run.
+        takes_client_tools: True if requests may include tools that run on the client.
+        takes_output: True if requests may ask for JSON that matches a schema.
+        workspace: The folder in which the agent's tools work. Faces show it only to clients on this machine.
+        suggestions: Questions to suggest to a person who has not asked anything yet.
         models: Models that people may choose instead of `model`.
-        adjustable: The options of the model that people may change, with their values; None where the model decides.
+        adjustable: The model options that people may change, with their values. None if the model decides.
     """
 
     name: str
@@ -70,13 +70,13 @@ class WaitingCall:
     """A call that a run waits for.
 
     Attributes:
-        call_id: The key of its answer.
-        call: The call; its arguments are those that will be used.
-        kind: `approval`: answer True, False or `Denial(reason)`. `client_tool`: answer with the result.
-            `input`: answer with a text. `question`: a running call, such as one of an MCP server, asks for something;
-            answer as for an approval, or with the values of the `form` among its arguments.
-        agent: The nested agent that makes the call; ''.
-        in_doubt: The call was in progress when a process ended, and may have been made.
+        call_id: The key for its answer.
+        call: The call, with the arguments that will be used.
+        kind: The type of answer. `approval`: True, False or `Denial(reason)`. `client_tool`: the result. `input`: text.
+            `question`: a running call, such as one to an MCP server, asks for something; answer as for an approval, or
+            with the values of the `form` in its arguments.
+        agent: The nested agent that makes the call, or ''.
+        in_doubt: True if the call was in progress when a process ended, and may have been made.
     """
 
     call_id: str
@@ -91,14 +91,15 @@ class RunSummary:
     """A run in a list.
 
     Attributes:
-        run_id, agent, session, owner: The run, and the agent, session and owner it belongs to.
+        run_id, agent, session, owner: The run's id, and the agent, session and owner it belongs to.
         phase: `queued`, `running`, `waiting` (for answers) or `ended`.
-        stop_reason: The reason why it ended or waits, as in `RunFinished`; `failed` after an error; '' while it runs.
+        stop_reason: The reason why the run ended or waits, as in `RunFinished`; `failed` after an error; '' while
+            running.
         title: The beginning of the question.
-        parent: The run that it was forked from, or ''.
-        began, changed: The times when it began and when its phase last changed, in seconds since 1970, UTC.
-        number: The number of its last recorded event; `attach(after=number)` yields what follows. A record only grows,
-            so a run with the same id, `began` and `number` has the same content.
+        parent: The run that this one was forked from, or ''.
+        began, changed: The times when the run began and when its phase last changed, in seconds since 1970 (UTC).
+        number: The number of the last recorded event; `attach(after=number)` yields all later ones. Records are
+            append-only, so a run with the same id, `began` and `number` has the same content.
     """
 
     run_id: str
@@ -119,14 +120,14 @@ class RunInfo(RunSummary):
     """A run with its messages.
 
     Attributes:
-        messages: The messages that it began with.
-        response: The complete messages that it has produced so far.
-        usage: The usage of its complete turns so far.
-        waiting: The calls that it waits for.
-        error, error_kind: The text and the class of the error that ended it; ''.
-        text: The text of its answer so far.
+        messages: The messages that the run began with.
+        response: The complete messages produced so far.
+        usage: The usage of all complete turns so far.
+        waiting: The calls that the run waits for.
+        error, error_kind: The message and class of the error that ended the run, or ''.
+        text: The answer's text so far.
         output: The answer as JSON, if the request had a schema and the run has finished.
-        request: The parts of the request that are not messages: `config`, `output`, `client_tools`, `continues`.
+        request: The request apart from its messages: `config`, `output`, `client_tools`, `continues`.
     """
 
     messages: tuple[Message, ...] = ()
@@ -142,13 +143,13 @@ class RunInfo(RunSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A conversation in which a search has a hit.
+    """A conversation with a search hit.
 
     Attributes:
-        session: The id of the conversation.
+        session: The conversation's id.
         run_id: The latest run with a hit.
-        agent: The agent of this run.
-        excerpt: A part of the run's question or answers around a word of the search.
+        agent: That run's agent.
+        excerpt: An excerpt from the run's question or answers, around a word of the search.
         changed: The time when the run last changed.
     """
 
@@ -164,12 +165,12 @@ class SessionInfo:
     """A conversation.
 
     Attributes:
-        session: The id of the conversation.
-        agent: The agent of its latest run.
-        last_run: The id of the latest run, whose conversation the next run continues.
-        runs: The number of its runs.
-        title: The beginning of its first question, or the title that a person gave it.
-        began, changed: The times when its first run began and when its latest run changed.
+        session: The conversation's id.
+        agent: The latest run's agent.
+        last_run: The latest run's id. The next run continues its conversation.
+        runs: The number of runs.
+        title: The title set by a person, or the beginning of the first question.
+        began, changed: The times when the first run began and when the latest run changed.
     """
 
     session: str
