@@ -1,1 +1,1 @@
-"""Logs the steps of runs."""
+"""An observer that logs the steps of runs."""

@@ -1,4 +1,4 @@
-"""The settings of the log."""
+"""The settings of the log observer."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ from jackfield.runs import Observer
 from jackfield.secrets import Secrets, hide_in_addresses, secrets_of
 
 LOGGER = "jackfield.runs"
-"""The name of the logger that gets all lines."""
+"""The name of the logger that receives all lines."""
 
 _PARENT_LOGGERS = (LOGGER, "jackfield")
-_MARGIN_CHARS = 4096  # characters read beyond a cut, so that a secret across the cut is recognised
+_MARGIN_CHARS = 4096  # characters read beyond the cut, so that a secret spanning the cut is recognised
 _PLAIN = re.compile(r"[\w.:/@+\-\[\]]+")
 _LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 
@@ -49,13 +49,13 @@ Value: TypeAlias = str | int | float
 
 @dataclass(slots=True)
 class _RunNotes:
-    """The facts about a run that a later line needs.
+    """A run's data for later log lines.
 
     Attributes:
-        started, turn_started: Points of the monotonic clock, in seconds.
+        started, turn_started: Monotonic clock times, in seconds.
         model: The model that gave the last answer.
-        turns, tool_calls: The numbers so far.
-        preparation: The last reported step of the preparation.
+        turns, tool_calls: The counts so far.
+        preparation: The last reported preparation step.
         is_new_step: True if that step has just begun.
     """
 
@@ -70,13 +70,13 @@ class _RunNotes:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line of the log.
+    """A log line.
 
     Attributes:
-        level: A level of `logging`.
-        step: The step, as people read it.
+        level: The `logging` level.
+        step: The step, in human-readable form.
         facts: Names, figures and short texts.
-        details: Texts of the conversation, which only `debug` shows.
+        details: Texts from the conversation, shown only at level `debug`.
     """
 
     level: int
@@ -89,9 +89,10 @@ class LogObserver(Observer):
     """Logs one line per step to the logger `jackfield.runs`.
 
     Args:
-        level: The least level. One that the program sets on `jackfield.runs` or `jackfield` wins over it.
-        format: The form of a line. Each record has the same facts as a dict in its attribute `jackfield`.
-        max_chars: The longest quotation of a text, in characters.
+        level: The minimum level. A level that the program sets on `jackfield.runs` or `jackfield` takes precedence.
+        format: The line format. With either format, records carry the same data as a dict in their `jackfield`
+            attribute.
+        max_chars: The maximum length of a quoted text, in characters.
     """
 
     name: ClassVar[str] = "log"
@@ -111,7 +112,7 @@ class LogObserver(Observer):
         self._lock = threading.Lock()
 
     def prepare(self, agent: object) -> None:
-        """Collect the secrets of an agent, of the environment and of the user's settings."""
+        """Collect the secrets of the agent, the environment and the user's settings."""
         with self._lock:
             if self._secrets is None:
                 host = getattr(agent, "host", None)
@@ -119,7 +120,7 @@ class LogObserver(Observer):
             self._secrets.include(agent)
 
     def observe(self, event: RunEvent) -> None:
-        """Log an event, unless it is a piece of an answer."""
+        """Log an event, unless it is a delta."""
         if getattr(event.event, "is_delta", True):  # an event of a later version may not state it
             return
         notes = self._notes_of(event)
@@ -178,7 +179,7 @@ class LogObserver(Observer):
             sys.stderr.write(f"{stamp}{record.msg}\n")
 
     def _clean(self, text: str) -> str:
-        """Return a text without secrets, cut to its longest length."""
+        """Return a text with secrets hidden, truncated to `max_chars`."""
         text = text[: self._max_chars + _MARGIN_CHARS]
         with self._lock:
             if self._secrets is None:
@@ -189,7 +190,7 @@ class LogObserver(Observer):
 
 
 def _line_of(event: RunEvent, notes: _RunNotes) -> _Line | None:
-    """Return the line for an event; None for one that is not logged."""
+    """Return the line for an event, or None if the event is not logged."""
     return _line_of_run(event, notes) or _line_of_call(event) or _line_of_model(event)
 
 
@@ -278,7 +279,7 @@ def _answer_details(messages: tuple[Message, ...]) -> dict[str, str]:
 
 
 def _text_line(facts: Mapping[str, Value]) -> str:
-    """Return facts as one line, `step: key=value …`; values that are not plain are quoted as in JSON."""
+    """Format a line as `step: key=value …`. Values that are not plain are quoted as in JSON."""
     return f"{facts['step']}: {' '.join(_pairs(facts))}"
 
 
@@ -290,13 +291,13 @@ def _pairs(facts: Mapping[str, Value]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text so that it stays on its line and controls no terminal."""
+    """Quote a text so that it stays on one line and cannot control a terminal."""
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in quoted)
 
 
 def _is_taken(logger: logging.Logger, level: int) -> bool:
-    """Return True if a handler takes records of this level."""
+    """Return True if a handler accepts records of this level."""
     current: logging.Logger | None = logger
     while current is not None:
         if any(handler.level <= level for handler in current.handlers):

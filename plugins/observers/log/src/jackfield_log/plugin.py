@@ -7,7 +7,7 @@ from jackfield.plugins import ObserverSpec, hook
 
 @hook.observers
 def observers() -> list[ObserverSpec]:
-    """The log."""
+    """Return the log observer's spec."""
     return [
         ObserverSpec(
             name="log",
