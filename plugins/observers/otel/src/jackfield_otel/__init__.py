@@ -1,1 +1,1 @@
-"""Traces and metrics of runs for OpenTelemetry."""
+"""OpenTelemetry traces and metrics for runs."""

@@ -1,4 +1,4 @@
-"""The settings of the observer."""
+"""The settings of the OpenTelemetry observer."""
 
 from __future__ import annotations
 

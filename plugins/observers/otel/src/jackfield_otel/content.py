@@ -1,4 +1,4 @@
-"""Write texts of runs in the form of the conventions, only on request and without secrets."""
+"""Format the texts of runs by the semantic conventions, only if requested and with secrets hidden."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("jackfield.otel")
 
 
 def content_mode(setting: ContentMode | None) -> ContentMode:
-    """Return the mode that the setting or the environment names; an unknown value of the environment means none."""
+    """Return the mode from the setting or the environment. An unknown value in the environment means no content."""
     if setting is not None:
         return setting
     value = os.environ.get(CONTENT_VARIABLE, "").strip().upper()
@@ -32,10 +32,10 @@ def content_mode(setting: ContentMode | None) -> ContentMode:
 
 
 class Content:
-    """Writes texts, if the mode allows it.
+    """Formats texts for spans and events, if the mode allows them.
 
     Args:
-        mode: The place for the texts.
+        mode: The destination for texts.
 
     Attributes:
         on_spans, on_events: True if texts go there.
@@ -51,7 +51,7 @@ class Content:
         return self.on_spans or self.on_events
 
     def include_secrets(self, agent: object) -> None:
-        """Collect the secrets of an agent, of the environment and of the user's settings."""
+        """Collect the secrets of the agent, the environment and the user's settings."""
         with self._lock:
             if self._secrets is None:
                 host = getattr(agent, "host", None)
@@ -59,7 +59,7 @@ class Content:
             self._secrets.include(agent)
 
     def text(self, text: str) -> str:
-        """Return a text without secrets."""
+        """Return a text with secrets hidden."""
         with self._lock:
             if self._secrets is None:
                 self._secrets = secrets_of()
@@ -68,21 +68,21 @@ class Content:
         return hide_in_addresses(hidden).encode("utf-8", "backslashreplace").decode()
 
     def instructions(self, messages: Sequence[Message]) -> list[Json]:
-        """Return the system message as parts."""
+        """Return the system messages as parts."""
         return [part for message in messages if message.role == SYSTEM for part in self._parts(message)]
 
     def input(self, messages: Sequence[Message]) -> list[Json]:
-        """Return the messages that a model or an agent gets, without the system message."""
+        """Return the messages sent to a model or an agent, without system messages."""
         return [self._message(message) for message in messages if message.role != SYSTEM]
 
     def output(self, messages: Sequence[Message], finish_reason: str) -> list[Json]:
-        """Return an answer: calls and texts of one answer are one message."""
+        """Return an answer as one message that includes all its texts and calls, or [] if it is empty."""
         answers = [message for message in messages if message.role != FUNCTION]
         parts = [part for message in answers for part in self._parts(message)]
         return [{"role": "assistant", "parts": parts, "finish_reason": finish_reason}] if parts else []
 
     def definitions(self, functions: Sequence[FunctionSchema]) -> list[Json]:
-        """Return the tools that a model may call."""
+        """Return the definitions of the tools that a model may call."""
         return [{"type": "function", **self._value(dict(function))} for function in functions]
 
     def _message(self, message: Message) -> Json:
@@ -122,5 +122,5 @@ class Content:
 
 
 def as_attribute(value: object) -> str:
-    """Return a value as JSON text, because attributes of spans cannot be nested."""
+    """Serialise a value as JSON, because span attributes cannot be nested."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The metrics of the conventions."""
+"""The metrics defined by the semantic conventions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKENS = tuple(4**power for power in range(14))
 
 
 class Instruments:
-    """The histograms, made once per observer."""
+    """The histograms, created once per observer."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
         meter = get_meter(names.SCOPE, meter_provider=provider)
@@ -33,7 +33,7 @@ class Instruments:
         self._agent = histogram(names.AGENT_DURATION, "s", "Time of a run of an agent", _SECONDS)
 
     def record_answer(self, attributes: Attributes, seconds: float, first_s: float | None, usage: Usage) -> None:
-        """Record a request with its answer, or one that failed; also a search in documents, which has no usage."""
+        """Record a model request, whether answered or failed, or a document search, which has no usage."""
         self._operation.record(seconds, attributes)
         if first_s is not None:
             self._first.record(first_s, attributes)
@@ -42,7 +42,7 @@ class Instruments:
                 self._tokens.record(tokens, {**attributes, names.TOKEN_TYPE: kind})
 
     def record_chunks(self, attributes: Attributes, seconds: Sequence[float]) -> None:
-        """Record the times between the pieces of an answer."""
+        """Record the times between an answer's chunks."""
         for one in seconds:
             self._chunk.record(one, attributes)
 

@@ -1,6 +1,6 @@
-"""Names of OpenTelemetry's conventions for generative AI, as of November 2026.
+"""Names from OpenTelemetry's semantic conventions for generative AI, as of November 2026.
 
-They are constants of our own, because the package with the conventions marks them as deprecated or private.
+They are defined here, because the official package marks them as deprecated or private.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SCOPE = "jackfield"
-"""The name of the tracer, the meter and the logger."""
+"""The name of the tracer, meter and logger."""
 
 # --- operations ---
 INVOKE_AGENT, CHAT, EXECUTE_TOOL, RETRIEVAL = "invoke_agent", "chat", "execute_tool", "retrieval"
@@ -79,7 +79,7 @@ TOOL_DURATION = "gen_ai.execute_tool.duration"
 AGENT_DURATION = "gen_ai.invoke_agent.duration"
 
 UNKNOWN_TOOL = "unknown"
-"""The name for a tool that the agent does not have, because a name made up by the model is conversation text."""
+"""Stands for a tool the agent does not have, because a name made up by the model counts as conversation text."""
 
 _PROVIDERS: Mapping[str, str] = {
     "oai": "openai",
@@ -92,5 +92,5 @@ _PROVIDERS: Mapping[str, str] = {
 
 
 def provider_of(backend: str) -> str:
-    """Return the conventions' name for the provider behind a backend; the backend's own name if they have none."""
+    """Return the conventions' name for the provider behind a backend, or the backend's own name if they have none."""
     return _PROVIDERS.get(backend, backend)

@@ -1,4 +1,4 @@
-"""Trace runs for OpenTelemetry: agents, requests to models, tool calls and searches, in one tree across agents."""
+"""Trace runs for OpenTelemetry: agents, model requests, tool calls and searches, in one tree across agents."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from jackfield_otel.pauses import Pauses, keys_of_calls
 from jackfield_otel.run_trace import RunTrace, Telemetry
 
 ABANDONED = "abandoned"
-"""The stop reason of a run whose reader left it, or whose task was cancelled."""
+"""The stop reason of a run whose reader left or whose task was cancelled."""
 _LEFT = ("GeneratorExit", "CancelledError")
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 @cache
 def _pauses() -> Pauses:
-    """Return the spans remembered in this process, because another agent may continue a run."""
+    """Return the process-wide memory of spans, because another agent may continue a run."""
     return Pauses()
 
 
 class OtelObserver(Observer):
-    """Traces and measures runs, by the conventions for generative AI.
+    """Traces and measures runs, following the semantic conventions for generative AI.
 
-    Without a provider of spans or metrics, it does nothing.
+    Does nothing unless a tracer or meter provider is configured.
 
     Args:
-        content: True to write texts of runs; as the environment says if None.
-        propagate: Send `traceparent` with the requests to models and services.
-        chunk_times: Measure the time between the pieces of answers.
-        tracer_provider, meter_provider, logger_provider: The receivers; the global ones if None.
+        content: The destination for texts of runs. If None, the environment decides.
+        propagate: True to send `traceparent` with requests to models and services.
+        chunk_times: True to measure the times between an answer's chunks.
+        tracer_provider, meter_provider, logger_provider: The providers to use. Default to the global ones.
     """
 
     name: ClassVar[str] = "otel"
@@ -89,7 +89,7 @@ class OtelObserver(Observer):
         self._starting = threading.local()
 
     def prepare(self, agent: object) -> None:
-        """Note the agent of the run that starts next in this thread, and its secrets if texts are written."""
+        """Set the agent of the next run in this thread, and collect its secrets if texts are written."""
         self._starting.agent, self._starting.trace = agent, {}
         if self._to.content and self._is_needed():
             self._to.content.include_secrets(agent)
@@ -109,13 +109,13 @@ class OtelObserver(Observer):
             _follow(run, event)
 
     def observe_request(self, run_id: str, request: ChatRequest) -> None:
-        """Note the model, the server and the options of a request."""
+        """Record a request's model, server and options."""
         run = self._runs.get(run_id)
         if run is not None:
             run.see_request(request)
 
     def surround(self, work: Work) -> AbstractContextManager[object] | None:
-        """Make the span of the work current."""
+        """Return a context manager that makes the work's span current, or None if the run is not traced."""
         run = self._runs.get(work.run_id)
         if run is None:
             return None
@@ -132,14 +132,14 @@ class OtelObserver(Observer):
         return None  # from a later version
 
     def headers(self) -> Mapping[str, str]:
-        """Return `traceparent` and `tracestate` of the current span; baggage may be private, and stays here."""
+        """Return `traceparent` and `tracestate` of the current span. Baggage may be private and is not sent."""
         headers: dict[str, str] = {}
         if self._propagate:
             _PROPAGATOR.inject(headers)
         return headers
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:
-        """Return the context of the run's span, if it is sampled: a link to any other leads nowhere."""
+        """Return the context of the run's span if it is sampled, because a link to an unsampled span leads nowhere."""
         run = self._runs.get(run_id)
         headers: dict[str, str] = {}
         if run is not None and run.is_sampled:
@@ -147,11 +147,11 @@ class OtelObserver(Observer):
         return headers
 
     def resume(self, run_id: str, trace: Mapping[str, str]) -> None:  # noqa: ARG002 - the run starts next
-        """Note the trace under which the run began that starts next in this thread, for a link."""
+        """Set the original trace of the next run in this thread, to link to it."""
         self._starting.trace = trace
 
     def _is_needed(self) -> bool:
-        """Return True if anything receives spans or metrics: the API's own providers record nothing."""
+        """Return True if anything receives spans or metrics. The API's own providers record nothing."""
         tracing, measuring = self._providers
         return not (
             type(tracing or trace.get_tracer_provider()).__module__.startswith("opentelemetry.trace")

@@ -1,4 +1,4 @@
-"""Remember the spans of runs that stopped before they finished, for links from the runs that continue them."""
+"""Remember the spans of unfinished runs, so that the runs that continue them can link to them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MAX_REMEMBERED = 10_000
 
 
 class Pauses:
-    """Spans by the ids of their runs, and by the calls that wait for approval; the oldest are forgotten."""
+    """Spans by run id and by call awaiting approval. The oldest are forgotten."""
 
     def __init__(self) -> None:
         self._spans: OrderedDict[str, SpanContext] = OrderedDict()
         self._lock = threading.Lock()
 
     def remember(self, keys: Iterable[str], span: SpanContext) -> None:
-        """Remember the span of a run that stopped."""
+        """Remember the span of a run that stopped before finishing."""
         with self._lock:
             for key in keys:
                 self._spans[key] = span
@@ -32,9 +32,9 @@ class Pauses:
                 self._spans.popitem(last=False)
 
     def links_to(self, run_id: str, messages: Sequence[Message]) -> list[Link]:
-        """Return a link to the span that a new run continues; none if it continues nothing that is known here.
+        """Return a link to the span that a new run continues, or [] if no such span is known here.
 
-        A run without a store continues under a new id; the calls that waited identify it.
+        A run without a store continues under a new id, but its waiting calls identify it.
         """
         if not self._spans:
             return []
@@ -50,7 +50,7 @@ class Pauses:
 def keys_of_calls(calls: Iterable[tuple[str, FunctionCall]]) -> list[str]:
     """Return keys that identify pending calls.
 
-    Their ids are not enough: some servers use the same ids in every conversation.
+    Call ids alone are not enough, because some servers use the same ids in every conversation.
     """
     return [
         hashlib.sha256(f"{call_id}\0{call.name}\0{call.arguments}".encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""The spans of one run."""
+"""The spans of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jackfield_otel.pauses import Pauses
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """The receivers of spans, metrics and events, and the rule for texts."""
+    """The destinations for spans, metrics and events, and the rules for texts."""
 
     tracer: Tracer
     instruments: Instruments
@@ -37,7 +37,7 @@ class Telemetry:
 
 
 class Inside:
-    """Makes a context current. It is entered and left repeatedly, once for each event."""
+    """Makes a context current. Entered and exited repeatedly, once per event."""
 
     __slots__ = ("_token", "context")
 
@@ -55,13 +55,13 @@ class Inside:
 
 
 class RunTrace:
-    """The spans of one run, from its first to its last event.
+    """The spans of a run, from its first to its last event.
 
-    The root span is the agent's. Requests to models and tool calls are below it, or below the span of the agent that
-    has taken the conversation over. All open spans end with the run.
+    The root span is the agent's. Model requests and tool calls are its children, or children of the span of an agent
+    that has taken over the conversation. All open spans end with the run.
 
     Attributes:
-        inside: Makes the run's current span the active one; observers of the run's work enter it.
+        inside: Makes the run's current span active. Entered around the run's work.
     """
 
     def __init__(
@@ -104,16 +104,16 @@ class RunTrace:
 
     @property
     def is_sampled(self) -> bool:
-        """True if the span of the run is recorded and exported."""
+        """True if the run's span is recorded and exported."""
         return self._root.get_span_context().trace_flags.sampled
 
     @property
     def root_context(self) -> Context:
-        """The context with the span of the run."""
+        """The context that contains the run's span."""
         return set_span_in_context(self._root, self._outer)
 
     def note_session(self, session: str) -> None:
-        """Note the conversation that the run belongs to."""
+        """Record the conversation that the run belongs to."""
         if session and not self._session:
             self._session = session
             self._root.set_attribute(names.CONVERSATION, session)
@@ -133,17 +133,17 @@ class RunTrace:
         span.add_event(event, facts)
 
     def wait_for(self, keys: Sequence[str]) -> None:
-        """Record the calls that the run will wait for."""
+        """Record the calls that the run is going to wait for."""
         self._waiting += keys
 
     def end(self, stop_reason: str, error: str, text: str, usage: Usage | None) -> None:
         """End all spans of the run.
 
         Args:
-            stop_reason: The reason why it ended.
-            error: The class of the error that ended it; ''.
-            text: The text of the error.
-            usage: The usage of all turns; None if it is unknown.
+            stop_reason: The reason why the run ended.
+            error: The class of the error that ended the run, or ''.
+            text: The error's message.
+            usage: The usage of all turns, or None if unknown.
         """
         cause = error or stop_reason
         if self._chat is not None:
@@ -170,7 +170,7 @@ class RunTrace:
         self._to.instruments.record_run(attributes, time.perf_counter() - self._started)
 
     def write_answer(self, messages: Sequence[Any], stop_reason: str) -> None:
-        """Write the last answer of the run to its span, if texts are wanted there."""
+        """Write the run's last answer to its span, if texts belong there."""
         if self._to.content.on_spans and self._root.is_recording():
             self._write(self._root, names.OUTPUT_MESSAGES, self._to.content.output(messages[-1:], stop_reason))
 
@@ -182,7 +182,7 @@ class RunTrace:
     # --- answers ---
 
     def begin_turn(self) -> None:
-        """Begin the span of a request to the model."""
+        """Begin the span of a model request."""
         if self._chat is not None:  # the usual loop ends each turn, but other agent kinds may not
             self._end_chat(self._chat)
         attributes: dict[str, Any] = {
@@ -201,7 +201,7 @@ class RunTrace:
         self.inside.context = set_span_in_context(span, self._context)
 
     def see_request(self, request: ChatRequest) -> None:
-        """Note the request itself."""
+        """Record the request's attributes."""
         self._tools = frozenset(function["name"] for function in request.functions)
         chat = self._chat
         if chat is None:
@@ -222,7 +222,7 @@ class RunTrace:
             chat.span.set_attributes(attributes)
 
     def see_piece(self) -> None:
-        """Note the arrival of a piece of the answer."""
+        """Record the arrival of a chunk of the answer."""
         chat = self._chat
         if chat is None:
             return
@@ -234,19 +234,19 @@ class RunTrace:
             chat.last = now
 
     def reset_answer(self) -> None:
-        """Forget the pieces so far, because the answer starts again."""
+        """Discard the chunk times so far, because the answer starts over."""
         if self._chat is not None:
             self._chat.first = None
             self._chat.gaps.clear()
         self.note(names.RESET_EVENT)
 
     def see_finish(self, finished: ModelFinished) -> None:
-        """Note the facts at the end of an answer."""
+        """Record the end of an answer."""
         if self._chat is not None:
             self._chat.finished = finished
 
     def end_turn(self, turn: TurnFinished) -> None:
-        """End the span of the request."""
+        """End the span of the model request."""
         if self._chat is not None:
             self._end_chat(self._chat, turn=turn)
 
@@ -272,7 +272,7 @@ class RunTrace:
         self._to.instruments.record_chunks(labels, chat.gaps)
 
     def _write_chat(self, chat: _Chat, turn: TurnFinished | None, facts: dict[str, Any]) -> None:
-        """Write the texts of a request and its answer where they are wanted."""
+        """Write a request's and its answer's texts to spans and events, depending on the mode."""
         content, request = self._to.content, chat.request
         if request is None:
             return
@@ -306,13 +306,13 @@ class RunTrace:
         return Inside(set_span_in_context(self._call(call_id, name).span, self._context))
 
     def begin_call(self, call_id: str, call: FunctionCall) -> None:
-        """Begin the span of a call, and note its arguments."""
+        """Begin a call's span and record its arguments."""
         span = self._call(call_id, call.name).span
         if self._to.content.on_spans and span.is_recording():
             span.set_attribute(names.TOOL_ARGUMENTS, self._to.content.text(call.arguments))
 
     def end_call(self, result: ToolFinished) -> None:
-        """End the span of a call; one that was refused has had none before."""
+        """End a call's span. A refused call has no span yet, so one is created."""
         call = self._calls.pop(result.call_id, None) or self._begin_call(result.call_id, result.message.name or "")
         if self._to.content.on_spans and call.span.is_recording():
             call.span.set_attribute(names.TOOL_RESULT, self._to.content.text(result.message.get_text_content()))
@@ -347,7 +347,7 @@ class RunTrace:
     # --- searches ---
 
     def inside_search(self, work: Work) -> WorkSpan:
-        """Return a context with the span of a search."""
+        """Return a context manager for a search's span."""
         query = work.facts.get("query")
         is_shown = self._to.content.on_spans and isinstance(query, str)
         return WorkSpan(
@@ -361,7 +361,7 @@ class RunTrace:
         )
 
     def inside_embedding(self, work: Work) -> WorkSpan:
-        """Return a context with the span of a request to an embedder."""
+        """Return a context manager for the span of a request to an embedder."""
         model, texts = _exportable(str(work.facts.get("model", ""))), work.facts.get("texts")
         return WorkSpan(
             work,
@@ -384,20 +384,20 @@ class RunTrace:
             span.set_attribute(name, as_attribute(value))
 
     def _fail(self, span: Span, error: str, text: str) -> None:
-        """Mark a span as failed. The text of an error may quote the conversation, so it is content."""
+        """Mark a span as failed. The error's message may quote the conversation, so it counts as content."""
         _fail(span, error, text, self._to.content)
 
 
 class WorkSpan:
-    """Surrounds a piece of work with a span, and measures it.
+    """Wraps work in a span and measures it.
 
     Args:
         work: The work.
-        to: The receivers.
-        name, kind: The name and kind of the span.
-        labels: The attributes of the span that its metrics have as well.
-        more: Further attributes of the span.
-        results: The attributes for facts that the work adds.
+        to: The destinations.
+        name, kind: The span's name and kind.
+        labels: Attributes of both the span and its metrics.
+        more: Additional attributes of the span only.
+        results: The attributes for values that the work adds to its `facts`, keyed by fact.
     """
 
     __slots__ = ("_inside", "_kind", "_labels", "_more", "_name", "_results", "_span", "_started", "_to", "_work")
@@ -447,7 +447,7 @@ class WorkSpan:
 
 @dataclass(slots=True)
 class _Chat:
-    """A request to a model that is not complete. Times are points of the performance counter, in seconds."""
+    """A model request in progress. Times are performance counter values, in seconds."""
 
     span: Span
     started: float
@@ -484,7 +484,7 @@ class _Chat:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A tool call that has not ended."""
+    """A tool call in progress."""
 
     span: Span
     tool: str
@@ -492,7 +492,7 @@ class _Call:
 
 
 def _model_of(agent: object) -> tuple[str, str]:
-    """Return the model of an agent and its provider; '' if it has none."""
+    """Return an agent's model and provider, or '' for both if it has none."""
     llm = getattr(agent, "llm", None)
     if llm is None:
         return "", ""
@@ -548,5 +548,5 @@ def _fail(span: Span, error: str, text: str, content: Content) -> None:
 
 
 def _exportable(text: str) -> str:
-    """Return a text that can be sent; a lone surrogate would make the whole batch fail."""
+    """Return a text that can be exported. A lone surrogate would make the whole batch fail."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
