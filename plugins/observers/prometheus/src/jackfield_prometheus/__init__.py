@@ -1,4 +1,4 @@
-"""Prometheus metrics of runs.
+"""Prometheus metrics for runs.
 
 `exposition` returns the metrics as text, and `metrics_app` serves them as an ASGI app. Importing this package loads
 nothing; the functions load `prometheus_client`.
@@ -17,10 +17,10 @@ __all__ = ["exposition", "metrics_app", "set_queue_length"]
 
 
 def exposition(registry: CollectorRegistry | None = None) -> str:
-    """Return the metrics of this process in Prometheus' text format, or of all processes in multiprocess mode.
+    """Return this process's metrics in Prometheus text format, or those of all processes in multiprocess mode.
 
     Args:
-        registry: The registry to show; the default one of `prometheus_client` if None.
+        registry: The registry to expose. Defaults to the default registry of `prometheus_client`.
     """
     from jackfield_prometheus.exposing import exposition
 
@@ -28,10 +28,10 @@ def exposition(registry: CollectorRegistry | None = None) -> str:
 
 
 def metrics_app(registry: CollectorRegistry | None = None) -> Callable[..., Awaitable[None]]:
-    """Return an ASGI app that answers every GET with the metrics, to be mounted at `/metrics`.
+    """Return an ASGI app that answers every GET request with the metrics. Mount it at `/metrics`.
 
     Args:
-        registry: As for `exposition`.
+        registry: See `exposition`.
     """
     from jackfield_prometheus.exposing import metrics_app
 
@@ -39,11 +39,11 @@ def metrics_app(registry: CollectorRegistry | None = None) -> Callable[..., Awai
 
 
 def set_queue_length(runs: int, registry: CollectorRegistry | None = None) -> None:
-    """Set the number of queued runs in this process; called by a server of runs.
+    """Set the number of queued runs in this process. Called by a server of runs.
 
     Args:
         runs: The number of queued runs.
-        registry: As for `exposition`.
+        registry: See `exposition`.
     """
     from jackfield_prometheus.metrics import metrics_of
 

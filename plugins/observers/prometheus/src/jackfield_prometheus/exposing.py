@@ -1,4 +1,4 @@
-"""Show the metrics in the formats of Prometheus."""
+"""Expose the metrics in Prometheus formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics, one set per registry, and labels with a bounded number of values."""
+"""The metrics, one set per registry, with bounded label values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 OTHER = "other"
-"""The value for further names of a label that has too many values."""
+"""The label value for all names beyond the limit."""
 MAX_NAMES = {"agent": 100, "model": 100, "tool": 200, "error": 50}
 _MAX_NAME_CHARS = 100
 _SECONDS_OF_RUNS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1800)
@@ -17,21 +17,21 @@ _SECONDS_OF_TOOLS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 
 
 class Labels:
-    """Bounds the number of values of each label: names come from users, servers and models.
+    """Limits the number of values per label, because names come from users, servers and models.
 
-    Every value costs memory here and in Prometheus for as long as the process lives.
+    Every value takes up memory here and in Prometheus for as long as the process lives.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {label: {} for label in MAX_NAMES}
 
     def bounded(self, label: str, name: str, *, is_trusted: bool = True) -> str:
-        """Return the value of a label for a name: the name itself, or `other` once there are too many.
+        """Return a label's value for a name: the name itself, or `other` once there are too many.
 
         Args:
             label: A key of `MAX_NAMES`.
             name: The name.
-            is_trusted: False for a name that a model may have made up; such a name never becomes a new value.
+            is_trusted: False for a name that a model may have made up, which never becomes a new value.
         """
         known, name = self._known[label], name[:_MAX_NAME_CHARS]
         value = known.get(name)
@@ -44,7 +44,7 @@ class Labels:
 
 
 class Metrics:
-    """The metrics in one registry."""
+    """The metrics in a registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.labels = Labels()
@@ -130,7 +130,7 @@ _by_registry: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary(
 
 
 def metrics_of(registry: CollectorRegistry | None = None) -> Metrics:
-    """Return the metrics in a registry, which takes each name only once; in the default one if None."""
+    """Return the metrics in a registry, which accepts each name only once. Defaults to the default registry."""
     registry = REGISTRY if registry is None else registry
     with _lock:
         metrics = _by_registry.get(registry)

@@ -24,20 +24,20 @@ from jackfield.runs import Observer
 from jackfield_prometheus.metrics import metrics_of
 
 FAILED, ABANDONED = "failed", "abandoned"
-"""Outcomes of runs besides the stop reasons: an error ended it, or its reader left or its task was cancelled."""
+"""Outcomes besides the stop reasons: the run failed with an error, or its reader left or its task was cancelled."""
 _LEFT = ("GeneratorExit", "CancelledError")
 _MAX_KNOWN_TOOLS = 10_000
 
 
 @dataclass(slots=True)
 class _RunState:
-    """The facts about a run that a later event needs. Times are points of the performance counter, in seconds.
+    """A run's data for later events. Times are performance counter values, in seconds.
 
     Attributes:
-        agent: The agent that began it, as a label.
-        started: The begin of the run.
-        asked: The last request to the model.
-        first_piece: The first piece of its answer; 0 before that.
+        agent: The agent that began the run, as a label.
+        started: The start of the run.
+        asked: The last model request.
+        first_piece: The first chunk of its answer, or 0 before that.
         model: The model that gave the last answer.
     """
 
@@ -49,12 +49,12 @@ class _RunState:
 
 
 class PrometheusObserver(Observer):
-    """Counts runs by outcome, tokens, cost, the time to the first token, tool calls and their failures.
+    """Counts runs by outcome, tokens, cost, time to first token, tool calls and their failures.
 
-    All observers of a process share the metrics of their registry.
+    All observers in a process share their registry's metrics.
 
     Args:
-        registry: The registry of the metrics; the default one of `prometheus_client` if None.
+        registry: The registry for the metrics. Defaults to the default registry of `prometheus_client`.
     """
 
     name: ClassVar[str] = "prometheus"
@@ -66,7 +66,7 @@ class PrometheusObserver(Observer):
         self._tools: frozenset[str] = frozenset()
 
     def prepare(self, agent: object) -> None:
-        """Record the names of the agent's tools, which no model has made up."""
+        """Register the agent's tool names as trusted, because no model made them up."""
         tools = getattr(agent, "function_map", {}).keys()
         if not tools <= self._tools and len(self._tools) < _MAX_KNOWN_TOOLS:
             self._tools |= tools
@@ -85,13 +85,13 @@ class PrometheusObserver(Observer):
             self._count(event, state)
 
     def exposition(self) -> str:
-        """Return the metrics in Prometheus' text format; see `jackfield_prometheus.exposition`."""
+        """Return the metrics in Prometheus text format; see `jackfield_prometheus.exposition`."""
         from jackfield_prometheus.exposing import exposition
 
         return exposition(self._registry)
 
     def set_queue_length(self, runs: int) -> None:
-        """Set the number of queued runs in this process; called by a server of runs."""
+        """Set the number of queued runs in this process. Called by a server of runs."""
         self._metrics.queued.set(runs)
 
     def _begin(self, event: RunEvent) -> None:

@@ -7,7 +7,7 @@ from jackfield.plugins import ObserverSpec, hook
 
 @hook.observers
 def observers() -> list[ObserverSpec]:
-    """The observer."""
+    """Return the Prometheus observer's spec."""
     return [
         ObserverSpec(
             name="prometheus",
