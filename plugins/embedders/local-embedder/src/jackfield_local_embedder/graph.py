@@ -106,7 +106,7 @@ class GraphWriter:
     def attend(self, states: Sequence[str], name: str, *, heads: int, relative: bool) -> str:
         """Add attention over queries, keys and values.
 
-        It uses the graph input `mask`, and `bias` for models with relative positions.
+        The node uses the graph input `mask`, and also `bias` for models with relative positions.
         """
         inputs = [*states, "", "mask", "bias"] if relative else [*states, "", "mask"]
         return self.node("MultiHeadAttention", inputs, name, domain=_MICROSOFT, num_heads=heads)

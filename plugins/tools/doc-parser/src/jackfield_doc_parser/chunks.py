@@ -32,7 +32,7 @@ class DocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Split a document, or all documents in a folder or matching a pattern.
+        """Split a document, or every document in a folder or matching a glob pattern.
 
         Returns:
             A record `{"url", "title", "raw": [{"content", "metadata": {"source", "title", "chunk_id"}, "token"}]}`,

@@ -37,7 +37,7 @@ class SimpleDocParser(DocumentTool):
 
     @says_if_not_awaited
     async def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> ToolResult:
-        """Read a document, or all documents in a folder or matching a pattern.
+        """Read a document, or every document in a folder or matching a glob pattern.
 
         Returns:
             Text by default. With `structured_doc`, a list of pages, `{"page_num", "title", "content": [{"text" or

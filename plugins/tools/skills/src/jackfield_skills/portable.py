@@ -147,7 +147,7 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Reject variables in a text. Whoever reads it later would insert the user's values, including keys."""
+    """Reject variables in a text, because they would later be expanded with the user's values, including keys."""
     if "${" in text:
         raise ValueError(
             f"it contains an unsupported variable in {text!r:.80}; only PLUGIN_ROOT and PLUGIN_DATA are allowed"
