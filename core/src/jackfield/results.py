@@ -1,4 +1,4 @@
-"""The result of a run, and the stream of its events."""
+"""Results of runs, and streams of their events."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from jackfield.streams import closing
 
 T = TypeVar("T", default=str)
 Output = type[T] | Mapping[str, object] | None
-"""The form of an answer: a type that pydantic can validate, or a JSON Schema; None for text."""
+"""An output type: a type that pydantic can validate, or a JSON Schema. None means text."""
 
 Way = Literal["native", "tool", "prompt"]
-"""The way to make a model follow a schema: by its server, by a tool that it must call, or by the prompt."""
+"""A strategy for making a model follow a schema: the server enforces it, a tool takes it, or the prompt contains it."""
 
 WAY_EVENT = "jackfield.answer_way"
-"""The name of the `PluginEvent` at the start of a run that ends in data. Its data has the `way`."""
+"""The name of the `PluginEvent` at the start of a run that ends with structured data. Its data contains the `way`."""
 
 SOURCES = "sources"
-"""The key under which a tool (in `ToolResult.metadata`) and a `PluginEvent` (in `data`) list their sources."""
+"""Key under which tools (in `ToolResult.metadata`) and `PluginEvent`s (in `data`) list their sources."""
 
 
 WARNINGS = "warnings"
@@ -62,12 +62,12 @@ WARNINGS = "warnings"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of content that the model was shown.
+    """A source of content that the model was shown.
 
     Attributes:
-        location: A path, a URL or a name, as stated by the plugin that showed the content.
-        page: The page number, from 1; None for several pages, or a source without pages.
-        part: The file inside the source to which `page` refers: 'a.pdf', or 'scans.zip › a.pdf'; '' for none.
+        location: A path, URL or name, as stated by the plugin that supplied the content.
+        page: The page number, counted from 1. None for several pages, or for a source without pages.
+        part: The file inside the source that `page` refers to, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for none.
     """
 
     location: str
@@ -80,9 +80,9 @@ class Source:
 
 
 def sources_in(data: Mapping[str, object]) -> list[Source]:
-    """Return the sources that a plugin lists under `sources`: texts, or dicts of `location`, `page` and `part`.
+    """Return the sources that a plugin lists under `sources`: strings, or dicts of `location`, `page` and `part`.
 
-    Anything else is ignored, because plugins of any version write this list.
+    Anything else is ignored, because plugins of any version may write this list.
     """
     sources: list[Source] = []
     listed = data.get(SOURCES)
@@ -98,19 +98,19 @@ def sources_in(data: Mapping[str, object]) -> list[Source]:
 
 
 def warnings_in(data: Mapping[str, object]) -> list[str]:
-    """Return the warnings that a plugin lists under `warnings`. Anything except a list of texts is ignored."""
+    """Return the warnings that a plugin lists under `warnings`. Anything except a list of strings is ignored."""
     listed = data.get(WARNINGS)
     return [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list | tuple) else []
 
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
-    """An answer that is data.
+    """A structured answer.
 
     Attributes:
-        value: The answer, as an instance of the requested class, or as plain JSON values for a JSON Schema.
+        value: The answer, as an instance of the requested type, or as plain values for a JSON Schema.
         response: The model's last response, with the usage of all attempts.
-        attempts: The number of requests to the model.
+        attempts: The number of requests sent to the model.
     """
 
     value: T
@@ -119,7 +119,7 @@ class Structured(Generic[T]):
 
 
 class _Missing:
-    """The type of `RunResult.data` for a run without data."""
+    """The type of `RunResult.data` if a run has no data."""
 
 
 _MISSING = _Missing()
@@ -134,7 +134,7 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
     """Return the messages of a history.
 
     Raises:
-        ConfigError: `history` is neither messages nor a result.
+        ConfigError: `history` contains neither messages nor a result.
         InvalidMessageError: A message is not valid.
     """
     if isinstance(history, RunResult):
@@ -151,26 +151,26 @@ def messages_so_far(history: History) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Generic[T]):
-    """The result of asking a model or an agent. `print` shows its text, and a notebook shows all of it.
+    """The result of asking a model or an agent. `print` shows its text, and notebooks display all of it.
 
     Attributes:
         messages: The new messages: the model's answers, its calls, and their results.
         history: The whole conversation: the question and `messages`. To continue: `ask(…, history=result.history)`.
-        usage: The tokens used and, if the price is known, their cost, including subagents.
+        usage: The tokens used, including by subagents, and their cost if the price is known.
         stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
-        finish_reason: The reason why the model's last answer ended; `length` means that it was cut off.
+        finish_reason: The reason why the model's last answer ended. `length` means that it was cut off.
         sources: The documents and pages that the model was shown, in order and without duplicates.
-        citations: The passages that the answer uses, in the order of their marks in the text: `[1]`, `[2]`. They are
-            checked against the passages that the model was shown.
-        warnings: A line for each attached file that was not read, with the reason; a line if the model got less than
-            the whole conversation, including texts of files; and a line if marks in the answer are wrong.
-        waiting: The calls that need approval, by call id. To approve: `ask([], history=result.history, resume={id:
+        citations: The passages that the answer cites, in the order of their marks in the text: `[1]`, `[2]`. They are
+            verified against the passages that the model was shown.
+        warnings: One line for each attached file that was not read, with the reason. Further lines if the model
+            received less than the whole conversation, including file contents, or if marks in the answer are wrong.
+        waiting: The calls that need approval, by call id. To approve one: `ask([], history=result.history, resume={id:
             True})`.
-        run_id: The run's id, as in its events; '' for a model without an agent.
+        run_id: The run's id, as in its events, or '' for a model without an agent.
         seconds: The duration in seconds.
-        path: The names of the agents that led the conversation, in order; several after hand-offs.
-        usage_by_agent: The usage of each agent of a tree by name, with the cost if known.
-        way: The way in which the model was made to give `output`: `native`, `tool` or `prompt`. None for text.
+        path: The names of the agents that led the conversation, in order. There are several after hand-offs.
+        usage_by_agent: The usage of each agent in the tree by name, with the cost if known.
+        way: The strategy that made the model follow `output`: `native`, `tool` or `prompt`. None for text.
     """
 
     messages: tuple[Message, ...]
@@ -191,12 +191,12 @@ class RunResult(Generic[T]):
 
     @property
     def text(self) -> str:
-        """The text of the last answer, after all calls and without reasoning."""
+        """The text of the final answer, after all calls and without reasoning."""
         return text_of_answer(self.messages)
 
     @property
     def output(self) -> T:
-        """The requested data; without `output=`, the text.
+        """The requested data, or the text if no `output` was requested.
 
         Raises:
             InvalidAnswerError: The run ended before its answer was complete.
@@ -210,11 +210,11 @@ class RunResult(Generic[T]):
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost in `usage.currency`; None, never 0, if the price of any answer is unknown."""
+        """The cost in `usage.currency`, or None (never 0) if the price of any answer is unknown."""
         return self.usage.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except `output` as plain JSON values, without unknown values."""
+        """Return everything except `output` as JSON-compatible values, omitting unknown values."""
         values = {name: value for name in _IN_DICT if (value := getattr(self, name)) is not None}
         values["sources"] = [
             {
@@ -279,7 +279,7 @@ _IN_DICT = (
 
 
 def text_of_answer(messages: Sequence[Message]) -> str:
-    """Return the text of the last speaker's messages after the last call and the last result."""
+    """Return the text of the last speaker's messages that follow the last call and result."""
     texts: list[str] = []
     for message in reversed(messages):
         if message.role != ASSISTANT or message.function_call or message.name != messages[-1].name:
@@ -289,14 +289,14 @@ def text_of_answer(messages: Sequence[Message]) -> str:
 
 
 class ResultFold:
-    """Collects the events of a run into its result.
+    """Accumulator that builds a run's result from its events.
 
     Args:
-        asked: The conversation as the caller passed it; None for the messages with which the run began.
-        system_text: The agent's system text, which is removed from those messages.
+        asked: The conversation as the caller passed it. If None, the run's initial messages are used.
+        system_text: The agent's system text, which is removed from the initial messages.
 
     Attributes:
-        run_id: The run's id; '' until its first event with a place.
+        run_id: The run's id, or '' until the first `RunEvent`.
     """
 
     def __init__(self, asked: Sequence[Message] | None, *, system_text: str = "") -> None:
@@ -314,7 +314,7 @@ class ResultFold:
         self._turns: list[tuple[str, Usage]] = []
 
     def feed(self, event: ModelEvent | AgentEvent | RunEvent) -> None:
-        """Add one event. An event with a place may also belong to a subagent."""
+        """Add one event. A `RunEvent` may also belong to a subagent."""
         if not isinstance(event, RunEvent):
             self._feed(event)
         elif not (event.event.is_delta and self.run_id):  # most events are deltas
@@ -353,10 +353,10 @@ class ResultFold:
             self._citations = citations_in(report)
 
     def result(self, read: Callable[[str], T]) -> RunResult[T]:
-        """Return the result of a run that has ended.
+        """Return the result of the finished run.
 
         Args:
-            read: Makes the output from the answer's text; `str` for the text itself.
+            read: A function that converts the answer's text to the output. Pass `str` for the text itself.
 
         Raises:
             RuntimeError: The run has not ended.
@@ -402,12 +402,12 @@ def _warn_of_trimming(trimmed: HistoryTrimmed | None) -> list[str]:
 
 
 class RunStream(Generic[T]):
-    """The events of one run as they happen, then its `result`.
+    """The events of one run as they happen, followed by its `result`.
 
-    Events of subagents are `RunEvent`s, with agent and depth; all others are plain events.
+    Events of subagents are `RunEvent`s, with agent and depth. All others are plain events.
 
-    Read a stream once, with `async for`, or with `for` outside an event loop. To leave it early, use `async with` or
-    call `aclose`; a plain `for` closes it automatically.
+    A stream can be read once, with `async for`, or with `for` outside an event loop. To leave it early, use `async
+    with` or call `aclose`. A plain `for` closes it automatically.
     """
 
     def __init__(
@@ -429,7 +429,7 @@ class RunStream(Generic[T]):
         """The result of the run.
 
         Raises:
-            RuntimeError: Not all events have been read.
+            RuntimeError: There are unread events.
         """
         if self._result is None:
             raise RuntimeError(_NOT_YET)
@@ -445,7 +445,7 @@ class RunStream(Generic[T]):
         return sync.iterate(aiter(self))
 
     async def aclose(self) -> None:
-        """End the run if it is in progress."""
+        """End the run if it is still in progress."""
         if self._reading is not None:
             await self._reading.aclose()
 

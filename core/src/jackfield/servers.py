@@ -1,4 +1,4 @@
-"""Servers, called faces: each gives clients access to the runs of agents in one protocol."""
+"""Servers, called faces, which expose agents' runs to clients over one protocol each."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ OWNER = "jackfield.owner"
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:
-    """Return the owner of a request, who holds its token and sees only their own runs; '' if no token is needed."""
+    """Return a request's owner, who holds its token and sees only their own runs, or '' if no token is needed."""
     return str(scope.get(OWNER, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The answer to a refused request.
+    """The response to a rejected request.
 
     Attributes:
         status: The HTTP status.
-        code: The cause, in one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
-        message: The cause and the next step, for people. It contains no secrets of the request.
-        retry_after_s: The seconds after which the same request may succeed; None if waiting does not help.
+        code: The cause, as one word for programs: `unauthorized`, `not_found`, `too_large`, `busy`, `internal`, …
+        message: The cause and the next step, for people. It contains no secrets from the request.
+        retry_after_s: The seconds after which the same request may succeed, or None if waiting does not help.
     """
 
     status: int
@@ -62,7 +62,7 @@ class Refusal:
 
 
 class RequestRefusedError(JackfieldError):
-    """A request is refused; its text is for the client.
+    """A request is rejected. The error text is sent to the client.
 
     Args:
         message: The cause and the next step.
@@ -83,15 +83,15 @@ class RequestRefusedError(JackfieldError):
 
     @property
     def refusal(self) -> Refusal:
-        """The answer to the request."""
+        """The response to the request."""
         return Refusal(status=self.status, code=self.code, message=str(self), retry_after_s=self.retry_after_s)
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return the refusal for a request that ended in an error. Faces write it in the form of their protocol.
+    """Return the refusal for a request that failed with an error. Faces write it in their protocol's format.
 
-    Errors that a client can correct keep their text. All others become `internal`, because their texts are for logs
-    only.
+    Errors that a client can correct keep their text. All others become `internal`, because their texts belong only in
+    logs.
     """
     retry_after_s = getattr(error, "retry_after_s", None)
     match error:
@@ -146,9 +146,9 @@ _RETRY_AFTER_S = 5.0
 
 
 def failure_of(failed: RunFailed) -> RequestRefusedError:
-    """Return the error of a failed run in a form that a client may see.
+    """Return a failed run's error in a form that clients may see.
 
-    Only errors about the request keep their text, because others may contain the server's addresses and names.
+    Only errors about the request keep their text, because others may reveal the server's addresses and names.
     """
     code = _OF_THE_REQUEST.get(failed.kind)
     if code is not None:
@@ -166,16 +166,16 @@ def failure_of(failed: RunFailed) -> RequestRefusedError:
 
 
 def plain_refusal(refusal: Refusal) -> tuple[str, bytes]:
-    """Return the media type and the body of a refusal, for protocols without their own form of errors."""
+    """Return a refusal's media type and body, for protocols without an error format of their own."""
     return "application/json", write_json({"error": {"code": refusal.code, "message": refusal.message}})
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in the body of a request.
+    """Parse the body of a request as a JSON object.
 
     Raises:
-        RequestRefusedError: The body is not one object of strict JSON. For example, a key is repeated, a number is not
-            finite, or it has more than a hundred levels.
+        RequestRefusedError: The body is not one object in strict JSON. For example, a key is repeated, a number is not
+            finite, or the nesting exceeds a hundred levels.
     """
     try:
         value = _DECODER.decode(body.decode())
@@ -192,7 +192,7 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def write_json(value: object) -> bytes:
-    """Return JSON in one line, in UTF-8. Lone surrogates, which UTF-8 cannot encode, are escaped.
+    """Serialise a value as one line of JSON, in UTF-8. Lone surrogates, which UTF-8 cannot encode, are escaped.
 
     Raises:
         ValueError: A number is not finite.
@@ -238,10 +238,10 @@ def _check_depth(value: object) -> None:
 
 
 class ServingLike(Protocol):
-    """The interface of faces to agents and their runs.
+    """Interface through which faces use agents and their runs.
 
-    `jackfield_serving.Serving` implements it, with more methods; a face that needs them depends on that library. A run
-    continues without viewers. An owner sees only their own runs; the runs of others do not exist for them.
+    `jackfield_serving.Serving` implements it and has more methods; a face that needs them depends on that library. A
+    run continues without viewers. Owners see only their own runs; other owners' runs do not exist for them.
     """
 
     @property
@@ -265,20 +265,20 @@ class ServingLike(Protocol):
         """Start a run, and return its id."""
 
     def attach(self, run_id: str, *, after: int = 0, owner: str = "") -> AsyncIterator[tuple[int, RunEvent]]:
-        """Yield the numbered events of a run after number `after`: first the recorded events, then the live ones."""
+        """Yield a run's numbered events that follow number `after`: first the recorded ones, then live ones."""
 
     async def answer(self, run_id: str, answers: Mapping[str, Any], *, owner: str = "") -> None:
-        """Answer the questions of a waiting run, by call id."""
+        """Answer a waiting run's questions, by call id."""
 
     async def cancel(self, run_id: str, *, owner: str = "") -> None:
         """Stop a run."""
 
 
 class Server(Configured, ABC):
-    """A face, which gives clients access to runs of agents in one protocol, and does nothing else.
+    """A face, which exposes agents' runs to clients over one protocol, and does nothing else.
 
-    Implement `HttpServer`, `StdioServer` or both. A face uses agents only through `ServingLike`. It translates requests
-    to calls and events to replies, and keeps no state of runs itself.
+    Extend `HttpServer`, `StdioServer` or both. A face uses agents only through `ServingLike`. It translates requests to
+    calls and events to responses, and keeps no state of runs itself.
 
     Attributes:
         name: The face's name, as in its descriptor.
@@ -287,22 +287,22 @@ class Server(Configured, ABC):
     name: ClassVar[str] = ""
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close everything that is open."""
 
 
 class HttpServer(Server):
     """A face over HTTP.
 
-    The surrounding server first checks the token, the host and the size of a request, and puts the owner into the
-    scope; see `owner_of`. It calls `refusal` for requests that it refuses itself, and for errors that `app` raises.
+    The surrounding server first checks a request's token, host and size, and puts the owner into the scope; see
+    `owner_of`. It calls `refusal` for requests that it rejects itself, and for errors that `app` raises.
 
     Attributes:
-        paths: The paths at and below which it answers, such as `("/v1",)`. `("/",)` covers all paths that no other face
-            covers.
-        one_process: If the face currently keeps state in its process, the setting that allows several processes; ''
-            otherwise.
-        open_paths: The paths that are answered without a token, such as a page: `/` alone, or `/static/*` with
-            everything below it. They must not reveal anything about agents and runs.
+        paths: The paths at and below which the face answers, such as `("/v1",)`. `("/",)` covers all paths that no
+            other face covers.
+        one_process: If the face currently keeps state in its process, the setting that makes several processes
+            possible, otherwise ''.
+        open_paths: The paths that are served without a token, such as a page: `/` alone, or `/static/*` with everything
+            below it. They must not reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)
@@ -311,18 +311,18 @@ class HttpServer(Server):
 
     @abstractmethod
     def app(self, serving: ServingLike) -> ASGIApp:
-        """Return the application. Its scopes contain full paths: `/v1/models` for a face with the path `/v1`.
+        """Return the application. Its scopes contain full paths, such as `/v1/models` for a face with the path `/v1`.
 
-        It gets requests of the types `http` and `websocket`. An exception before the response begins becomes a
-        `refusal`; a later exception ends the connection.
+        The application receives requests of the types `http` and `websocket`. An exception before the response starts
+        becomes a `refusal`. A later exception closes the connection.
         """
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Return a context for the application's lifetime, for resources that must be opened in their own task."""
+        """Return a context manager for the application's lifetime, to hold resources that need their own task."""
         return nullcontext()
 
     def refusal(self, refusal: Refusal) -> tuple[str, bytes]:
-        """Return the media type and the body of a refusal, in the protocol's form of errors."""
+        """Return a refusal's media type and body, in the protocol's error format."""
         return plain_refusal(refusal)
 
 
@@ -331,18 +331,18 @@ class StdioServer(Server):
 
     @abstractmethod
     async def talk(self, serving: ServingLike, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one client until it closes its side. Write nothing but the protocol."""
+        """Serve one client until it closes its side. Only protocol messages may be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaceCommand:
-    """A command that serves agents in one face to users of this machine. `jackfield serve` does the work.
+    """A command that serves agents through one face to users of this machine, using `jackfield serve`.
 
     Attributes:
         name: The command as users type it: `jackfield web`.
-        face: The name of the face.
-        description, examples: The texts of its help.
-        agents: Returns the agents by name if the command line names none.
+        face: The face's name.
+        description, examples: The command's help texts.
+        agents: A function that returns the agents by name if the command line names none.
     """
 
     name: str
@@ -353,14 +353,14 @@ class FaceCommand:
 
 
 class ServeCommand(Protocol):
-    """The command `serve`, for commands that call it: `host.load_row(host.find("command", "serve"))`."""
+    """The command `serve`, as called by other commands: `host.load_row(host.find("command", "serve"))`."""
 
     def __call__(self, arguments: Sequence[str], command: FaceCommand | None = None) -> int:
-        """Serve agents until a signal arrives, and return the exit code; `command` is what the user typed."""
+        """Serve agents until a signal arrives, and return the exit code. `command` describes what the user typed."""
 
 
 def load_server(entry: object, host: Plugins) -> Server:
-    """Return the face that an entry names: a face, a name, or a dict with `name` and settings.
+    """Resolve an entry to a face: a face object, a name, or a dict of `name` and settings.
 
     Raises:
         ConfigError: The entry is none of these, or a setting is not valid.

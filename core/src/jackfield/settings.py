@@ -1,13 +1,13 @@
-"""Settings from the environment and from configuration files, which only `load_settings` reads.
+"""Settings from the environment and configuration files, which only `load_settings` reads.
 
 There are three files: `[tool.jackfield]` in the project's `pyproject.toml` (`projects` finds it and decides which parts
-apply); the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`); and `choices.toml` next to it, which
-commands such as `jackfield plugins enable` write. The environment overrides the project, the project overrides the
-choices, and the choices override the user's file. A name that any of them blocks stays blocked. A project only
-restricts, unless the user has agreed to more. Secrets come from the environment, the user's file or the keys stored by
+apply), the user's `jackfield/config.toml` (in `$XDG_CONFIG_HOME` or `~/.config`), and `choices.toml` next to it, which
+is written by commands such as `jackfield plugins enable`. The environment overrides the project, the project overrides
+the choices, and the choices override the user's file. A name that any of them blocks stays blocked. A project can only
+restrict, unless the user has agreed to more. Secrets come from the environment, the user's file or the keys stored by
 `jackfield keys`, never from the project's file, which others can read.
 
-This module imports the standard library only, because listing plugins must be cheap.
+This module imports only the standard library, because listing plugins must be cheap.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _Value = TypeVar("_Value")
 
 ENABLED_KINDS = ("processor", "observer")
 CONSIDERED_KINDS = ("parser", "sandbox")
-"""Kinds of which the best component may be picked. Components of foreign packages must be enabled for this."""
+"""Kinds whose best component may be selected. Components of third-party packages must be enabled for this."""
 _CONFIGURED_KINDS = (*ENABLED_KINDS, "server", "store", "embedder", "parser")
-"""Kinds whose settings may be in a file, since their components act without being named in code or in an agent file."""
+"""Kinds that may have settings in a file, because their components act without being named in code or agent files."""
 _ENVIRONMENT = "the environment"
 _ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _LISTS = {"allow": _ALLOW_VARIABLE, "block": "JACKFIELD_PLUGINS_BLOCK", "enabled": "JACKFIELD_PLUGINS_ENABLED"}
@@ -60,23 +60,23 @@ class Settings:
     """The settings of one process.
 
     Attributes:
-        allow: The only distributions whose plugins may load, with normalised names; None for all.
+        allow: The only distributions whose plugins may load, with normalised names, or None for all.
         block: Distributions, `kind.name` or `distribution/name` that never load.
         enabled: Processors and observers that act without being named in code: `processor.name` or
-            `processor.distribution/name`. With an entry `tool.distribution/*`, names without a
-            distribution also match the components that this distribution lists at run time.
+            `processor.distribution/name`. With an entry `tool.distribution/*`, names without a distribution also match
+            the components that this distribution lists at run time.
         order: Names of processors, outermost first, used if nothing else determines the order.
-        prefer: The preferred distributions for names that several distributions offer: `kind.name` → distribution.
+        prefer: Preferred distributions for names that several distributions offer: `kind.name` → distribution.
         safe: True to load no plugins at all.
         strict: True to treat any problem with a plugin as an error.
-        trace: True to print every loaded plugin, with its time, to stderr.
-        record: True to record runs and chats of the command line if a store is installed. A table also has the settings
-            of the store, and its name if it is not the default store.
-        options: The settings of processors, observers, servers, stores, embedders and parsers, by `kind.name` or
+        trace: True to print every loaded plugin and its load time to stderr.
+        record: True to record the command line's runs and chats if a store is installed. A table can also contain the
+            store's settings, and its name if it is not the default store.
+        options: Settings of processors, observers, servers, stores, embedders and parsers, by `kind.name` or
             `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
-        project: The project's file, even if it does not apply; None if there is none.
-        unnarrowed: The rules without the project's restrictions; None if there are none. With these rules, a project
+        project: The project's file, even if it does not apply, or None if there is none.
+        unnarrowed: The rules without the project's restrictions, or None if there are none. They ensure that a project
             can neither choose between plugins by blocking one nor disable what the user has enabled.
         local: Files that are plugins without being installed.
     """
@@ -100,10 +100,10 @@ class Settings:
     _secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def secret(self, variable: str) -> str | None:
-        """Return a key or token, or None.
+        """Return the key or token in a variable, or None.
 
-        The environment, which is read at each call, overrides the user's file, which overrides the keys of `jackfield
-        keys`.
+        The environment, which is read on each call, overrides the user's file, which overrides keys stored by
+        `jackfield keys`.
 
         Raises:
             ConfigError: The stored keys cannot be read.
@@ -118,7 +118,7 @@ class Settings:
         return value
 
     def named_secrets(self) -> dict[str, str]:
-        """Return the keys and tokens in the user's files by name, to hide them in texts."""
+        """Return the keys and tokens in the user's files by name, so that they can be hidden in text."""
         named = dict(self._secrets)
         if stored := self._stored_keys():
             allowed = stored.in_file().items()
@@ -130,7 +130,7 @@ class Settings:
         return stored.get(variable) if stored else None
 
     def _stored_keys(self) -> StoredKeys | None:
-        """Return the stored keys; None if the user has never stored a key, which costs one disk access."""
+        """Return the stored keys, or None if the user has never stored one. The check costs one disk access."""
         if self._keys_file is None or not self._keys_file.exists():
             return None
         from jackfield.storedkeys import StoredKeys
@@ -138,13 +138,13 @@ class Settings:
         return StoredKeys(self._keys_file)
 
     def with_secrets(self, variables: Iterable[str]) -> Settings:
-        """Return the same settings with access only to these keys and tokens."""
+        """Return the same settings, with access to only these keys and tokens."""
         only = frozenset(variables)
         kept = {name: value for name, value in self._secrets.items() if name in only}
         return replace(self, _only=only, _secrets=kept)
 
     def options_of(self, kind: str, address: str) -> Mapping[str, object]:
-        """Return the settings of a component by its `distribution/name`."""
+        """Return a component's settings, given its `distribution/name`."""
         by_address = self.options.get(f"{kind}.{address}")
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
@@ -175,13 +175,13 @@ def load_settings(
     """Read the settings.
 
     Args:
-        environ: Replaces `os.environ`.
-        project_dir: The folder where the search for `pyproject.toml` starts, instead of the working directory.
-        user_file: Replaces the user's file.
+        environ: Environment variables to use instead of `os.environ`.
+        project_dir: The folder where the search for `pyproject.toml` starts. Defaults to the working directory.
+        user_file: A file to read instead of the user's.
         with_project: True to read the project's file as well.
 
     Raises:
-        ConfigError: A file is not TOML, or has an unknown key. The message names the file and the key.
+        ConfigError: A file is not valid TOML, or contains an unknown key. The message names the file and the key.
     """
     env = os.environ if environ is None else environ
     user_path = user_file or config_path(env)
@@ -203,14 +203,14 @@ def load_settings(
 
 
 def load_project(project_dir: Path | None = None, *, trusted: Path | None = None) -> Project | None:
-    """Read the project's file if it has settings of Jackfield.
+    """Read the project's file, or return None if it has no Jackfield settings.
 
     Args:
-        project_dir: The folder where the search starts, instead of the working directory.
-        trusted: The folder that records trusted projects.
+        project_dir: The folder where the search starts. Defaults to the working directory.
+        trusted: The folder that records trusted projects. Defaults to the user's.
 
     Raises:
-        ConfigError: As `load_settings`.
+        ConfigError: As for `load_settings`.
     """
     try:
         path = find_file(Path.cwd() if project_dir is None else project_dir)
@@ -233,30 +233,30 @@ def trust_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the user's settings, which include the secrets."""
+    """Return the path of the user's settings file, which includes secrets."""
     return user_folder(environ) / CONFIG_FILE
 
 
 def choices_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the file that stores the choices made by commands."""
+    """Return the path of the file that stores choices made with commands."""
     return user_folder(environ) / CHOICES_FILE
 
 
 def keys_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the file that lists the keys of `jackfield keys`."""
+    """Return the path of the file that lists the keys stored by `jackfield keys`."""
     return user_folder(environ) / KEYS_FILE
 
 
 def models_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the file with model names, one per line, from which shells complete `--model`."""
+    """Return the path of the file with model names, one per line, that shells use to complete `--model`."""
     return user_folder(environ) / MODELS_FILE
 
 
 def read_choices(path: Path) -> dict[str, Any]:
-    """Return the table in the file of choices; an empty table if there is no file.
+    """Read the file of choices as a table, which is empty if there is no file.
 
     Raises:
-        ConfigError: As `load_settings`.
+        ConfigError: As for `load_settings`.
     """
     return _check(_read_toml(path), str(path))
 
@@ -269,7 +269,7 @@ def _normalise_names(table: Mapping[str, Any]) -> dict[str, Any]:
 def _merge(
     layers: Mapping[str, Mapping[str, Any]], *, secrets: Mapping[str, str], local: tuple[LocalFile, ...]
 ) -> Settings:
-    """Merge layers of settings, the strongest first."""
+    """Merge layers of settings, highest priority first."""
     tables = list(layers.values())
     first: Mapping[str, Any] = _join(tables)
     origins = _join([_origins(layer, origin) for origin, layer in layers.items()])
@@ -291,7 +291,7 @@ def _merge(
 
 
 def _merge_record(values: Sequence[bool | Mapping[str, object]]) -> bool | Mapping[str, object]:
-    """Return the first value. If it is true, the settings of a weaker layer still apply."""
+    """Return the first value. If it is True, a table from a weaker layer still applies."""
     if values and values[0] is True:
         return next((value for value in values if isinstance(value, Mapping)), True)
     return values[0] if values else True
@@ -302,7 +302,7 @@ def _all(key: str, tables: Iterable[Mapping[str, Iterable[str]]]) -> Iterable[st
 
 
 def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
-    """Join tables. The first table with a key decides."""
+    """Merge tables. The first table that has a key wins."""
     joined: dict[str, _Value] = {}
     for table in reversed(tables):
         joined.update(table)
@@ -310,7 +310,7 @@ def _join(tables: Sequence[Mapping[str, _Value]]) -> dict[str, _Value]:
 
 
 def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
-    """Map the rules of a layer, named as in `Settings.origins`, to its file or variable."""
+    """Map a layer's rules, named as in `Settings.origins`, to its file or variable."""
     rules = [key for key in ("allow", "safe") if layer.get(key, False) is not False]
     rules += [f"{key}:{name}" for key in ("block", "enabled", "prefer") for name in layer.get(key, ())]
     if origin != _ENVIRONMENT:
@@ -320,7 +320,7 @@ def _origins(layer: Mapping[str, Any], origin: str) -> dict[str, str]:
 
 
 def _narrow(settings: Settings, project: Project) -> Settings:
-    """Apply the restrictions of a project."""
+    """Apply a project's restrictions."""
     rules = _normalise_names(project.narrowing)
     if not rules:
         return replace(settings, project=project)
@@ -344,14 +344,15 @@ def _narrow(settings: Settings, project: Project) -> Settings:
 
 
 def normalise(distribution: str) -> str:
-    """Normalise the name of a distribution: lower case, with runs of `-_.` as one `-`. Source: PEP 503."""
+    """Normalise a distribution's name: lower case, with each run of `-_.` replaced with `-`. Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
 def enabled_form(name: str) -> str:
     """Normalise an entry of `enabled`.
 
-    The forms are `processor.name`, `processor.distribution/name`, `parser.distribution/name` and `tool.distribution/*`.
+    Valid entries are `processor.name`, `processor.distribution/name`, `parser.distribution/name` and
+    `tool.distribution/*`.
 
     Raises:
         ConfigError: The kind cannot be enabled.
@@ -371,7 +372,7 @@ def enabled_form(name: str) -> str:
 
 
 def settings_form(name: str) -> str:
-    """Normalise the name of a table of settings: a processor, observer, server, store, embedder or parser.
+    """Normalise the name of a settings table: a processor, observer, server, store, embedder or parser.
 
     Raises:
         ConfigError: Components of the kind have no settings in files.
@@ -388,7 +389,7 @@ def settings_form(name: str) -> str:
 
 
 def block_forms(names: Iterable[str]) -> list[str]:
-    """Return all readings of names in `block`. `tool.search` may be a component or the distribution tool-search."""
+    """Return all readings of names in `block`. `tool.search` may be a component, or the distribution tool-search."""
     forms = []
     for name in names:
         distribution, slash, component = name.strip().partition("/")
@@ -417,7 +418,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _log_settings(text: str) -> dict[str, str]:
-    """Return the settings of the log for a value of `JACKFIELD_LOG`: a level, optionally with `,json`; {} for ''."""
+    """Parse `JACKFIELD_LOG`, a level that may be followed by `,json`, to log settings. '' yields {}."""
     level, _, form = text.lower().replace(" ", "").partition(",")
     if level in _FALSE and not form:
         return {}

@@ -1,7 +1,7 @@
-"""API keys that `jackfield keys` stores, in the system keyring if it works, else in a file that only the user can read.
+"""API keys stored by `jackfield keys`, in the system keyring if it works, otherwise in a file private to the user.
 
 The file `keys.json` in the user's configuration folder lists all stored keys. Keys in the keyring have no value in the
-file. Without this file, a process never imports `keyring`.
+file. If the file does not exist, `keyring` is never imported.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KeyPlace = Literal["keyring", "file"]
 
 
 class KeyStorage(NamedTuple):
-    """The place of a stored key.
+    """The location of a stored key.
 
     Attributes:
         place: The keyring or the file.
-        problem: The reason why the key is in the file; '' for a key in the keyring.
+        problem: The reason why the key is in the file, or '' for a key in the keyring.
     """
 
     place: KeyPlace
@@ -38,7 +38,7 @@ _SERVICE = "jackfield"
 
 
 class StoredKeys:
-    """The stored keys of one user.
+    """One user's stored keys.
 
     Args:
         path: The file that lists the keys.
@@ -48,7 +48,7 @@ class StoredKeys:
         self.path = path
 
     def places(self) -> dict[str, KeyPlace]:
-        """Return the places of the keys by name.
+        """Return the location of each key by name.
 
         Raises:
             ConfigError: The file is damaged, or other users can read it.
@@ -59,7 +59,7 @@ class StoredKeys:
         """Return the keys in the file by name, without those in the keyring.
 
         Raises:
-            ConfigError: As `places`.
+            ConfigError: As for `places`.
         """
         return {name: value for name, value in self._read().items() if value is not None}
 
@@ -76,10 +76,10 @@ class StoredKeys:
         return value if value is not None else self._from_keyring(name)
 
     def set(self, name: str, key: str) -> KeyStorage:
-        """Store or replace a key, in the keyring if it works, else in the file.
+        """Store or replace a key, in the keyring if it works, otherwise in the file.
 
         Raises:
-            ConfigError: As `places`.
+            ConfigError: As for `places`.
             OSError: The file cannot be written.
         """
         keys = self._read()
@@ -90,7 +90,7 @@ class StoredKeys:
         return KeyStorage("file", problem) if problem else KeyStorage("keyring")
 
     def remove(self, name: str) -> bool:
-        """Remove a key. Return False if there is no key of this name.
+        """Remove a key. Return False if no key has this name.
 
         Raises:
             ConfigError: As for `places`, or the key is in the keyring, which cannot be changed.
@@ -155,7 +155,7 @@ def _keyring_failure(name: str, error: Exception) -> str:
 
 
 def _write_to_keyring(name: str, key: str) -> str:
-    """Write a key to the keyring. Return '' on success, else the reason for the failure."""
+    """Write a key to the keyring. Return '' on success, otherwise the reason for the failure."""
     try:
         import keyring
     except ImportError:

@@ -1,4 +1,4 @@
-"""Stores, which keep records of runs."""
+"""Stores, which hold the records of runs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from jackfield.runs._run import AgentLike, Recorder
 
 RUNNING = "running"
-"""The state of a run that has not ended. If no process holds it, it was interrupted."""
+"""The state of a run that has not ended. If no process holds the run, it was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run in a list of runs.
+    """A run, as listed by a store.
 
     Attributes:
         run_id: The run's id.
-        agent: The name of the agent, or its kind if it has none.
-        model: The model, as `backend:model`; after a space, the address of its server if the agent named one.
-        session: The conversation to which it belongs; '' for none.
-        parent: The run from which it was forked; '' for none.
-        owner: The user for whom a service started it; '' for none.
+        agent: The agent's name, or its kind if it has none.
+        model: The model, as `backend:model`. If the agent named a server, its address follows after a space.
+        session: The conversation that the run belongs to, or '' for none.
+        parent: The run from which this one was forked, or '' for none.
+        owner: The user for whom a service started the run, or '' for none.
         title: The beginning of the question.
-        state: `running`, then the reason why it ended, as in `RunFinished`, or `failed`.
-        is_held: True if a process is running it.
-        began, changed: When it began, and when its state last changed, in seconds since 1970, UTC, by the store's
-            clock. For people only, because clocks may be set back.
-        entries: The number of entries in its record.
+        state: `running`, then the reason why the run ended, as in `RunFinished`, or `failed`.
+        is_held: True if a process holds the run.
+        began, changed: The times when the run started and when its state last changed, as Unix timestamps in seconds by
+            the store's clock. Use them only for display, because clocks may be set back.
+        entries: The number of entries in the run's record.
     """
 
     run_id: str
@@ -57,8 +57,8 @@ class Signal(NamedTuple):
     """A message to the processes that use a store. An empty signal only says that something may have changed.
 
     Attributes:
-        run_id: The run that the signal concerns; '' for any.
-        text: The message; '' for none.
+        run_id: The run that the signal concerns, or '' for any.
+        text: The message, or '' for none.
     """
 
     run_id: str = ""
@@ -66,12 +66,12 @@ class Signal(NamedTuple):
 
 
 class Store(Configured, ABC):
-    """Keeps records of runs. The record of a run is a list of texts, which are appended and never changed.
+    """Store for the records of runs. A record is a list of strings that is only appended to, never changed.
 
     One instance serves many runs, tasks, threads and event loops at once, and many processes may use the same data. At
-    most one process *holds* a run: the process that created it, or one that took hold of it later. A hold ends with the
-    run, at the latest with the process, without a timeout and without a write. Each hold has a number larger than all
-    before it. A process with an older number has lost the run, and cannot change it.
+    most one process *holds* a run: the process that created it, or one that took the hold later. A hold ends with the
+    run, or at the latest with the process, without a timeout and without a write. Holds are numbered in ascending
+    order. A process whose hold has an older number has lost the run, and cannot change it.
 
     Stores never read the content of entries. The library `jackfield-records` writes and reads them: its
     `RecordingStore` is this class with a `recorder`.
@@ -79,10 +79,10 @@ class Store(Configured, ABC):
     Attributes:
         content: True if the texts of runs may be written. If False, records contain only names, times and usage, and
             runs cannot be resumed.
-        patience_s: How many seconds a run waits while the store raises `StoreUnavailableError`.
-        recover: True if agents resume their interrupted runs when their first run begins; see
+        patience_s: The seconds for which a run waits while the store raises `StoreUnavailableError`.
+        recover: True if agents resume their interrupted runs when their first run starts; see
             `jackfield_records.recover`.
-        reports_writes: True if `listen` yields an empty signal after each write of another process, so that none need
+        reports_writes: True if `listen` yields an empty signal after each write by another process, so that none need
             be sent.
     """
 
@@ -93,7 +93,7 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """Begin a record, and return the number of the hold. Times, `is_held` and `entries` of `run` are ignored.
+        """Create a record, and return the number of its hold. The times, `is_held` and `entries` of `run` are ignored.
 
         Raises:
             StoreError: A run with this id exists, or the record cannot be written.
@@ -101,42 +101,43 @@ class Store(Configured, ABC):
 
     @abstractmethod
     async def hold(self, run_id: str) -> int:
-        """Take hold of a run that is free, and return the number of the hold.
+        """Take the hold of a run that no process holds, and return the hold's number.
 
-        This does not change the run's state or entries; the first `append` does.
+        The run's state and entries do not change until the first `append`.
 
         Raises:
             RunNotFoundError: No run has this id.
-            RunBusyError: Another process or task holds it.
-            StoreUnavailableError: The store cannot be used for the moment.
+            RunBusyError: Another process or task holds the run.
+            StoreUnavailableError: The store is temporarily unavailable.
             StoreError: The record cannot be written.
         """
 
     @abstractmethod
     async def append(self, run_id: str, hold: int, entries: Sequence[str], *, state: str = RUNNING) -> None:
-        """Append all entries or none, and set the state. Once this returns, they outlast the process.
+        """Append all entries or none, and set the state. Once this method returns, they outlast the process.
 
-        Without entries, this confirms that the hold is still valid, as runs do before they act. After an error, the
-        same entries may be sent again, and are stored only once. Writing any state other than `running` ends the hold.
+        Without entries, the call only confirms that the hold is still valid, as runs do before they act. After an
+        error, the same entries may be sent again, and are stored only once. Writing any state other than `running` ends
+        the hold.
 
         Raises:
-            RunBusyError: The hold was lost, because a newer hold has begun or it was released.
+            RunBusyError: The hold was lost, because a newer one has begun or it was released.
             RunNotFoundError: The run was deleted.
-            StoreUnavailableError: The store cannot be used for the moment.
+            StoreUnavailableError: The store is temporarily unavailable.
             StoreError: The record cannot be written.
         """
 
     @abstractmethod
     async def release(self, run_id: str, hold: int) -> None:
-        """End a hold if it has not ended, whatever state the store is in. The record does not change.
+        """End a hold if it has not ended, whatever the store's condition. The record does not change.
 
-        Other processes can take hold of the run immediately, or as soon as they can use the store again. This never
+        Other processes can take the hold immediately, or as soon as they can use the store again. This method never
         raises or waits, because a run that ends while the store is unavailable must be free for the next process.
         """
 
     @abstractmethod
     async def read(self, run_id: str, *, after: int = 0) -> tuple[StoredRun, list[str]]:
-        """Return a run with its entries, oldest first, without the first `after` entries.
+        """Return a run and its entries, oldest first, skipping the first `after` entries.
 
         Raises:
             RunNotFoundError: No run has this id.
@@ -160,22 +161,22 @@ class Store(Configured, ABC):
         owner: str | None = None,  # noqa: ARG002
         limit: int = 20,  # noqa: ARG002
     ) -> list[StoredRun]:
-        """Return the runs that contain every word of a text, newest first, optionally of one owner.
+        """Return the runs that contain every word in `text`, newest first, optionally of one owner.
 
-        The search covers questions and answers, ignores case, and finds words inside longer words.
-        Implementing this is optional.
+        The search covers questions and answers, ignores case, and also finds words inside longer words. Implementing
+        this method is optional.
 
         Raises:
-            StoreError: The store cannot search, or cannot be read.
+            StoreError: The store does not support search, or cannot be read.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot search its runs")
 
     async def rename(self, run_id: str, title: str) -> None:  # noqa: ARG002 - for overrides
-        """Change the title of a run, even while a process holds it. Implementing this is optional.
+        """Change a run's title, even while a process holds the run. Implementing this method is optional.
 
         Raises:
             RunNotFoundError: No run has this id.
-            StoreError: The store cannot rename runs, or cannot be written.
+            StoreError: The store does not support renaming, or cannot be written.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} cannot rename its runs")
 
@@ -185,42 +186,42 @@ class Store(Configured, ABC):
 
         Raises:
             RunNotFoundError: No run has this id.
-            RunBusyError: Another process or task holds it.
+            RunBusyError: Another process or task holds the run.
             StoreError: The record cannot be written.
         """
 
     async def send(self, run_id: str, text: str = "") -> None:  # noqa: ARG002 - for overrides
-        """Send a signal to every other process that is listening. Signals may get lost, and are not recorded.
+        """Send a signal to every other process that listens. Signals may get lost, and are not recorded.
 
-        Implementing this is optional.
+        Implementing this method is optional.
 
         Args:
             run_id: The run that the signal concerns.
             text: The message, at most 4,000 bytes in UTF-8.
 
         Raises:
-            StoreError: The store sends no signals, or cannot be used.
+            StoreError: The store does not support signals, or is unavailable.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
 
     def listen(self) -> AsyncIterator[Signal]:
-        """Yield an empty signal once listening has begun, then the signals of other processes as they arrive.
+        """Yield an empty signal once listening has begun, then other processes' signals as they arrive.
 
-        After an outage of the store, it continues with an empty signal. Implementing this is optional.
+        After an outage of the store, listening resumes with an empty signal. Implementing this method is optional.
 
         Raises:
-            StoreError: The store sends no signals, or cannot be used.
+            StoreError: The store does not support signals, or is unavailable.
         """
         raise StoreError(f"the store {getattr(self, 'name', type(self).__name__)} sends no signals")
 
     @abstractmethod
     def recorder(self, agent: AgentLike) -> Recorder:
-        """Return a recorder of an agent's runs in this store. An agent calls this once."""
+        """Return a recorder for an agent's runs in this store. Each agent calls this method once."""
 
     async def foreign_file(self) -> Path | None:
-        """Return the file of the records if this user did not create it on this machine, else None.
+        """Return the file with the records if it was created by another user or on another machine, otherwise None.
 
-        Pending calls in such a file come from strangers. The command line asks before it resumes them.
+        Pending calls in such a file come from strangers, so the command line asks before it resumes them.
 
         Raises:
             StoreError: The record cannot be read.
@@ -228,11 +229,11 @@ class Store(Configured, ABC):
         return None
 
     async def aclose(self) -> None:
-        """End all holds, and close everything that is open. The next call opens it again."""
+        """End all holds, and close everything that is open. The next call reopens it."""
 
 
 def load_store(entry: object, host: Plugins) -> Store:
-    """Return the store that an entry names: a store, a name, or a dict with `name` and settings.
+    """Resolve an entry to a store: a store object, a name, or a dict of `name` and settings.
 
     Raises:
         ConfigError: The entry is none of these, or a setting is not valid.

@@ -1,7 +1,7 @@
-"""Close async generators that are left early, and stop them at a time limit.
+"""Close async generators that are left early, and interrupt them at a time limit.
 
-`async for` does not close the generator that it leaves, although the generator may hold a connection, a kernel or a
-thread. So each layer that passes events on closes the layer below.
+`async for` does not close a generator that it leaves early, although the generator may hold a connection, a kernel or a
+thread. Each layer that forwards events therefore closes the layer below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class closing(Generic[T]):  # noqa: N801 - used like the standard library's `aclosing`
-    """Close events at the end of `async with`, like `contextlib.aclosing`. Iterators without `aclose` are allowed."""
+    """Close events at the end of `async with`, like `contextlib.aclosing`, even if they have no `aclose`."""
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
@@ -30,7 +30,7 @@ class closing(Generic[T]):  # noqa: N801 - used like the standard library's `acl
 
 
 class CancelToken:
-    """Cancels a run from another task or thread. The run ends in order, with a valid history."""
+    """Token for cancelling a run from another task or thread. The run ends cleanly, with a valid history."""
 
     def __init__(self) -> None:
         self._cancelled = False
@@ -39,11 +39,11 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """True once the run is cancelled."""
+        """True once the run has been cancelled."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Cancel the run, from any thread. Repeated calls are allowed."""
+        """Cancel the run, from any thread. Repeated calls have no effect."""
         with self._lock:
             self._cancelled = True
             waits = list(self._waits.items())
@@ -51,26 +51,26 @@ class CancelToken:
             loop.call_soon_threadsafe(wait.interrupt)
 
     def enter(self, wait: InterruptibleWait) -> None:
-        """Register a wait that a cancellation ends."""
+        """Register a wait for cancellation to interrupt."""
         with self._lock:
             self._waits[wait] = asyncio.get_running_loop()
             if self._cancelled:
                 wait.interrupt()
 
     def leave(self, wait: InterruptibleWait) -> None:
-        """Forget a finished wait."""
+        """Unregister a finished wait."""
         with self._lock:
             self._waits.pop(wait, None)
 
 
 class Interrupted(Exception):  # noqa: N818 - a signal between layers, not an error for users
-    """The time limit has passed, or the run is cancelled."""
+    """The time limit has passed, or the run was cancelled."""
 
 
 class InterruptibleWait:
-    """A reusable context manager in which a task waits until `interrupt` is called.
+    """Reusable context manager for a task's waits, which `interrupt` ends.
 
-    `asyncio.timeout` works only once, and a timer and a scope for each event would cost more than the event.
+    `asyncio.timeout` can be used only once, and a timer and a scope for each event would cost more than the event.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class InterruptibleWait:
         self._is_over = self._has_cancelled = False
 
     def interrupt(self) -> None:
-        """End the current wait and all later waits. Call this in the task's event loop, between its steps."""
+        """End the current wait and all later ones. Call this method in the task's event loop, between its steps."""
         self._is_over = True
         if self._task is not None and not self._has_cancelled:
             self._has_cancelled = True
@@ -94,7 +94,7 @@ class InterruptibleWait:
             asyncio.get_running_loop().call_soon(self.interrupt)
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Raise `Interrupted` in place of the cancellation that `interrupt` caused."""
+        """Raise `Interrupted` instead of the cancellation that `interrupt` caused."""
         task, self._task = self._task, None
         if self._has_cancelled and task is not None:
             self._has_cancelled = False
@@ -105,9 +105,9 @@ class InterruptibleWait:
 async def interruptible(
     events: AsyncIterator[T], *, ends_at: float | None, cancel: CancelToken | None = None
 ) -> AsyncIterator[T]:
-    """Yield events until a point of the loop's time or a cancellation.
+    """Yield events until `ends_at` in the event loop's time, or until `cancel` is used.
 
-    The time limit applies only to waits, because around a `yield`, it would interrupt the consumer.
+    The time limit applies only to waits. Around a `yield`, it would interrupt the consumer.
 
     Raises:
         Interrupted: The time limit has passed, or `cancel` was used.

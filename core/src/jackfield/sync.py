@@ -1,7 +1,7 @@
-"""The bridge from async to sync, and the worker threads for plain functions.
+"""The bridge from async to sync code, and the worker threads for plain functions.
 
 Code that waits is written once, as `async`. Callers without an event loop use this bridge: a background thread, started
-at first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator, and
+on first use, runs one event loop per process. For a stream, one task opens, iterates and closes the generator, and
 fills a bounded queue. The caller's thread drains the queue in batches, so that many events cost one thread switch.
 
 The bridge also works under a running event loop (in a notebook or a web handler), because its own loop is in another
@@ -35,15 +35,15 @@ U = TypeVar("U")
 P = ParamSpec("P")
 
 MAX_WORKERS = 256
-"""The maximum number of working threads, not counting those that only wait for the bridge."""
+"""The maximum number of busy threads, not counting those that only wait for the bridge."""
 MAX_ABANDONED = 256
-"""The number of additional threads for abandoned functions that still run, so that they do not block others."""
+"""The maximum number of extra threads to make up for those held by abandoned functions."""
 IDLE_S = 10.0
-"""The seconds after which an idle worker thread ends."""
+"""The time after which an idle worker thread ends, in seconds."""
 
-_QUEUE_LIMIT = 1024  # how many events a slow consumer may lag behind before the producer waits
-_CLOSING_S = 5.0  # how long a caller that leaves waits for slow work to end
-_EXIT_S = 1.0  # the same for all work together at the end of the process
+_QUEUE_LIMIT = 1024  # events that a slow consumer may lag behind before the producer waits
+_CLOSING_S = 5.0  # time that a leaving caller waits for slow work to end
+_EXIT_S = 1.0  # the same for all work together, at process exit
 
 _LEFT_RUNNING = "_jackfield_left_running"
 _RESULT = "_jackfield_result"
@@ -56,7 +56,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     Ctrl-C cancels the coroutine. Its errors are raised unchanged.
 
     Raises:
-        JackfieldError: The caller is on the background loop, which would wait for itself, or the loop broke.
+        JackfieldError: The caller is itself on the background loop, which would wait forever, or the loop broke.
     """
     call = _Call(work, _background_for(work))
     try:
@@ -72,8 +72,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 class Stream(Iterator[U]):
     """The items of an async generator, for synchronous code.
 
-    The generator starts with the first `next`. `close` and the end of a `with` cancel it, and wait up to 5 seconds
-    until it is closed. A stream that is only dropped, as when a `for` loop is left early, is cancelled without waiting,
+    The generator starts at the first `next`. `close` and the end of a `with` block cancel it, and wait up to 5 seconds
+    for it to close. A stream that is merely dropped, as when a `for` loop is left early, is cancelled without waiting,
     because the last reference may disappear on the thread that has to close it.
     """
 
@@ -91,7 +91,7 @@ class Stream(Iterator[U]):
             raise
 
     def close(self) -> None:
-        """Cancel the generator, and wait for its end. Any thread may call this repeatedly."""
+        """Cancel the generator and wait for it to end. Any thread may call this method, even repeatedly."""
         self._items = iter(())
         self._pump.close()
 
@@ -116,17 +116,17 @@ def batches(events: AsyncIterator[T]) -> Stream[list[T]]:
 
 
 def stream(events: AsyncIterator[T], through: Callable[[Iterator[list[T]]], Iterator[U]]) -> Stream[U]:
-    """Pass the items of an async generator through a plain generator.
+    """Feed the items of an async generator through a plain generator.
 
     Args:
         events: The items.
-        through: A plain generator function that takes batches of items, as from `batches`.
+        through: A plain generator function that takes batches of items, as yielded by `batches`.
     """
     return Stream(events, through)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, and a thread that waits for it. `on_end` is called at its end."""
+    """A coroutine on the loop, and the thread that waits for it. `on_end` is called when it ends."""
 
     def __init__(
         self, work: Coroutine[Any, Any, T], background: _Background, on_end: Callable[[], None] = lambda: None
@@ -149,7 +149,7 @@ class _Call(Generic[T]):
         self._task.add_done_callback(lambda task: self.end(task.result))
 
     def end(self, outcome: Callable[[], T]) -> None:
-        """Record the end of the coroutine or its loop. `outcome` returns the result or raises the error."""
+        """Record that the coroutine or its loop has ended. `outcome` returns the result or raises the error."""
         if not self.done.is_set():
             self.background.waiting.discard(self)
             self._outcome = outcome
@@ -157,7 +157,7 @@ class _Call(Generic[T]):
             self._on_end()
 
     def stop(self) -> None:
-        """Request the end without waiting, because finalisers call this on any thread."""
+        """Request the end without waiting, because finalisers call this method on any thread."""
         if not self.done.is_set():
             try:
                 self.background.call(self._cancel)
@@ -181,7 +181,7 @@ class _Call(Generic[T]):
 
 
 class _Pump(Generic[T]):
-    """Moves items from a task on the loop to a consumer in another thread."""
+    """Queue that moves items from a task on the loop to a consumer in another thread."""
 
     def __init__(self, events: AsyncIterator[T]) -> None:
         self._events = events
@@ -209,13 +209,13 @@ class _Pump(Generic[T]):
             self._call.stop()
 
     def close(self) -> None:
-        """Request the end, and wait for it, except on the loop itself, which has to do the work."""
+        """Request the end and wait for it, except on the loop itself, which has to do the work."""
         self.stop()
         if self._call is not None and not self._call.background.is_here():
             _wait_lending(functools.partial(self._call.done.wait, _CLOSING_S))
 
     async def _move(self) -> None:
-        """Fill the queue, on the loop."""
+        """Fill the queue. Runs on the loop."""
         async with closing(self._events) as events:
             async for item in events:
                 if self._stopped:  # it ignored the cancellation
@@ -233,7 +233,7 @@ class _Pump(Generic[T]):
             self._ready.set()
 
     def _next_batch(self, call: _Call[None]) -> list[T]:
-        """Wait for items in the consumer's thread, and return them; [] at the end."""
+        """Wait for items in the consumer's thread and return them, or [] at the end."""
         while True:
             _wait_lending(self._ready.wait)
             # In this order, an item that arrives after the clearing is either seen below or signalled again.
@@ -259,10 +259,10 @@ class _Pump(Generic[T]):
 async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a plain function in a worker thread, with a copy of the caller's context variables.
 
-    Up to 256 functions run at once, not counting those that wait for the bridge themselves. The others queue. A
-    cancellation stops the wait. A function that has not started then never runs. A running function cannot be stopped:
+    Up to 256 functions run at once, not counting those that wait for the bridge themselves. Further ones are queued.
+    Cancellation stops the wait. A function that has not started then never runs. A running function cannot be stopped:
     it keeps its thread until it returns, but does not keep the process alive. `abandoned` lists such functions, and
-    `is_abandoned` shows if a cancellation left one. Up to 256 of them have additional threads.
+    `is_abandoned` shows if a cancellation left one running. Up to 256 of them get additional threads.
 
     Raises:
         JackfieldError: No thread is free or will be, because the machine cannot start more or abandoned functions hold
@@ -289,12 +289,12 @@ async def in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
 
 def is_abandoned(error: BaseException | None) -> bool:
-    """Return True if a cancellation abandoned a running function in a worker thread."""
+    """Return True if a cancellation left a function running in a worker thread."""
     return getattr(error, _LEFT_RUNNING, False) is True
 
 
 def result_of_cancelled(error: BaseException) -> tuple[Any, ...]:
-    """Return the result, in a tuple, of a function that had returned before its wait was cancelled; otherwise ()."""
+    """Return, in a tuple, the result of a function that returned before its wait was cancelled, otherwise ()."""
     result: tuple[Any, ...] = getattr(error, _RESULT, ())
     return result
 
@@ -305,16 +305,16 @@ def mark_abandoned(error: BaseException) -> None:
 
 
 def abandoned() -> list[str]:
-    """List the abandoned functions that still run, by the names of the tasks that called them."""
+    """List the abandoned functions that are still running, by the names of the tasks that called them."""
     return _this_process().workers.abandoned()
 
 
 async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function as `in_worker` does, once for all concurrent callers with the same arguments.
+    """Run a function like `in_worker`, but only once for all concurrent callers with the same arguments.
 
-    Use it for functions that open or load something at first use and keep it. Callers may be in different event loops.
-    The arguments must be hashable. Cancelling one caller does not stop the others. All callers get the same error, and
-    the next call tries again.
+    Use it for functions that open or load something on first use and keep it. Callers may be in different event loops.
+    The arguments must be hashable. Cancelling one caller does not affect the others. All callers get the same error,
+    and the next call tries again.
     """
     key = (function, args, *sorted(kwargs.items()))
     process = _this_process()
@@ -328,11 +328,11 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
 
 
 def in_background(function: Callable[[], object]) -> concurrent.futures.Future[None]:
-    """Run a plain function in a worker thread without waiting. Its errors are logged.
+    """Run a plain function in a worker thread without waiting for it. Its errors are logged.
 
     Returns:
-        A future that is done after the function, with an error only if no thread is available. Cancelling the future or
-        the wait for it has no effect.
+        A future that completes after the function, with an error only if no thread is available. Cancelling the future
+        or the wait for it has no effect.
     """
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_running_or_notify_cancel()
@@ -369,12 +369,12 @@ def _settle(
 
 @dataclass(slots=True, eq=False)
 class _Job(Generic[T]):
-    """A function for a worker thread. `arrive` gets its result or error, or the error that no thread will be free.
+    """A function for a worker thread. `arrive` receives its result or error, or the error that no thread will be free.
 
     Attributes:
-        is_abandoned: True if its caller has stopped waiting.
-        is_lent: True if it waits for the bridge, and so perhaps for another job.
-        result: The result of the function in a tuple, once it has returned.
+        is_abandoned: True if the caller has stopped waiting.
+        is_lent: True if the job waits for the bridge, and so perhaps for another job.
+        result: The function's result in a tuple, once it has returned.
     """
 
     function: Callable[[], T]
@@ -395,7 +395,7 @@ class _Job(Generic[T]):
 
 
 def _as_raised_in_a_task(error: BaseException) -> BaseException:
-    """Wrap the two errors that have a special meaning when they leave a task."""
+    """Wrap the two kinds of errors that have a special meaning when they leave a task."""
     if isinstance(error, StopIteration | asyncio.CancelledError):
         arriving = RuntimeError(f"a plain function raised {type(error).__name__}")
         arriving.__cause__ = error
@@ -404,12 +404,12 @@ def _as_raised_in_a_task(error: BaseException) -> BaseException:
 
 
 class _Workers:
-    """Daemon threads, which are reused when idle, added up to a limit, and ended after some idle seconds.
+    """Pool of daemon threads, which are reused when idle, added up to a limit, and ended after some idle seconds.
 
-    The standard library's pool has three faults: the interpreter cannot end before the slowest abandoned call, its
-    threads never end, and a pool whose workers wait for other workers can hang forever.
+    The standard library's pool has three faults: the interpreter cannot exit before the slowest abandoned call, its
+    threads never end, and a pool whose workers wait for other workers can deadlock.
 
-    This pool cannot hang. A job waits only while some thread runs a job that is not abandoned. If there is no such
+    This pool cannot deadlock. A job waits only while some thread runs a job that is not abandoned. If there is no such
     thread and none can be started, all waiting jobs are refused, and never run later.
     """
 
@@ -420,12 +420,12 @@ class _Workers:
         self._idle = 0  # threads without a job, including those just started or woken
 
     def submit(self, job: _Job[Any]) -> None:
-        """Run or refuse a job."""
+        """Run, queue or refuse a job."""
         with self._handing_out():
             self._waiting.append(job)
 
     def abandon(self, job: _Job[Any]) -> bool:
-        """Stop waiting for a job, which never starts if it has not started. Return True if it is running."""
+        """Stop waiting for a job. If it has not started, it never will. Return True if it is running."""
         with self._handing_out():
             job.is_abandoned = True
             with contextlib.suppress(ValueError):  # it has started
@@ -433,7 +433,7 @@ class _Workers:
             return job in self._running
 
     def lend(self, job: _Job[Any]) -> bool:
-        """Let another thread work while the thread of a job waits for the bridge. Return False after a fork."""
+        """Free a job's slot for another thread while the job waits for the bridge. Return False after a fork."""
         if job not in self._running:
             return False
         with self._handing_out():
@@ -441,12 +441,12 @@ class _Workers:
         return True
 
     def take_back(self, job: _Job[Any]) -> None:
-        """End `lend`: the thread of the job works again."""
+        """Undo `lend` when the job's thread works again."""
         with self._changed:
             job.is_lent = False
 
     def abandoned(self) -> list[str]:
-        """List the names of the abandoned jobs that still run."""
+        """List the names of abandoned jobs that are still running."""
         with self._changed:
             return [job.name for job in self._running if job.is_abandoned]
 
@@ -454,13 +454,13 @@ class _Workers:
         return [job for job in self._running if not job.is_lent]
 
     def _free(self) -> int:
-        """Return how many more jobs may run."""
+        """Return how many more jobs may run now."""
         at_work = self._at_work()
         return MAX_WORKERS - len(at_work) + min(sum(job.is_abandoned for job in at_work), MAX_ABANDONED)
 
     @contextlib.contextmanager
     def _handing_out(self) -> Iterator[None]:
-        """Make a change, and then ensure that every waiting job has a thread, will get a thread, or is refused."""
+        """Make a change under the lock, then ensure that every waiting job has or will get a thread, or is refused."""
         refused: list[_Job[Any]] = []
         with self._changed:
             yield
@@ -472,7 +472,7 @@ class _Workers:
             job.arrive(None, problem)
 
     def _hand_out(self) -> JackfieldError | None:
-        """Wake and start threads. Return an error if no thread takes the next job, now or later."""
+        """Wake and start threads. Return an error if no thread will ever take the next job."""
         self._changed.notify(len(self._waiting))
         free = self._free()
         problem = self._start(min(len(self._waiting), free) - self._idle)
@@ -515,7 +515,7 @@ class _Workers:
             job = _here.job = None  # so that an idle thread keeps no objects alive
 
     def _next(self) -> _Job[Any] | None:
-        """Return a job for an idle thread; None after some seconds without a job, so that the thread ends."""
+        """Return a job for an idle thread, or None after some idle seconds, which ends the thread."""
         with self._changed:
             has_job = self._changed.wait_for(lambda: self._waiting and self._free() > 0, IDLE_S)
             self._idle -= 1
@@ -530,7 +530,7 @@ _here = threading.local()  # has `job` in the threads of the pool
 
 
 def _wait_lending(wait: Callable[[], object]) -> None:
-    """Wait for the bridge. A worker thread lends its slot, because it may be waiting for another worker."""
+    """Wait for the bridge. A worker thread lends its slot meanwhile, because it may be waiting for another worker."""
     job: _Job[Any] | None = getattr(_here, "job", None)
     workers = _this_process().workers
     if job is None or not workers.lend(job):
@@ -546,7 +546,7 @@ def _wait_lending(wait: Callable[[], object]) -> None:
 
 
 class _Background:
-    """An event loop in its own thread. Errors of tasks do not end it."""
+    """An event loop in its own thread. Errors in tasks do not end it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -565,7 +565,7 @@ class _Background:
         atexit.register(self._at_exit)
 
     def is_here(self) -> bool:
-        """Return True in the thread of the loop."""
+        """Return True if the current thread is the loop's."""
         return threading.get_ident() == self._thread.ident
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
@@ -616,7 +616,7 @@ def _raise_lost() -> NoReturn:
 
 
 class _Process:
-    """The loop and the threads of one process, started at first use."""
+    """One process's loop and threads, started on first use."""
 
     def __init__(self) -> None:
         self.workers = _Workers()

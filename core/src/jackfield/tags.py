@@ -1,7 +1,7 @@
-"""Find fixed texts (tags, stop words) in a text that arrives in pieces.
+"""Find fixed strings (tags, stop words) in text that arrives in chunks.
 
-A stream reader passes on text that is certain, holds back text that may begin a tag, and searches again when more text
-arrives. It holds back less than the longest tag, so the work is linear in the text, whatever the size of the pieces.
+A stream reader forwards text that is certain, buffers text that may be the start of a tag, and searches again when more
+text arrives. It buffers less than the longest tag, so the work is linear in the text, whatever the size of the chunks.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 
 class Tags:
-    """A set of fixed texts.
+    """A set of fixed strings to search for.
 
     Args:
-        tags: At least one tag, and no empty tags.
+        tags: At least one tag, none of them empty.
     """
 
     __slots__ = ("_first", "_longest", "_pattern", "_tags", "may_be_in", "search")
@@ -25,18 +25,18 @@ class Tags:
         # Longer tags first, because one may begin with another.
         self._pattern = re.compile("|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True)))
         self._first = re.compile(f"[{re.escape(''.join(sorted({tag[0] for tag in tags})))}]")
-        # Not methods, because they run for each piece of a stream, where one more call would double the cost.
+        # These are not methods, because they run for each chunk of a stream, where another call would double the cost.
         self.search = self._pattern.search
-        """Match the first tag in a text from a position on; if several begin there, the longest."""
+        """Match the first tag in a text at or after an index. If several start at the same index, the longest wins."""
         self.may_be_in = self._first.search
-        """Match if a text may contain a tag or the beginning of a tag."""
+        """Match if a text may contain a tag or the start of one."""
 
     def half(self, text: str, start: int = 0) -> int:
-        """Return the start of a tag that may continue in the next piece; the text's length if there is none.
+        """Return the index of a tag that may continue in the next chunk, or the text's length if there is none.
 
         Args:
-            text: A text in which `search` finds no tag.
-            start: The position to look from.
+            text: Text in which `search` finds no tag.
+            start: The index to search from.
         """
         first = self.may_be_in(text, max(start, len(text) - self._longest + 1))
         while first:
@@ -49,16 +49,16 @@ class Tags:
 
 
 class StopSearch:
-    """Searches a text for stop words, piece by piece. Characters are compared exactly.
+    """Incremental search for stop words, which are compared exactly.
 
-    The stop word that is complete first counts, as on a server that checks after each character; if several end at the
-    same position, the longest. The result does not depend on the pieces.
+    The first stop word to be completed counts, as on a server that checks after each character. If several end at the
+    same position, the longest counts. The result does not depend on how the text is split into chunks.
 
     Args:
-        words: The stop words: at least one, and no empty words.
+        words: The stop words: at least one, none of them empty.
 
     Attributes:
-        found: The stop word that ended the text; '' until then.
+        found: The stop word that ended the text, or '' before that.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class StopSearch:
         self.found = ""
 
     def feed(self, text: str) -> str:
-        """Add a piece, and return the text that may be shown: up to the stop word or its possible beginning."""
+        """Add a chunk, and return the text that may be shown, up to a stop word or the possible start of one."""
         if not self._held and not self._tags.may_be_in(text):
             return text
         whole = self._held + text
@@ -80,7 +80,7 @@ class StopSearch:
         return whole[:end]
 
     def rest(self) -> str:
-        """Return the text that was held back. Call this when the text ends without a stop word."""
+        """Return the buffered text. Call this method when the text ends without a stop word."""
         rest, self._held = self._held, ""
         return rest
 
@@ -88,8 +88,8 @@ class StopSearch:
 def _words_that_can_be_first(words: Iterable[str]) -> list[str]:
     """Drop words that contain another word before their last character.
 
-    The remaining word that begins first in a text also ends first, or is the longest of those that end there. A regular
-    expression finds exactly this word.
+    Of the remaining words, the one that starts first in a text also ends first, or is the longest that ends there. This
+    is the word that a regular expression finds.
     """
     unique = list(dict.fromkeys(words))
     return [word for word in unique if not any(other in word[:-1] for other in unique)]

@@ -1,4 +1,4 @@
-"""The contract of tokenizers."""
+"""Contract of tokenizers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Protocol
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text."""
+    """A function that counts the tokens of a text."""
 
     def __call__(self, text: str, /) -> int:
         """Return the number of tokens."""
 
 
 class Tokenizer(ABC):
-    """Counts and cuts texts with one vocabulary. It serves many threads at once.
+    """Base class of tokenizers, which count and cut text with one vocabulary. Instances are thread-safe.
 
-    The first call reads the vocabulary. Text never becomes control tokens: `<|im_end|>` in a user's message is ten
+    The first call loads the vocabulary. Text never becomes control tokens: `<|im_end|>` in a user's message is ten
     characters.
 
     Attributes:
-        name: The tokenizer's name in models' facts.
-        exact: True if counts are exact for the vocabulary, not estimates.
+        name: The tokenizer's name, as in `ModelFacts`.
+        exact: True if counts are exact for the vocabulary, rather than estimates.
     """
 
     name: str
@@ -30,26 +30,26 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens.
+        """Return the token ids of a text.
 
         Raises:
-            ConfigError: The vocabulary cannot be loaded. The text has the next step.
+            ConfigError: The vocabulary cannot be loaded. The message contains the next step.
         """
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens. Invalid UTF-8, such as a cut character, becomes U+FFFD.
+        """Return the text of token ids. Invalid UTF-8, such as a cut character, becomes U+FFFD.
 
         Raises:
             ValueError: An id is not in the vocabulary.
         """
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in a text. A lone surrogate counts like U+FFFD."""
+        """Return the number of tokens in a text. Lone surrogates count like U+FFFD."""
         return len(self.encode(text))
 
     def cut(self, text: str, most: int) -> str:
-        """Return the beginning of a text with at most `most` tokens, in whole characters; the whole text if it fits.
+        """Return the beginning of a text with at most `most` tokens, in whole characters, or the whole text if it fits.
 
         One more character would exceed the limit. An even longer beginning may still fit, because a text can have fewer
         tokens than its beginning.

@@ -1,3 +1,3 @@
-"""The version of the core; `pyproject.toml` says the same."""
+"""The version of the core, which must match `pyproject.toml`."""
 
 __version__ = "0.1.0"

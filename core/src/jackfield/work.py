@@ -1,4 +1,4 @@
-"""The work in progress: observers surround it with contexts, and add headers to its requests."""
+"""Work in progress, which observers wrap in contexts and to whose requests they add headers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ WorkKind: TypeAlias = Literal["run", "tool_call", "retrieval", "embedding"]
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Work:
-    """A piece of a run's work.
+    """A unit of a run's work.
 
     Attributes:
-        kind: `run` for everything that a run does between two events, `tool_call` for a call of a tool, `retrieval` for
-            a search in documents, `embedding` for a request to an embedder. Later versions may add kinds.
+        kind: `run` for everything that a run does between two events, `tool_call` for a tool call, `retrieval` for a
+            document search, `embedding` for a request to an embedder. Later versions may add kinds.
         run_id: The run.
-        call_id: The call; '' for other kinds.
-        name: The tool, the component that searches, or the embedder; '' for a run.
-        facts: Further facts, to which the code that does the work may add until it ends. A `run` has its `session`. A
+        call_id: The call, or '' for other kinds.
+        name: The tool, the searching component, or the embedder. '' for a run.
+        facts: Metadata, to which the code that does the work may add until it ends. A `run` has its `session`. A
             `retrieval` has its `query` and, at its end, the number of `passages` and `documents`. An `embedding` has
             its `model`, the number of `texts` and, at its end, the `dimension` of the vectors and the `prompt_tokens`,
             if known.
@@ -35,13 +35,13 @@ class Work:
 
 
 class Surroundings(Protocol):
-    """The interface of a run's work to the observers of the run."""
+    """Interface between a run's work and the run's observers."""
 
     def enter(self, work: Work) -> Callable[[BaseException | None], None]:
-        """Enter the contexts of all observers for a piece of work. The result leaves them, given an error or None."""
+        """Enter all observers' contexts for a unit of work. Call the result, with an error or None, to exit them."""
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that observers add to requests of the work in progress."""
+        """Return the headers that observers add to requests of the current work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ _in_progress: ContextVar[_InProgress | None] = ContextVar("work_in_progress", de
 
 
 def outgoing_headers() -> Mapping[str, str]:
-    """Return the headers that observers of the current run add to its HTTP requests, such as `traceparent`.
+    """Return the headers that the current run's observers add to its HTTP requests, such as `traceparent`.
 
-    Clients of services add them to their own headers. Names are in lower case. Outside a run, there are none.
+    Service clients add them to their own headers. Names are in lower case. Outside a run, there are none.
     """
     current = _in_progress.get()
     return {} if current is None else current.surroundings.headers()
@@ -64,7 +64,7 @@ def outgoing_headers() -> Mapping[str, str]:
 
 @contextmanager
 def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
-    """Do a piece of work inside the contexts of observers. Errors pass through unchanged.
+    """Run the `with` block as a unit of work inside the observers' contexts. Errors pass through unchanged.
 
     Args:
         work: The work.
@@ -86,7 +86,9 @@ def surrounded(work: Work, surroundings: Surroundings) -> Iterator[Work]:
 
 @contextmanager
 def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
-    """Do a piece of the current run's work inside the contexts of its observers; outside a run, without contexts.
+    """Run the `with` block as a unit of the current run's work, inside its observers' contexts.
+
+    Outside a run, there are no contexts.
 
     ```python
     with part_of_run("retrieval", "hybrid_search", query=query) as work:
@@ -96,8 +98,8 @@ def part_of_run(kind: WorkKind, name: str, **facts: object) -> Iterator[Work]:
 
     Args:
         kind: The kind of work.
-        name: The component that does it.
-        facts: The facts that are already known.
+        name: The component that does the work.
+        facts: Metadata that is already known.
     """
     current = _in_progress.get()
     work = Work(kind=kind, run_id="" if current is None else current.run_id, name=name, facts=facts)

@@ -16,15 +16,15 @@ BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a document, such as a paragraph, in reading order.
+    """A block of a document, such as a paragraph. Blocks are in reading order.
 
     Attributes:
-        text: The text; a table is a Markdown pipe table.
+        text: The text. Tables are Markdown pipe tables.
         kind: The kind of block.
-        page: The first page of the block, from 1; None for formats without pages.
-        level: The level of a heading, from 1; 0 for other blocks.
-        part: The file inside the document that contains the block: 'a.pdf', or 'scans.zip › a.pdf'. '' for the
-            document's own blocks. `DocumentReader` sets it.
+        page: The first page of the block, counted from 1, or None for formats without pages.
+        level: The level of a heading, counted from 1, or 0 for other blocks.
+        part: The file inside the document that contains the block, such as 'a.pdf' or 'scans.zip › a.pdf', or '' for
+            the document's own blocks. `DocumentReader` sets it.
     """
 
     text: str
@@ -36,11 +36,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file inside a file: an attachment of a mail, a member of an archive, a scanned page.
+    """A file inside a file, such as an email attachment, an archive member or a scanned page.
 
     Attributes:
-        name: The part's name, perhaps with folders. It is text from the file; never use it as a path. '' for the only
-            file in a compressed file, which is named like the outer file without the last extension.
+        name: The part's name, possibly with folders. It is text from the file, so never use it as a path. '' for the
+            only file in a compressed file, which takes the outer file's name without the last extension.
         data: The part's content.
         page: For an image of a page, the page of the outer file. The part's blocks replace those of this page.
     """
@@ -57,12 +57,12 @@ class Document:
     Attributes:
         source: The document's path or URL.
         blocks: The document's text, in order.
-        content_hash: The SHA-256 of its bytes, in hex.
-        title: The document's title; '' if it has none.
-        metadata: Properties in the file, such as its author. `unread` names the parts that could not be read:
+        content_hash: The SHA-256 hash of the file's bytes, in hex.
+        title: The document's title, or '' if it has none.
+        metadata: Properties stored in the file, such as its author. `unread` lists the parts that could not be read:
             `["chapter 3"]`.
-        parts: The files in it for other parsers. `DocumentReader` reads each in a process with limits, and adds the
-            blocks below the file's name or in place of a page. A parser returns parts only if its descriptor says so.
+        parts: Embedded files for other parsers. `DocumentReader` reads each in a process with limits, and adds the
+            blocks below the file's name or in place of a page. Parsers return parts only if their descriptor says so.
     """
 
     source: str
@@ -75,15 +75,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A page of a document as an image, with the position of a passage.
+    """An image of a document's page, with the position of a passage.
 
     Attributes:
-        page: The number of the page, from 1.
+        page: The page number, counted from 1.
         png: The image, as a PNG file.
         width, height: The image's size in pixels.
-        boxes: The lines of the passage: left, top, right and bottom as fractions of the width and the height, from 0 to
-            1. Empty if the passage is not on the page.
-        has_text: True if the page has text. A scanned page has none, so passages read from its image have no boxes.
+        boxes: The passage's lines: left, top, right and bottom as fractions of the width and height, from 0 to 1. Empty
+            if the passage is not on the page.
+        has_text: True if the page contains text. A scanned page has none, so passages read from its image have no
+            boxes.
     """
 
     page: int
@@ -102,35 +103,35 @@ def unread_parts(document: Document) -> list[str]:
 
 
 class Parser(Configured, ABC):
-    """Reads one type of file. Parsers run in separate processes, or in threads with one instance each.
+    """Parser for one type of file. Parsers run in separate processes, or in threads with one instance each.
 
-    `config_class` defines its settings; see `Configured`.
+    `config_class` defines the settings; see `Configured`.
     """
 
     @abstractmethod
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Turn the bytes of a file into blocks.
+        """Parse a file's bytes into blocks.
 
         Raises:
-            DocParserError: The file is empty, encrypted, damaged or has another type. The text names `source`.
+            DocParserError: The file is empty, encrypted, damaged or of another type. The message names `source`.
         """
 
     def draw_page(self, data: bytes, *, page: int, passage: str, source: str) -> PageImage:  # noqa: ARG002
-        """Draw the page that shows a passage. Set `ParserSpec.draws_pages` if a parser can do this.
+        """Render the page that contains a passage. A parser that supports this must set `ParserSpec.draws_pages`.
 
         Args:
-            data: The file.
-            page: The page on which the passage begins, from 1. It may continue on later pages.
-            passage: Text returned by `parse`, or part of it; '' for none.
-            source: The file's name in errors.
+            data: The file's bytes.
+            page: The page on which the passage starts, counted from 1. It may continue on later pages.
+            passage: Text returned by `parse`, or part of it, or '' for none.
+            source: The file's name, for error messages.
 
         Raises:
-            DocParserError: The page does not exist, or cannot be drawn.
+            DocParserError: The page does not exist, or cannot be rendered.
         """
         raise DocParserError(f"{source} has no pages that can be drawn")
 
 
 def shown_path(path: str) -> str:
-    """Return a path or URL with invalid UTF-8 and invisible characters escaped, so that it is safe to send and show."""
+    """Escape invalid UTF-8 and invisible characters in a path or URL, so that it is safe to send and display."""
     text = path.encode("utf-8", "backslashreplace").decode()
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""Embedders, which turn texts into vectors."""
+"""Embedders, which convert texts to vectors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Purpose = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Texts as vectors.
+    """The vectors of some texts.
 
     Attributes:
         vectors: One vector per text, in order, all of the same length.
-        usage: The usage; `prompt_tokens` are the tokens of the texts.
+        usage: The usage, with the texts' tokens as `prompt_tokens`.
     """
 
     vectors: tuple[Vector, ...]
@@ -31,15 +31,15 @@ class Embedded:
 
 
 class Embedder(Configured, ABC):
-    """Turns texts into vectors, so that texts with similar meanings are close to each other.
+    """Converter of texts to vectors, which are close to each other if the texts have similar meanings.
 
-    `config_class` defines its settings; see `Configured`. An embedder connects at the first call, serves many tasks,
-    threads and event loops at once, and splits any number of texts into requests itself.
+    `config_class` defines the settings; see `Configured`. An embedder connects on the first call, serves many tasks,
+    threads and event loops at once, and splits any number of texts into requests.
 
     Attributes:
         space: The identity of the vector space: the model, and options that change the vectors, such as the dimension.
-            Vectors of different spaces cannot be compared.
-        dimension: The length of a vector; None if unknown before the first call.
+            Vectors from different spaces cannot be compared.
+        dimension: The length of the vectors, or None if it is unknown before the first call.
     """
 
     backend: ClassVar[str]
@@ -51,34 +51,34 @@ class Embedder(Configured, ABC):
 
     @property
     def dimension(self) -> int | None:
-        """The length of a vector; None if unknown before the first call."""
+        """The length of the vectors, or None if it is unknown before the first call."""
         return None
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Embedded:
-        """Return the vectors of texts; an empty list for no texts.
+        """Return the vectors of the texts, or an empty list if there are none.
 
         Args:
-            texts: The texts. Empty texts are an error.
+            texts: The texts, none of them empty.
             purpose: `document` for texts to search, `query` for queries. Some models treat them differently.
 
         Raises:
-            ValueError: A text is empty. The message has its number.
-            ModelServiceError: The server failed or refused.
+            ValueError: A text is empty. The message contains its number.
+            ModelServiceError: The server failed or rejected the request.
         """
 
     async def aclose(self) -> None:
-        """Close connections that calls opened. A later call opens them again."""
+        """Close connections that calls opened. A later call reopens them."""
 
 
 def make_embedder(name: str, settings: Mapping[str, object], *, host: Plugins) -> Embedder:
-    """Make an embedder by its name or address.
+    """Create an embedder by name or address.
 
     Args:
         name: The name or address.
         settings: The embedder's settings. They override those in `[settings."embedder.NAME"]` of the user's
             `config.toml`.
-        host: The plugins in which it is looked up.
+        host: The plugin host that resolves the name.
 
     Raises:
         ConfigError: A setting is unknown or not valid.

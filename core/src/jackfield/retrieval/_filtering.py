@@ -1,4 +1,4 @@
-"""Filters over the metadata of chunks, parsed once and matched against plain values."""
+"""Metadata filters for chunks, parsed once and matched against plain values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from jackfield.messages import PART_SEPARATOR, basename_of
 from jackfield.suggestions import suggest
 
 MetadataValue: TypeAlias = str | int | float | bool | tuple[str, ...]
-"""A value by which chunks are filtered. If it is several texts, one of them must match."""
+"""A value that filters can match. If it consists of several texts, one of them must match."""
 
 Kind = Literal["text", "number", "true or false"]
 
 CHUNK_KEYS: Mapping[str, Kind] = {"page": "number", "heading": "text", "part": "text"}
-"""The keys whose values differ within a document."""
+"""The keys whose values differ between chunks of a document."""
 DOCUMENT_KEYS: Mapping[str, Kind] = {"path": "text", "name": "text", "type": "text", "title": "text"}
 """The keys that every document has."""
 
 RESERVED_KEYS = (*DOCUMENT_KEYS, *CHUNK_KEYS)
-"""The keys that metadata cannot have."""
+"""The keys that metadata must not use."""
 
 _OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
     "gt": lambda value, limit: value > limit,  # type: ignore[operator] # both are of one kind
@@ -38,7 +38,7 @@ _EXAMPLE = "{'year': {'gte': 2023}, 'path': 'reports/*', 'author': ['Ada', 'Bob'
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one key.
+    """A condition on one metadata key.
 
     Attributes:
         key: The key.
@@ -56,7 +56,7 @@ class Condition:
         return kind_of(self.operands[0])
 
     def matches(self, value: MetadataValue | None) -> bool:
-        """Return True if the value of the key fulfils the condition. A missing value fulfils only `not`."""
+        """Return True if the key's value meets the condition. A missing value meets only `not`."""
         if self.operator == "not":
             return value is None or not self._is_one(value)
         if value is None:
@@ -77,7 +77,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter, whose conditions must all be fulfilled. `Where.parse` makes a filter from a dict.
+    """A filter, whose conditions must all be met. Use `Where.parse` to create one from a dict.
 
     Attributes:
         conditions: The conditions.
@@ -91,12 +91,12 @@ class Where:
     def parse(cls, value: Mapping[str, object] | Where, *, what: str = "where") -> Where:
         """Parse a dict of keys and conditions, such as `{"year": {"gte": 2023}, "path": "reports/*"}`.
 
-        A condition is a value, a list of alternative values, or a dict of `gt`, `gte`, `lt`, `lte` and `not`. Texts are
-        case-insensitive; `*` matches any text and `?` one character. A pattern for `path` or `part` may begin at any
-        folder. `path` is the file itself, and `part` a file inside it.
+        A condition is a value, a list of alternative values, or a dict of `gt`, `gte`, `lt`, `lte` and `not`. Text
+        matching is case-insensitive; `*` matches any text and `?` one character. A pattern for `path` or `part` may
+        start at any folder. `path` is the file itself, and `part` a file inside it.
 
         Raises:
-            ConfigError: A condition is not valid. The message has the key.
+            ConfigError: A condition is not valid. The message names the key.
         """
         if isinstance(value, Where):
             return value
@@ -105,13 +105,13 @@ class Where:
         return cls(tuple(one for key, constraint in value.items() for one in _conditions(key, constraint, what)))
 
     def check(self, kinds: Mapping[str, Iterable[str]]) -> Where:
-        """Return the filter after checking that its keys and kinds are known.
+        """Check that the filter's keys and kinds are known, and return it as checked.
 
         Args:
             kinds: The keys of the documents, with the kinds of their values.
 
         Raises:
-            ConfigError: No document has a key of the filter, or its values are of another kind.
+            ConfigError: No document has one of the filter's keys, or its values are of another kind.
         """
         for condition in self.conditions:
             known = [*kinds.get(condition.key, ())]
@@ -126,27 +126,27 @@ class Where:
 
     @property
     def is_of_documents(self) -> bool:
-        """True if the filter matches either all chunks of a document or none."""
+        """True if the filter always matches either all chunks of a document or none."""
         return all(condition.key not in CHUNK_KEYS for condition in self.conditions)
 
     def of_documents(self) -> Where:
-        """Return the part of the filter that concerns whole documents."""
+        """Return only the conditions that concern whole documents."""
         return Where(tuple(one for one in self.conditions if one.key not in CHUNK_KEYS), self.is_checked)
 
     def matches(self, values: Mapping[str, MetadataValue]) -> bool:
-        """Return True if the values fulfil all conditions."""
+        """Return True if the values meet all conditions."""
         return all(condition.matches(values.get(condition.key)) for condition in self.conditions)
 
 
 def document_values(source: str, title: str, metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
-    """Return the values by which all chunks of a document are filtered."""
+    """Return the filter values that all chunks of a document share."""
     name = basename_of(source)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     return {**metadata, "path": source.replace("\\", "/"), "name": name, "type": extension, "title": title}
 
 
 def position_values(page: int | None, headings: tuple[str, ...], part: str) -> dict[str, MetadataValue]:
-    """Return the values by which a chunk is filtered within its document."""
+    """Return the filter values that describe a chunk's position in its document."""
     values: dict[str, MetadataValue] = {"heading": headings}
     if page is not None:
         values["page"] = page
@@ -156,14 +156,14 @@ def position_values(page: int | None, headings: tuple[str, ...], part: str) -> d
 
 
 def kind_of(value: object) -> Kind:
-    """Return the kind of a value. Values of different kinds are never equal."""
+    """Return a value's kind. Values of different kinds are never equal."""
     if isinstance(value, bool):
         return "true or false"
     return "number" if isinstance(value, int | float) else "text"
 
 
 def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, frozenset[str]]:
-    """Return the keys by which chunks can be filtered, with the kinds of their values."""
+    """Return the keys that filters can use, with the kinds of their values."""
     kinds: dict[str, set[str]] = {key: {kind} for key, kind in (*DOCUMENT_KEYS.items(), *CHUNK_KEYS.items())}
     for values in metadata:
         for key, value in values.items():
@@ -172,10 +172,10 @@ def kinds_in(metadata: Iterable[Mapping[str, MetadataValue]]) -> dict[str, froze
 
 
 def check_metadata(values: Mapping[str, object], *, what: str = "metadata") -> dict[str, MetadataValue]:
-    """Return the values after checking that documents can have them.
+    """Validate document metadata, and return it in the form that filters use.
 
     Raises:
-        ConfigError: A key is reserved, or a value is not a text, number, flag or list of texts.
+        ConfigError: A key is reserved, or a value is not text, a date, a number, a bool or a list of texts.
     """
     checked: dict[str, MetadataValue] = {}
     for key, value in values.items():
@@ -226,9 +226,9 @@ def _each(value: MetadataValue) -> tuple[str | int | float | bool, ...]:
 
 @lru_cache(maxsize=256)
 def _patterns(text: str, *, is_path: bool) -> tuple[re.Pattern[str], ...]:
-    """Return the alternative expressions for a text with `*` and `?`."""
+    """Return regular expressions for text with `*` and `?`, any of which may match."""
     plain = text.replace("\\", "/") if is_path else text
     plain = plain.replace("[", "[[]")  # brackets are not wildcards
     ways = [plain, f"*/{plain}", f"*{PART_SEPARATOR}{plain}"] if is_path and not plain.startswith("/") else [plain]
-    # Expressions of `fnmatch` never backtrack, so a model cannot slow them down.
+    # Expressions from `fnmatch` never backtrack, so a model cannot slow them down.
     return tuple(re.compile(fnmatch.translate(way), re.IGNORECASE) for way in ways)

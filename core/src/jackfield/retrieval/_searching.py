@@ -19,24 +19,24 @@ from jackfield.retrieval._filtering import MetadataValue, Where, document_values
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document, small enough to find and show by itself.
+    """A part of a document, small enough to be found and shown on its own.
 
     Attributes:
-        id: Unique in its corpus, and the same whenever the same bytes are split in the same way.
+        id: An id that is unique in the corpus, and stable as long as the same bytes are split in the same way.
         source: The document's path or URL.
-        text: The text that a model reads.
-        index: The chunk's position in the document, from 0.
+        text: The text that the model reads.
+        index: The chunk's position in the document, starting at 0.
         tokens: The number of tokens in `text`.
-        page: The first page of the chunk, from 1, or None.
-        headings: The headings above it, outermost first. In a part, the first is the part's name.
-        part: The file inside the document that contains the chunk, such as 'scans.zip › a.pdf'; `page` is a page of
-            this file. '' for the document itself.
+        page: The first page of the chunk, counted from 1, or None.
+        headings: The headings above the chunk, outermost first. Inside a part, the first one is the part's name.
+        part: The file inside the document that contains the chunk, such as 'scans.zip › a.pdf', or '' for the document
+            itself. `page` then refers to this file.
         title: The document's title.
         overlap: The number of characters of `text`, after its page line, that repeat the previous chunk.
-        joint: The text between the previous chunk and the text after `overlap`, with which the document can be put back
-            together; None if unknown.
-        is_cut: True if its end is missing.
-        metadata: Values by which chunks are filtered, in addition to the other attributes: `{"year": 2024}`.
+        joint: The text between the previous chunk and the text after `overlap`, for reassembling the document, or None
+            if unknown.
+        is_cut: True if the chunk's end is missing.
+        metadata: Values for filtering, in addition to the other attributes: `{"year": 2024}`.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Chunk:
 
 
 def chunk_values(chunk: Chunk) -> dict[str, MetadataValue]:
-    """Return the values by which a chunk is filtered."""
+    """Return a chunk's filter values."""
     values = document_values(chunk.source, chunk.title, chunk.metadata)
     return {**values, **position_values(chunk.page, chunk.headings, chunk.part)}
 
@@ -64,10 +64,10 @@ _KEPT_SELECTIONS = 8
 
 
 class Selection:
-    """The numbers of the chunks of a corpus that a filter selects.
+    """The chunks of a corpus that a filter selects, as positions.
 
     Attributes:
-        numbers: The numbers, ascending.
+        numbers: The positions of the selected chunks, ascending.
         total: The number of chunks in the corpus.
     """
 
@@ -96,7 +96,7 @@ class Corpus:
         """Return the chunks that a filter selects. Recent selections are cached.
 
         Raises:
-            ConfigError: No chunk has a key of the filter, or its values are of another kind.
+            ConfigError: No chunk has one of the filter's keys, or its values are of another kind.
         """
         if not where.is_checked:
             where = where.check(self.metadata_kinds)
@@ -109,11 +109,11 @@ class Corpus:
 
     @cached_property
     def metadata_kinds(self) -> Mapping[str, frozenset[str]]:
-        """The keys by which chunks can be filtered, with the kinds of their values."""
+        """The keys that filters can use, with the kinds of their values."""
         return kinds_in(chunk.metadata for chunk in self.chunks)
 
     def number_of(self, chunk: Chunk) -> int | None:
-        """Return the position of a chunk in `chunks`; None for a chunk of another corpus."""
+        """Return a chunk's position in `chunks`, or None if it belongs to another corpus."""
         return self._numbers.get(chunk.id)
 
     @cached_property
@@ -121,7 +121,7 @@ class Corpus:
         return {chunk.id: number for number, chunk in enumerate(self.chunks)}
 
     def numbers_of(self, where: Where) -> list[int]:
-        """Return the positions of the chunks that a checked filter selects, ascending; `select` caches them."""
+        """Return the positions of the chunks that a checked filter selects, ascending, without caching."""
         return [number for number, chunk in enumerate(self.chunks) if where.matches(chunk_values(chunk))]
 
     @cached_property
@@ -130,7 +130,7 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """A hash of all chunks. Searchers store their indexes under it."""
+        """A hash of all chunks, under which searchers store their indexes."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
             digest.update(chunk.id.encode("utf-8", "surrogatepass"))
@@ -140,7 +140,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that matches a query. `ranks` has its rank (from 1) in each searcher's list."""
+    """A chunk that matches a query. `ranks` contains its rank (counted from 1) in each searcher's list."""
 
     chunk: Chunk
     score: float
@@ -148,20 +148,20 @@ class Hit:
 
 
 class Searcher(Configured, ABC):
-    """Ranks the chunks of a corpus for a query. A searcher indexes a corpus once, and stores the index by content hash.
+    """Ranks a corpus's chunks for a query. Each corpus is indexed once, and the index is stored by content hash.
 
-    `config_class` defines its settings; see `Configured`.
+    `config_class` defines the settings; see `Configured`.
     """
 
     @abstractmethod
     async def search(self, query: str, corpus: Corpus, *, limit: int, where: Where | None = None) -> list[Hit]:
-        """Return at most `limit` chunks, best first, equal scores in document order; [] if nothing matches.
+        """Return at most `limit` hits, best first, with ties in document order, or [] if nothing matches.
 
         Args:
             query: The query.
             corpus: The corpus to search.
             limit: The maximum number of hits.
-            where: A filter. Only chunks of `corpus.select(where)` may be hits, and up to `limit` of those that match
+            where: A filter. Only chunks in `corpus.select(where)` may be hits, and up to `limit` of those that match
                 the query must be found.
 
         Raises:
@@ -171,28 +171,28 @@ class Searcher(Configured, ABC):
     async def prepare(self, corpus: Corpus, *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Index a corpus before the first search.
 
-        If this fails or is cancelled, the finished part is kept, and the next call continues from there. The default
-        implementation runs one search, which does the same work.
+        If indexing fails or is cancelled, the finished part is kept, and the next call continues from there. The
+        default implementation runs one search, which does the same work.
 
         Args:
             corpus: The corpus to index.
-            on_progress: Called from any thread with the number of indexed chunks and the number of all chunks.
+            on_progress: A function that receives the number of indexed chunks and the total, from any thread.
         """
         await self.search(".", corpus, limit=1)
         if on_progress:
             on_progress(len(corpus.chunks), len(corpus.chunks))
 
     async def aclose(self) -> None:
-        """Close connections and files that searches opened. A later search opens them again."""
+        """Close connections and files that searches opened. A later search reopens them."""
 
 
 def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: Plugins) -> Searcher:
-    """Make a searcher.
+    """Create a searcher.
 
     Args:
         name: The searcher's name, or `distribution/name`.
         cfg: The searcher's settings.
-        host: The plugins in which it is looked up, and in which it may look up others.
+        host: The plugin host that resolves the name, and any names in the settings.
 
     Raises:
         PluginError: The searcher is not installed, cannot be loaded, or is not a searcher.

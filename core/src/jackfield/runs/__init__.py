@@ -1,4 +1,4 @@
-"""Runs of agents: their requests, progress, recorders and observers."""
+"""Agent runs: requests, progress, recorders and observers."""
 
 from __future__ import annotations
 

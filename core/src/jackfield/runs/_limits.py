@@ -1,4 +1,4 @@
-"""Check if the limits of a run are reached."""
+"""Check if a run has reached its limits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jackfield.messages import Usage
 
 
 def is_shared(limits: Limits) -> bool:
-    """Return True if limits apply to nested runs as well, which need live figures, unlike turns and time."""
+    """Return True if any limit covers nested runs, whose usage must then be counted live. Turns and time do not."""
     return limits.tool_calls is not None or limits.tokens is not None or limits.cost is not None
 
 
 def limit_reached(spent: Spent, limits: Limits) -> StopReason | None:
-    """Return the limit that forbids another request to a model; None if all limits allow it.
+    """Return the limit that forbids another model request, or None.
 
     Raises:
         ConfigError: A cost limit is set, but the price of the usage is unknown or in another currency.

@@ -1,4 +1,4 @@
-"""Observers, which see every event of a run but cannot change any."""
+"""Observers, which see every event of a run but cannot change any of them."""
 
 from __future__ import annotations
 
@@ -26,53 +26,54 @@ _log = logging.getLogger("jackfield.observers")
 
 
 class Observer(StatesSecrets, ABC):
-    """Sees the events of all runs, several of which may be active at once: keep data of a run by `event.run_id`."""
+    """Base class of observers. Several runs may be active at once, so store a run's data by `event.run_id`."""
 
     name: ClassVar[str]
 
     def prepare(self, agent: object) -> None:
-        """Prepare for a run of an agent before its first event: for example, collect the secrets to hide.
+        """Prepare for an agent's run before its first event, for example by collecting the secrets to hide.
 
-        This is called for each run, possibly from several threads, and must not block.
+        This method is called for each run, possibly from several threads, and must not block.
         """
 
     @abstractmethod
     def observe(self, event: RunEvent) -> None:
-        """Handle one event. This runs between two events of the run. It must neither block nor change the event."""
+        """Handle one event. The run waits for this method, which must neither block nor change the event."""
 
     def observe_request(self, run_id: str, request: ChatRequest) -> None:
-        """Handle a request to the model before the model's processors get it. This must not block either.
+        """Handle a request to the model before the model's processors receive it. This method must not block either.
 
         The request follows `TurnStarted`. Requests that a processor makes itself, such as fallbacks, are not shown.
         """
 
     def surround(self, work: Work) -> AbstractContextManager[object] | None:  # noqa: ARG002 - for overrides
-        """Return a context for a piece of a run's work, such as a trace that continues inside; None for none.
+        """Return a context manager for a unit of a run's work, such as a trace span, or None.
 
-        The context is entered and left in the same task or thread, so it may set context variables, which also reach
-        the threads and tasks that the work starts. The context of a run is created, entered and left again for each
-        event, because the reader of the run must stay outside; only the later pieces of an answer are awaited outside.
-        If all observers return None after `RunStarted`, they are not asked again. `ToolStarted` may arrive a moment
-        after the call has begun.
+        The context is entered and exited in the same task or thread, so it may set context variables, which also reach
+        the threads and tasks that the work starts. For a run, a context is created, entered and exited for each event,
+        because the reader of the run must stay outside. Only the later fragments of an answer are awaited outside. If
+        all observers return None after `RunStarted`, they are not asked again. `ToolStarted` may arrive shortly after
+        the call has begun.
         """
         return None
 
     def headers(self) -> Mapping[str, str]:
-        """Return headers to add to an HTTP request of the work in progress. Called inside its context."""
+        """Return headers to add to an HTTP request of the current work. Called inside its context."""
         return {}
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:  # noqa: ARG002
-        """Return the trace of a run as the headers `traceparent` and `tracestate`; empty for none.
+        """Return a run's trace as the headers `traceparent` and `tracestate`, or an empty dict.
 
-        This is called once per recorded run, after `RunStarted`. The record keeps the trace.
+        This method is called once per recorded run, after `RunStarted`. The record stores the trace.
         """
         return {}
 
     def resume(self, run_id: str, trace: Mapping[str, str]) -> None:
-        """Receive the original trace of a run that continues. The run may have begun in another process.
+        """Receive the original trace of a run that is resumed, possibly one that started in another process.
 
-        This is called between `prepare` and `RunStarted`, in the same thread, if the record has a trace: that of the
-        observer of the same name and position, else the first. A forked run begins with the trace of its original.
+        If the record has a trace, this method is called between `prepare` and `RunStarted`, in the same thread. It
+        receives the trace of the observer with the same name and position, or else the first one. A forked run starts
+        with the trace of its original.
         """
 
 
@@ -80,7 +81,10 @@ _ObserverContext: TypeAlias = tuple[Observer, AbstractContextManager[object]]
 
 
 class Observers(StatesSecrets):
-    """The observers of one agent. Their errors are logged and do not affect the run; three silence an observer."""
+    """The observers of one agent. Their errors are logged and do not affect the run.
+
+    After three errors, an observer receives no more events.
+    """
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._active = tuple(observers)
@@ -99,9 +103,9 @@ class Observers(StatesSecrets):
         return frozenset(observer.name for observer in self._active)
 
     def prepare(self, agent: object, run_id: str = "", trace: Mapping[str, str] | None = None) -> None:
-        """Prepare all observers for a run of an agent. With a trace, the run continues.
+        """Prepare all observers for a run of an agent. If a trace is passed, the run is resumed.
 
-        Each observer gets its own trace; if the record does not have it, the first trace.
+        Each observer receives its own trace, or the first one if the record does not contain its own.
         """
         for observer in self._active:
             try:
@@ -112,7 +116,7 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def tell(self, event: RunEvent) -> None:
-        """Pass an event to all observers."""
+        """Send an event to all observers."""
         for observer in self._active:
             try:
                 observer.observe(event)
@@ -120,7 +124,7 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def _overriding(self, *methods: str) -> tuple[Observer, ...]:
-        """Return the active observers that implement one of these methods. Most implement none."""
+        """Return the active observers that override any of these methods. Most override none."""
         return tuple(
             one
             for one in self._active
@@ -131,16 +135,16 @@ class Observers(StatesSecrets):
 
     @property
     def surround_work(self) -> bool:
-        """True if an observer surrounds work, or adds headers to requests."""
+        """True if any observer wraps work or adds headers to requests."""
         return bool(self._surrounding)
 
     @property
     def see_requests(self) -> bool:
-        """True if an observer wants to see requests to models."""
+        """True if any observer handles requests to models."""
         return bool(self._asking)
 
     def show_request(self, run_id: str, request: ChatRequest) -> None:
-        """Pass a request to the observers that want to see requests."""
+        """Send a request to the observers that handle requests."""
         for observer in self._asking:
             try:
                 observer.observe_request(run_id, request)
@@ -148,7 +152,7 @@ class Observers(StatesSecrets):
                 self._note_fault(observer)
 
     def surround_events(self, events: AsyncIterator[T], run_id: str, session: str) -> SurroundedEvents[T] | None:
-        """Return the events of a run, whose work runs inside the observers' contexts; None if there are no contexts."""
+        """Return a run's events, with its work inside the observers' contexts, or None if there are no contexts."""
         if not self._surrounding:
             return None
         work = Work(kind="run", run_id=run_id, facts={"session": session})
@@ -197,7 +201,7 @@ class Observers(StatesSecrets):
     # --- traces of recorded runs ---
 
     def trace_of(self, run_id: str) -> Mapping[str, str]:
-        """Return the traces of a run that has begun; empty if no observer has a trace.
+        """Return the traces of a run that has started, or an empty dict if no observer has a trace.
 
         The headers of the first observer with a trace keep their names. Those of other observers get a prefix.
         """
@@ -226,7 +230,7 @@ class Observers(StatesSecrets):
 
 
 def _prefixes_of(observers: Sequence[Observer]) -> dict[Observer, str]:
-    """Map each observer to a prefix that is the same in other processes: its name, and its place among equal names."""
+    """Map each observer to a prefix that is stable across processes: its name, and its position among equal names."""
     counts: Counter[str] = Counter()
     prefixes: dict[Observer, str] = {}
     for observer in observers:
@@ -244,10 +248,10 @@ NO_OBSERVERS = Observers()
 
 
 class SurroundedEvents(AsyncIterator[T]):
-    """Events whose steps, but not their reader, run inside the contexts of observers.
+    """Events whose production runs inside observers' contexts, while their reader stays outside.
 
-    Later pieces of an answer begin no work, and are awaited outside, because entering the contexts would cost a tenth
-    of their time.
+    The later fragments of an answer start no work, so they are awaited outside. Entering the contexts would cost a
+    tenth of their time.
     """
 
     def __init__(self, events: AsyncIterator[T], observers: Observers, work: Work) -> None:
@@ -259,7 +263,7 @@ class SurroundedEvents(AsyncIterator[T]):
         return following if self._is_streaming else self._inside(following)
 
     def follow(self, event: object) -> None:
-        """Handle the event that was read last, unless it belongs to a nested run."""
+        """Handle the most recently read event, unless it belongs to a nested run."""
         if getattr(event, "is_delta", False):
             self._is_streaming = self._is_asking
         else:
@@ -269,7 +273,7 @@ class SurroundedEvents(AsyncIterator[T]):
             )
 
     async def aclose(self) -> None:
-        """Close the events in the same contexts."""
+        """Close the events inside the same contexts."""
         close = getattr(self._events, "aclose", None)
         if close is not None:
             await self._inside(close())
@@ -280,10 +284,10 @@ class SurroundedEvents(AsyncIterator[T]):
 
 
 def load_observers(entries: Sequence[str | Observer], host: Plugins) -> Observers:
-    """Return the named observers and those that the settings enable.
+    """Load the named observers and those that the settings enable.
 
     Raises:
-        ConfigError: The settings of an observer are not valid.
+        ConfigError: An observer's settings are not valid.
         PluginError: An observer is not installed or cannot be loaded.
     """
     for entry in entries:

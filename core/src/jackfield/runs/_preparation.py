@@ -1,4 +1,4 @@
-"""Work that a run waits for before a turn, such as reading documents or starting servers."""
+"""Work that must finish before a turn, such as reading documents or starting servers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from jackfield.streams import closing
 T = TypeVar("T")
 
 ReportProgress: TypeAlias = Callable[[PreparationProgress], None]
-"""Receives the progress of a preparation, from any thread."""
+"""A function that receives the progress of a preparation, from any thread."""
 
-_END_PATIENCE_S = 0.2  # cancelled work has this time to end, and is then abandoned
+_END_PATIENCE_S = 0.2  # time for cancelled work to end before it is abandoned
 _log = logging.getLogger(__name__)
 
 
 class Preparation(Generic[T]):
-    """Work before a turn. Its progress becomes events of the run. Cancelling or the time limit ends it at once.
+    """Work before a turn, whose progress becomes events of the run. Cancellation or the time limit ends it at once.
 
-    Use `Run.prepare` to create it. Work that does not end soon after it was cancelled is abandoned, so it must not hold
+    Use `Run.prepare` to create it. Work that does not end soon after it is cancelled is abandoned, so it must not hold
     anything that the next run needs.
 
     Args:
-        work: The work; its argument receives the progress.
-        guard: `Run.guarded` of the run that waits.
+        work: The work, as a function that takes a callback for its progress.
+        guard: `Run.guarded` of the waiting run.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class Preparation(Generic[T]):
 
     @property
     def result(self) -> T:
-        """The result of the work, once `events` has ended."""
+        """The result of the work, available once `events` has ended."""
         if not self._outcome:
             raise RuntimeError("the preparation has no result yet: iterate over its events to their end")
         return self._outcome[0]
 
     async def events(self) -> AsyncIterator[PreparationProgress]:
-        """Do the work, and yield its progress. A slow consumer gets the latest progress of each step.
+        """Do the work, and yield its progress. A slow consumer receives only the latest progress of each step.
 
         Raises:
-            Interrupted: The run was cancelled, or its time is over.
+            Interrupted: The run was cancelled, or its time is up.
             Exception: The work failed.
         """
         async with closing(self._guard(self._progress())) as events:

@@ -1,4 +1,4 @@
-"""A run of an agent, its parent run, and the protocols of everything that takes part in runs."""
+"""Agent runs and their parent runs, and the protocols of everything that takes part in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Event = ModelEvent | AgentEvent | RunEvent
 
 
 class AgentLike(Protocol[DepsIn_contra]):
-    """The interface of agents for runs and other agents. `Agent` implements it."""
+    """Interface of agents, for runs and other agents. `Agent` implements it."""
 
     @property
     def name(self) -> str | None: ...
@@ -112,8 +112,8 @@ class TurnView:
     """The state of a run before a turn, for model options that depend on it.
 
     Attributes:
-        turn: The number of the turn, from 1.
-        messages: The conversation so far, as the model is about to see it, oldest first.
+        turn: The number of the turn, starting at 1.
+        messages: The conversation so far, as the model is about to receive it, oldest message first.
         tool_calls: The number of tool calls so far.
         usage: The usage so far.
     """
@@ -132,17 +132,17 @@ HistoryFilter: TypeAlias = Callable[[tuple[Message, ...]], Sequence[Message]]
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """An agent that takes a conversation over from another agent.
+    """An agent that another agent can hand the conversation over to.
 
     Attributes:
-        agent: The agent to hand over to; it needs a name and a description.
-        history: The part of the conversation that it sees: `all`, only the last `question`, or the result of a
-            function. The history of the run's result is always complete.
-        tool_name: The tool with which the model hands over; '' for `transfer_to_` and the agent's name.
+        agent: The agent that takes over. It must have a name and a description.
+        history: The part of the conversation that the agent receives: `all`, only the last `question`, or the result of
+            a function. The history of the run's result is always complete.
+        tool_name: The name of the tool for the hand-off. Defaults to `transfer_to_` plus the agent's name.
     """
 
     METADATA_KEY: ClassVar[str] = HANDED_TO
-    """The key under which the metadata of a hand-off's result names the agent."""
+    """Metadata key for the agent's name in the result of a hand-off."""
 
     agent: AgentLike
     history: Literal["all", "question"] | HistoryFilter = "all"
@@ -150,19 +150,19 @@ class Handoff:
 
 
 def new_run_id() -> str:
-    """Return a new unique id for a run."""
+    """Return a new, unique run id."""
     return os.urandom(16).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The work of an agent that took the conversation over in an interrupted run.
+    """The part of an interrupted run that belongs to an agent that took over the conversation.
 
     Attributes:
         agent: The agent's name.
-        by_handoff: True if another agent's model handed over to the agent; False if it was the agent's turn.
-        start: The agent's progress: its messages, the turns of its model, and the calls in doubt.
-        answers: The decisions about open calls, by call id; only in the last part.
+        by_handoff: True if another agent's model handed over to this agent. False if it was the agent's turn.
+        start: The agent's progress: its messages, its model's turns, and the calls in doubt.
+        answers: Decisions about open calls, by call id. Only the last part has any.
     """
 
     agent: str
@@ -172,110 +172,109 @@ class Part:
 
 
 class Recorded(Protocol):
-    """A recorded run that continues."""
+    """A recorded run to resume."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages with which the run began."""
+        """The run's initial messages."""
 
     def resume(self, run: Run, /) -> Run:
         """Return the run with its recorded id, state and decisions."""
 
 
 class Recorder(Protocol):
-    """Records the runs of one agent, or the run that is started at one place of another run."""
+    """Recorder for the runs of one agent, or for the run started at one position of another run."""
 
     async def load(self, run_id: str | None, messages: Sequence[Message], /) -> Recorded | None:
-        """Return the recorded progress of a run; None for a new one.
+        """Return the recorded progress of a run, or None for a new run.
 
         Args:
-            run_id: A run of the store; None for a new run, or a nested run of a recorded run.
-            messages: The messages with which the run begins. An interrupted nested run must begin with the same
-                messages.
+            run_id: A run in the store. None for a new run, or a nested run of a recorded run.
+            messages: The run's initial messages. An interrupted nested run must start with the same messages.
         """
 
     def record(
         self, events_of: Callable[[Run], AsyncIterator[Event]], run: Run, recorded: Recorded | None, /
     ) -> AsyncIterator[Event]:
-        """Yield the events of a run. Each step is written first.
+        """Yield the events of a run, writing each step before its events are yielded.
 
         Args:
-            events_of: Returns the events of a run.
-            run: The run, whose `record` is set here.
-            recorded: The return value of `load` for this run.
+            events_of: A function that returns a run's events.
+            run: The run. Its `record` is set here.
+            recorded: The value that `load` returned for this run.
         """
 
 
 class Record(Protocol):
-    """The record of a run in progress. The run's events are written automatically."""
+    """The record of a run in progress. The run's events are recorded automatically."""
 
     async def added(self, messages: Sequence[Message]) -> None:
-        """Write messages that neither the model nor a tool wrote."""
+        """Record messages written neither by the model nor by a tool."""
 
     async def before_call(self) -> str:
-        """Return '' if this process still holds the run, else the reason why no call may be made."""
+        """Return the reason why no call may be made, or '' if this process still holds the run."""
 
     async def finished(self, results: Sequence[ToolFinished]) -> None:
-        """Write the results of calls that ended while the run was being stopped."""
+        """Record the results of calls that ended while the run was being stopped."""
 
     def below(
         self, agent: str, place: str, call_id: str, answers: Mapping[str, Decision], *, resumable: bool
     ) -> Recorder:
-        """Return the recorder of a subagent that is asked at a place of the run.
+        """Return the recorder for a subagent called at a position of the run.
 
         Args:
             agent: The subagent's name.
-            place: The name of the place, unique in the run and without any content of the question.
-            call_id: The tool call that asks; '' if the agent kind itself asks.
-            answers: The decisions about calls of this turn, by call id.
-            resumable: True if the agent can continue an interrupted run.
+            place: The name of the position, unique within the run and independent of the question.
+            call_id: The tool call that runs the subagent, or '' if the agent kind itself does.
+            answers: Decisions about calls of this turn, by call id.
+            resumable: True if the agent can resume an interrupted run.
         """
 
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """The counted usage of all runs below a run, shared by all parts of the run."""
+    """The usage counted for all runs below a run, shared by all parts of the run."""
 
     spent: Spent = Spent()  # noqa: RUF009 - frozen, and sums never return it or its usage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run: the request, its initial state, and its services. `dataclasses.replace` makes a changed copy.
+    """A run: the request, its initial state, and its services. Use `dataclasses.replace` to create a changed copy.
 
     Attributes:
-        id: The id of the run.
-        agent: The agent of the run.
-        messages: The messages with which the run begins: the caller's, with the agent's system message.
-        asked: Only the caller's messages, with which another agent begins.
-        lang: The language of texts that the agent adds.
-        limits: The limits of the run.
-        config: Options for the model, from the agent and the caller. They override the model's own.
-        caller_config: The caller's options, or a function that returns the options of each turn. Agents that take the
-            run over get them as well.
-        approve: The function that decides about calls that need approval, in place of the agent's own.
-        ask: The function that answers questions of calls if there is no approval function. Calls that need approval
-            still pause the run.
+        id: The run's id.
+        agent: The agent that runs.
+        messages: The run's initial messages: the caller's, plus the agent's system message.
+        asked: Only the caller's messages, from which another agent would start.
+        lang: The language of text that the agent adds.
+        limits: The run's limits.
+        config: Model options from the agent and the caller, which override the model's own.
+        caller_config: The caller's options, or a function that returns the options for each turn. They also apply to
+            agents that take over the run.
+        approve: A function that decides about calls that need approval, replacing the agent's own.
+        ask: A function that answers questions raised during calls if there is no approval function. Calls that need
+            approval still pause the run.
         rules: The rules of parent agents, which apply in addition to the agent's own.
         resume: True to run the calls without results at the end of `messages`.
-        answers: The decisions about these calls, by call id.
+        answers: Decisions about these calls, by call id.
         session: The conversation in the agent's store to which the run belongs.
-        options: Options of the agent kind.
-        parent: The run that waits for this one; None if the caller started it.
-        path: The agents that had the conversation before, in this run.
-        start: The initial state of the run; for a new run, empty except for the usage so far.
-        later_parts: The parts of other agents in an interrupted run, in order; `run_as` takes the next one.
-        context: The context for its tools.
-        toolbox: The tools that are made for this run, for `make_loop`; None if the agent has no such tools.
-        ends_in_data: True if the answer is data of a schema, not text for people.
-        around: Processors around the model for this run only.
-        cancel: Stops the run from outside.
-        ends_at: The time limit as a point of the event loop's time; None for no limit.
-        record: The recorder that writes the steps of the run into a store; None if it is not recorded.
+        options: Options specific to the agent kind.
+        parent: The run that waits for this one, or None if the caller started it.
+        path: The agents that had the conversation earlier in this run.
+        start: The run's initial state. For a new run, it is empty except for the usage so far.
+        later_parts: The parts of other agents in an interrupted run, in order. `run_as` takes the next one.
+        context: The context for the run's tools.
+        toolbox: The tools made for this run, for `make_loop`, or None if the agent has no such tools.
+        ends_in_data: True if the answer is structured data, not text for people.
+        around: Processors that wrap the model for this run only.
+        cancel: A token for stopping the run from outside.
+        ends_at: The deadline in the event loop's time, or None for no limit.
+        record: The record to which the run's steps are written, or None if the run is not recorded.
         tally: The usage of nested runs.
-        passes_events: True if the agent's `events` passes on every event of nested runs unchanged.
-        observers: The observers of the run.
-        trace: The original trace of a run that continues, as HTTP headers; empty if its record has none.
+        passes_events: True if the agent's `events` forwards every event of nested runs unchanged.
+        observers: The run's observers.
+        trace: For a resumed run, its original trace as HTTP headers. Empty if the record has none.
     """
 
     id: str = field(default_factory=new_run_id)
@@ -313,19 +312,19 @@ class Run:
 
     @property
     def depth(self) -> int:
-        """The number of runs above this run that wait for it."""
+        """The number of ancestor runs that wait for this one."""
         return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def rules_below(self) -> CallRules:
-        """The rules for the calls of nested agents."""
+        """The rules for calls made by nested agents."""
         return self.agent.executor.rules.within(self.rules) if self.agent else self.rules
 
     def config_of_turn(self, messages: Sequence[Message], spent: Spent) -> GenerateConfig | None:
-        """Return the model options for the turn after these messages.
+        """Return the model options for the turn that follows these messages.
 
         Raises:
-            ConfigError: The caller's function returned an unknown option, or a value that is not valid.
+            ConfigError: The caller's function returned an unknown option or an invalid value.
         """
         if not callable(self.caller_config):
             return self.config
@@ -335,32 +334,32 @@ class Run:
 
     @property
     def interruption(self) -> StopReason:
-        """The reason why the run ends if `guarded` raises `Interrupted`."""
+        """The stop reason of the run after `guarded` has raised `Interrupted`."""
         return "cancelled" if self.cancel and self.cancel.cancelled else "time_limit"
 
     def guarded(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Return the events until the time limit or a cancel; if neither can occur, the events themselves."""
+        """Return the events up to the time limit or a cancellation, or `events` itself if neither can occur."""
         if self.ends_at is None and self.cancel is None:
             return events
         return interruptible(events, ends_at=self.ends_at, cancel=self.cancel)
 
     def prepare(self, work: Callable[[ReportProgress], Coroutine[Any, Any, T]]) -> Preparation[T]:
-        """Return work that must be done before a turn. Iterate over its `events`, then read its `result`.
+        """Wrap work that must be done before a turn. Iterate over its `events`, then read its `result`.
 
-        All agent kinds use this for such work, so that people see its progress, and a cancel or the time limit ends it
-        at once.
+        All agent kinds should use this method for such work, so that people see its progress, and a cancellation or the
+        time limit ends it immediately.
         """
         return Preparation(work, self.guarded)
 
 
 @dataclass(slots=True, eq=False)
 class _Account:
-    """The usage to compare with limits, shared by all places of one turn.
+    """The usage to compare with limits, shared by all positions of one turn.
 
     Attributes:
-        spent: The usage of the run and of the runs below it, which is live if the run has a limit that they share.
-        reserved: Calls that were counted when they were decided and have not begun.
-        handoff_to: The agent that takes the conversation over after the calls of the turn; '' for none.
+        spent: The usage of the run and the runs below it. It is live if the run has a limit that they share.
+        reserved: Calls that were counted when they were decided, but have not begun.
+        handoff_to: The agent that takes over after the turn's calls, or '' for none.
     """
 
     spent: Spent
@@ -369,18 +368,19 @@ class _Account:
 
 
 class ParentRun(CallingRun):
-    """A run that waits for its subagents: their shared limits, their place in the run, and their events.
+    """A run that waits for its subagents, with their shared limits, their position in the run, and their events.
 
     Attributes:
-        run: The run that waits.
-        depth: The run's depth; 0 for the agent that the caller asked.
-        place: The name of the place in the run that asks. It must be the same when the run is resumed, so it never
-            contains the question.
-        call_id: The tool call that asks; '' if the agent kind itself asks.
+        run: The waiting run.
+        depth: The run's depth, which is 0 for the agent that the caller asked.
+        place: The name of the position in the run at which the subagent is called. It must be the same when the run is
+            resumed, so it never contains the question.
+        call_id: The tool call that runs the subagent, or '' if the agent kind itself does.
         answers: Decisions about calls of this turn and below, by call id.
-        waiting: The pending calls of subagents, by the ids of the calls that asked them.
+        waiting: The pending calls of subagents, by the id of the call that runs the subagent.
         calls: The tool calls of this turn as the model wrote them, by call id.
-        direct: Receives the events of deeper runs directly; None if each run in between must pass them on.
+        direct: A function that receives the events of deeper runs directly, or None if each run in between must forward
+            them.
     """
 
     __slots__ = ("_account", "_limited", "answers", "call_id", "calls", "depth", "direct", "place", "run", "waiting")
@@ -403,17 +403,17 @@ class ParentRun(CallingRun):
         self.calls: Mapping[str, FunctionCall] = {} if calls is None else calls
         self.direct: Callable[[RunEvent], None] | None = None
         self._account = _Account(spent, handoff_to=handoff_to)
-        # The nearest parent whose limits apply to the runs below it; others need no live figures.
+        # The nearest parent whose limits cover the runs below it. Others need no live usage.
         parent = run.parent
         self._limited: ParentRun | None = parent if parent is None or is_shared(parent.run.limits) else parent._limited
 
     @property
     def spent(self) -> Spent:
-        """The usage of the run and of ended runs below it; if the run is limited, of all runs below it."""
+        """The usage of the run and of finished runs below it, or of all runs below it if the run is limited."""
         return self._account.spent
 
     def at(self, place: str) -> ParentRun:
-        """Return the same run at another place. Agents asked there are recognised after an interruption."""
+        """Return the same run at another position, by which subagents are recognised after an interruption."""
         other = ParentRun.__new__(ParentRun)
         for name in ParentRun.__slots__:
             setattr(other, name, getattr(self, name))
@@ -427,19 +427,19 @@ class ParentRun(CallingRun):
         return other
 
     def claim_handoff(self, name: str) -> str:
-        """Choose the agent that takes the conversation over after this turn, unless another call has chosen one.
+        """Choose the agent that takes over after this turn, unless another call has already chosen one.
 
         Returns:
-            The agent that another call of the turn has already chosen; '' if there is none.
+            The agent that another call of the turn has chosen, or ''.
         """
         earlier, self._account.handoff_to = self._account.handoff_to, self._account.handoff_to or name
         return earlier
 
     def pass_up(self) -> Callable[[RunEvent], None]:
-        """Return the function that receives the events of the agent that is asked here, and of all deeper agents.
+        """Return the function that receives the events of the subagent called here and of all deeper agents.
 
-        If the runs in between pass all events on unchanged, the function is the queue of the topmost of them, so an
-        event from any depth takes one step. A call begins only after its `ToolStarted` was passed on, so events stay in
+        If the runs in between forward all events unchanged, the function is the queue of the topmost one, so an event
+        from any depth takes one step. A call begins only after its `ToolStarted` has been forwarded, so events stay in
         order.
         """
         outer = self.run.parent if self.run.passes_events else None
@@ -454,27 +454,28 @@ class ParentRun(CallingRun):
         return surrounded(Work(kind="tool_call", run_id=self.run.id, call_id=call_id, name=tool), observers)
 
     def asker(self) -> Ask | None:
-        """See `CallingRun`. A nested run asks in the same way as its parents."""
+        """See `CallingRun`. Nested runs inherit the `ask` function of their parents."""
         if self.run.ask is not None or self.run.parent is None:
             return self.run.ask
         return self.run.parent.asker()
 
     async def before_call(self) -> str:
-        """See `CallingRun`. A recorded run must still be held."""
+        """See `CallingRun`. A recorded run must still be held by this process."""
         record = self.run.record
         return "" if record is None else await record.before_call()
 
     def recorder(self, agent: str, *, resumable: bool) -> Recorder | None:
-        """Return the recorder of an agent that is asked here; None if the waiting run is not recorded."""
+        """Return the recorder for a subagent called here, or None if the waiting run is not recorded."""
         record = self.run.record
         if record is None:
             return None
         return record.below(agent, self.place, self.call_id, self.answers, resumable=resumable)
 
     def reached(self, calls: int) -> StopReason | None:
-        """Return the limit of this run or a parent that forbids a nested run to continue with this many tool calls.
+        """Return the limit of this run or a parent that prevents a nested run from making this many tool calls.
 
-        Turns do not count, because each agent has its own limit.
+        With 0 calls, check if the nested run may make another model request. Turns do not count, because each agent has
+        its own limit.
         """
         parent: ParentRun | None = self
         while parent is not None:
@@ -489,7 +490,7 @@ class ParentRun(CallingRun):
     def take(self, calls: int) -> StopReason | None:
         """Count tool calls that a nested run has decided to make, or return the limit that forbids them.
 
-        They are counted before they begin, because otherwise concurrent runs could all use the same remainder.
+        Calls are counted before they begin, because concurrent runs could otherwise all use the same remainder.
         """
         if reached := self.reached(calls):
             return reached
@@ -501,7 +502,7 @@ class ParentRun(CallingRun):
         return None
 
     def count(self, event: RunEvent) -> None:
-        """Count an event of a direct child, here and in all parents whose limits need live figures."""
+        """Count an event of a direct child, here and in all parents whose limits need live usage."""
         is_call = isinstance(event.event, ToolStarted)
         if not (is_call or isinstance(event.event, TurnFinished)):
             return
@@ -516,7 +517,7 @@ class ParentRun(CallingRun):
             parent = parent._limited
 
     def settle(self, ended: Run) -> None:
-        """Add the usage of the runs below a run that has ended, unless it was counted live."""
+        """Add the usage of the runs below a finished run, unless it was counted live."""
         deeper = ended.tally.spent
         if not is_shared(self.run.limits):
             self._account.spent = self._account.spent.plus_below(deeper)

@@ -1,4 +1,4 @@
-"""The response of a run as a growing list of messages."""
+"""A run's response as a growing list of messages."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from jackfield.runs._run import Event
 
 
 class Response(list[Any]):
-    """The response of a run: a list of messages, or of dicts if the caller sent dicts.
+    """A run's response: a list of messages, or of dicts if the caller sent dicts.
 
     Attributes:
-        stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …;
-            None while it runs.
-        usage: The usage of all turns; None while the run is in progress.
+        stop_reason: The reason why the run ended, as in `RunFinished`: `finished`, `turn_limit`, `approval_needed`, …
+            None while the run is in progress.
+        usage: The usage of all turns. None while the run is in progress.
     """
 
     stop_reason: StopReason | None = None
@@ -41,14 +41,14 @@ class Response(list[Any]):
 
     @classmethod
     def at_end(cls, finished: RunFinished, *, dicts: bool) -> Response:
-        """Return the response of a run that has ended, as dicts or messages."""
+        """Return the response of a finished run, as dicts or messages."""
         response = cls.of(finished.messages, dicts=dicts)
         response.stop_reason, response.usage = finished.stop_reason, finished.usage
         return response
 
     @classmethod
     def of(cls, messages: Sequence[Message], *, dicts: bool) -> Response:
-        """Return a response with these messages, as dicts or unchanged."""
+        """Return a response with these messages, converted to dicts if `dicts` is True."""
         return cls([message.model_dump() for message in messages] if dicts else messages)
 
     def _repr_markdown_(self) -> str:
@@ -68,7 +68,7 @@ _COMPLETE = frozenset((TurnFinished, ResponseReplaced, RunFinished))
 
 
 class RunView:
-    """The response of a run so far, as a list of messages: complete messages and the answer in progress."""
+    """A run's response so far: complete messages, and the answer in progress."""
 
     def __init__(self, name: str | None = None) -> None:
         self._state = RunState(agents=[name or ""])
@@ -77,11 +77,11 @@ class RunView:
 
     @property
     def finished(self) -> RunFinished | None:
-        """The event that ended the run; None while it runs."""
+        """The event that ended the run, or None while it is in progress."""
         return self._state.end if isinstance(self._state.end, RunFinished) else None
 
     def feed(self, event: Event) -> bool:
-        """Add one event, and return True if the messages changed. Events of nested runs change nothing."""
+        """Add one event, and return True if the messages changed. Events of nested runs have no effect."""
         if isinstance(event, RunEvent):
             self._run_id = self._run_id or event.run_id
             return event.run_id == self._run_id and self._feed(event.event)
@@ -101,7 +101,7 @@ class RunView:
         return self._state.apply(event)
 
     def response(self, *, dicts: bool) -> Response:
-        """Return the response so far as a new list, of dicts or messages."""
+        """Return the response so far as a new list of dicts or messages."""
         if self.finished is not None:
             return Response.at_end(self.finished, dicts=dicts)
         return Response.of(self.messages(), dicts=dicts)

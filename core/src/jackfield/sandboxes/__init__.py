@@ -1,4 +1,4 @@
-"""The contracts of sandboxes, and the choice of a sandbox."""
+"""Contracts of sandboxes, and the selection of a sandbox."""
 
 from jackfield.sandboxes._choosing import AUTO, NONE, choose_sandbox, needs_approval
 from jackfield.sandboxes._contract import (

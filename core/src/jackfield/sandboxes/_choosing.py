@@ -1,4 +1,4 @@
-"""Choose a sandbox: `auto`, a name, or `none`."""
+"""Select a sandbox: `auto`, a name, or `none`."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _log = logging.getLogger(__name__)
 def choose_sandbox(
     name: str, ability: Callable[..., S], *, host: Plugins, settings: Mapping[str, object] | None = None
 ) -> S | None:
-    """Return the sandbox for a setting. Trying it may block for a second, so call this in a worker thread.
+    """Return the sandbox for a setting. Testing it may block for a second, so call this function in a worker thread.
 
     Args:
         name: The name of a sandbox, `none`, or `auto` for the sandbox with the best protection among our packages and
-            those that the user has enabled or allowed. `auto` never picks a sandbox that leaves files open.
+            those that the user has enabled or allowed. `auto` never selects a sandbox that leaves files unprotected.
         ability: The class that the sandbox must extend: `ProgramSandbox` or `CodeSandbox`.
-        host: The plugins.
-        settings: The settings of a named sandbox; `auto` uses the defaults.
+        host: The plugin host.
+        settings: Settings for a named sandbox. `auto` uses the defaults.
 
     Returns:
-        A sandbox that works on this machine; None for `none`. A warning is logged once per process for `none`, and for
-        a sandbox that leaves files, network or processes open.
+        A sandbox that works on this machine, or None for `none`. A warning is logged once per process for `none`, and
+        for a sandbox that leaves files, network or processes unprotected.
 
     Raises:
-        SandboxError: No sandbox works. The message has the reasons and the alternatives.
+        SandboxError: No sandbox works. The message contains the reasons and the alternatives.
         PluginError: The named sandbox is not installed or cannot be loaded.
     """
     if name == NONE:
@@ -60,9 +60,10 @@ def choose_sandbox(
 
 
 def needs_approval(name: str, ability: Callable[..., S], *, host: Plugins) -> bool:
-    """Return True if the user must approve each run of code, because its sandbox leaves files open or does not work.
+    """Return True if the user must approve each run of code.
 
-    Trying a named sandbox may block for a second the first time. `auto` never leaves files open, so it is not tried.
+    Approval is needed if the sandbox leaves files unprotected or does not work. Testing a named sandbox may block for a
+    second the first time. `auto` never leaves files unprotected, so it is not tested.
     """
     if name == AUTO:
         return False
@@ -86,7 +87,7 @@ def _make_best(ability: Callable[..., S], host: Plugins) -> S:
             if "files" not in covers:
                 problems.append(f"{spec.name}: it leaves your files open here; sandbox={spec.name!r} uses it anyway")
                 continue
-            # Ours wins a tie, so that no package can attract all code with its name.
+            # Our package wins a tie, so that no other can attract all code with its name.
             known = known_components().get(f"sandbox.{spec.name}")
             is_ours = known is not None and row.distribution == known.distribution
             usable.append((-len(covers), not is_ours, spec.name, sandbox))

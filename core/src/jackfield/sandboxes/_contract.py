@@ -1,4 +1,4 @@
-"""The contract of sandboxes: the programs and code that they run, and their protection."""
+"""Contract of sandboxes: the programs and code that they run, and the protection that they provide."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _PIECE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a program; None means unlimited.
+    """Limits for a program, where None means unlimited.
 
     Attributes:
-        memory_bytes: Address space of each process. If the sandbox covers `total_memory`, also the memory of all
-            processes together, including files in memory and kernel buffers.
-        cpu_s: CPU seconds of each process.
-        processes: Processes and threads together at one time.
+        memory_bytes: The address space of each process. If the sandbox covers `total_memory`, also the total memory of
+            all processes, including in-memory files and kernel buffers.
+        cpu_s: The CPU seconds of each process.
+        processes: The total number of processes and threads at any time.
         file_bytes: The size of each file that the program writes.
-        wall_s: Seconds until the program is ended, in `run` and `run_code` only.
+        wall_s: The seconds after which the program is stopped, only in `run` and `run_code`.
     """
 
     memory_bytes: int | None = None
@@ -58,14 +58,14 @@ class Program:
 
     Attributes:
         argv: The command.
-        work_dir: The folder in which it starts and may write. It must exist.
-        writable: More folders in which it may write, such as a folder for sockets. They must exist.
-        readable: Files and folders that it may read, including any secrets in them, in addition to those of the system
-            and of this Python.
-        env: The program's entire environment.
+        work_dir: The working directory, which is writable. It must exist.
+        writable: Further folders that the program may write to, such as a folder for sockets. They must exist.
+        readable: Files and folders that the program may read, including any secrets in them, in addition to those of
+            the system and of this Python installation.
+        env: The program's complete environment.
         limits: The program's limits.
-        network: True if it may use the network.
-        leftovers: A folder that is removed at the end if the parent process is gone, in sandboxes that support this; ''
+        network: True if the program may use the network.
+        leftovers: A folder to delete at the end if the parent process is gone, in sandboxes that support this, or ''
             for none.
     """
 
@@ -81,11 +81,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The protection of a sandbox on this machine.
+    """A sandbox's protection on this machine.
 
     Attributes:
         layer: The mechanism, in one word: `bubblewrap`.
-        covers: The risks that it covers. A limit is covered if it is enforced whenever it is set.
+        covers: The risks that the sandbox covers. A limit is covered if it is enforced whenever it is set.
     """
 
     layer: str
@@ -113,19 +113,19 @@ class Protection:
 
 
 def _enumerate(words: list[str], conjunction: str) -> str:
-    """Join words as in a sentence: `a, b and c`."""
+    """Join words into a phrase: `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a program: its exit code and its output.
+    """The outcome of a program.
 
     Attributes:
-        exit_code: The exit code as in a shell: 128 plus the signal's number if a signal ended the program.
-        stdout, stderr: The beginning of each; `is_cut` if there was more.
-        timed_out: True if the program was ended after `wall_s`.
+        exit_code: The exit code as in a shell: 128 plus the signal number if a signal ended the program.
+        stdout, stderr: The beginning of each stream. `is_cut` is True if there was more.
+        timed_out: True if the program was stopped after `wall_s`.
     """
 
     exit_code: int
@@ -137,12 +137,12 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """The result of a piece of code.
+    """The result of executed code.
 
     Attributes:
         value: The value of the last expression as plain data, or None.
         stdout: The printed text.
-        error: The error of the code, written for the model; '' if there is none.
+        error: The code's error, written for the model, or '' if there is none.
     """
 
     value: object = None
@@ -151,9 +151,9 @@ class CodeResult:
 
 
 class Sandbox(Configured, ABC):
-    """Runs code isolated from the machine. A sandbox extends `ProgramSandbox`, `CodeSandbox` or both.
+    """Base class of sandboxes, which run code isolated from the machine.
 
-    One instance serves many tasks and threads.
+    A sandbox extends `ProgramSandbox`, `CodeSandbox` or both. One instance serves many tasks and threads.
     """
 
     @abstractmethod
@@ -161,7 +161,7 @@ class Sandbox(Configured, ABC):
         """Return the protection on this machine. The first call tests the sandbox, and may block for a second.
 
         Raises:
-            SandboxError: The sandbox does not work here. The message names the missing part.
+            SandboxError: The sandbox does not work here. The message names what is missing.
         """
 
 
@@ -173,7 +173,7 @@ class ProgramSandbox(Sandbox):
         """Return the command that runs a program in the sandbox.
 
         Start the command in `program.work_dir`, with `program.env` as its environment. Its input, output and exit code
-        are the program's. All processes of the program end when the command ends, even by SIGKILL, or when the
+        are the program's. All of the program's processes end when the command ends, even by SIGKILL, or when the
         command's parent process ends.
 
         Raises:
@@ -181,12 +181,12 @@ class ProgramSandbox(Sandbox):
         """
 
     async def run(self, program: Program, *, stdin: bytes = b"", output_bytes: int = 1 << 20) -> Finished:
-        """Run a program to its end. Cancelling ends it.
+        """Run a program to completion. Cancellation stops it.
 
         Args:
             program: The program.
             stdin: The program's input.
-            output_bytes: The number of bytes to keep of each of stdout and stderr.
+            output_bytes: The maximum number of bytes to keep of each of stdout and stderr.
         """
         process = await asyncio.create_subprocess_exec(
             *self.command(program),
@@ -226,20 +226,20 @@ class CodeSandbox(Sandbox):
     async def run_code(
         self, code: str, *, values: Mapping[str, object] | None = None, limits: Limits = Limits()
     ) -> CodeResult:
-        """Run code to its end. Nothing is kept for the next run.
+        """Run code to completion. No state is kept for the next run.
 
         Args:
             code: The code.
             values: Variables for the code, as plain data.
-            limits: The limits for the code.
+            limits: Limits for the code.
 
         Raises:
-            SandboxError: The sandbox does not work here. Errors of the code are in the result.
+            SandboxError: The sandbox does not work here. Errors raised by the code are in the result.
         """
 
 
 class _Output:
-    """Keeps the beginning of a stream and discards the rest, so that the program does not block."""
+    """Buffer for the beginning of a stream. The rest is read and discarded, so that the program does not block."""
 
     def __init__(self, most_bytes: int) -> None:
         self.kept = bytearray()
@@ -263,7 +263,7 @@ async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 
 async def _end_process(process: asyncio.subprocess.Process) -> None:
-    """End a running process: ask it to clean up, then kill it."""
+    """Stop a running process: ask it to clean up, then kill it."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

@@ -1,10 +1,10 @@
 """Hide secrets in everything that is written or printed. All writers use this package.
 
-It works on values before they become text: strings in messages, arguments and results. Names of fields, roles, ids and
-other structure are never changed. A secret becomes `[secret:NAME]`, so that a resumed run that knows the secret can
-restore it (`seal` and `unseal`).
+Secrets are hidden in values before they become text: strings in messages, arguments and results. Names of fields,
+roles, ids and other structure are never changed. A secret becomes `[secret:NAME]`, so a resumed run that knows the
+secret can restore it (`seal` and `unseal`).
 
-Components declare their secrets with `secret_sources`. Secrets that appear later, such as OAuth tokens, are announced
+Components declare their secrets with `secret_sources`. Secrets that appear later, such as OAuth tokens, are registered
 with `learn_secret`.
 """
 

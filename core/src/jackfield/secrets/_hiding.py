@@ -1,4 +1,4 @@
-"""Replace secrets with placeholders, and placeholders with secrets."""
+"""Replace secrets with placeholders, and restore them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_KEYS = frozenset({"", "-", "empty", "none", "null", "dummy", "local", "ollam
 HIDDEN_PARTS = "[secret]"
 """The placeholder for several overlapping secrets, which cannot be restored."""
 SEAL = "sealed"
-"""The key for an object's digest from before its secrets were hidden."""
+"""Key for an object's digest, computed before its secrets were hidden."""
 
 # Never changed in a message, an event or an entry of a record.
 STRUCTURE = frozenset({
@@ -40,16 +40,16 @@ _warned: set[str] = set()
 
 
 class KnowsSecrets(Protocol):
-    """Settings with keys and tokens by name."""
+    """Settings that hold keys and tokens by name."""
 
     def named_secrets(self) -> Mapping[str, str]: ...
 
 
 class Secrets:
-    """Hides known secrets in values, and restores them.
+    """A set of known secrets, which it hides in values and restores.
 
     Args:
-        known: Secrets to hide. Weak secrets are not hidden; a warning is logged once for each name.
+        known: Secrets to hide. Weak secrets are not hidden. Instead, a warning is logged once for each name.
     """
 
     def __init__(self, known: Iterable[Secret] = ()) -> None:
@@ -66,13 +66,13 @@ class Secrets:
         return f"<{len(self._by_value)} secrets>"
 
     def __reduce__(self) -> tuple[type[Secrets], tuple[()]]:
-        return Secrets, ()  # other processes have their own
+        return Secrets, ()  # other processes collect their own
 
     def __bool__(self) -> bool:
         return bool(self._by_value)
 
     def add(self, known: Iterable[Secret]) -> bool:
-        """Hide more secrets, and return True if any of them is new."""
+        """Add secrets to hide, and return True if any of them is new."""
         before = len(self._by_value)
         for secret in known:
             for value in dict.fromkeys((secret.value, secret.value.strip())):
@@ -90,7 +90,7 @@ class Secrets:
         return True
 
     def include(self, component: object) -> None:
-        """Hide the secrets of a component as well, such as an agent that joins a run. A second call does nothing."""
+        """Also hide the secrets of a component, such as an agent that joins a run. Repeated calls have no effect."""
         with suppress(TypeError):  # dicts and None have no hash or weak reference
             if component in self._included:
                 return
@@ -128,11 +128,11 @@ class Secrets:
     # --- texts and values ---
 
     def are_in(self, text: str) -> bool:
-        """Return True if a text contains a secret or the beginning of a secret, in any form."""
+        """Return True if the text contains a secret or the beginning of one, in any encoding."""
         return self.hide(text) != text
 
     def may_be_in(self, json_text: str) -> bool:
-        """Return False if no value in a JSON text contains a secret, and True if one may. This is fast."""
+        """Return False if no value in a JSON text contains a secret, or True if one might. This check is fast."""
         for probe in self._current_probes():
             if probe in json_text:
                 return True
@@ -140,9 +140,9 @@ class Secrets:
         return bool(self._probes) and ("\\\\u" in json_text or "\\\\/" in json_text)
 
     def hide(self, text: str) -> str:
-        """Return a text with placeholders for secrets.
+        """Replace secrets in text with placeholders.
 
-        Text that is JSON, such as the arguments of a call, stays JSON.
+        Text that is JSON, such as a call's arguments, remains valid JSON.
         """
         for probe in self._current_probes():
             if probe in text:
@@ -155,7 +155,7 @@ class Secrets:
         return self._replace(text)
 
     def hide_pieces(self, pieces: Sequence[str]) -> list[str]:
-        """Return the pieces of one text with placeholders for secrets, even secrets that span pieces."""
+        """Replace secrets with placeholders in text that is split into pieces, even if a secret spans several."""
         whole = "".join(pieces)
         spans = self._spans(whole) if any(probe in whole for probe in self._current_probes()) else []
         if not spans:
@@ -167,7 +167,7 @@ class Secrets:
         return hidden
 
     def hide_value(self, value: Any) -> Any:
-        """Return a value with placeholders for the secrets in its strings. Keys are unchanged."""
+        """Replace secrets in a value's strings with placeholders. Keys are unchanged."""
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
@@ -193,7 +193,7 @@ class Secrets:
         return value if key in STRUCTURE else self._hide_fields(value)
 
     def pending_in(self, text: str) -> int:
-        """Return how many characters at the end of a text may be the beginning of a secret."""
+        """Return the number of characters at the end of the text that may be the beginning of a secret."""
         most = 0
         for form in self._forms:
             for size in range(min(len(form.text) - 1, len(text)), most, -1):
@@ -203,7 +203,7 @@ class Secrets:
         return most
 
     def _hide_in_json(self, text: str) -> str:
-        """Hide secrets in the strings of a JSON text, in any escaped form, and keep its layout if possible."""
+        """Hide secrets in the strings of a JSON text, however they are escaped, preserving its layout if possible."""
         replaced = self._replace(text)
         try:
             value = json.loads(text)
@@ -224,7 +224,7 @@ class Secrets:
         return _part_of(text, 0, len(text), spans) if spans else text
 
     def find(self, text: str, *, any_case: bool = False) -> list[tuple[int, int, str]]:
-        """Return the positions of secrets in a text with their placeholders, in order and without overlaps.
+        """Return the positions of secrets in the text with their placeholders, in order and without overlaps.
 
         Args:
             text: Any text.
@@ -263,13 +263,13 @@ class Secrets:
                     yield at, end, f"{form.placeholder[:-1]}:{size}]"
                 at = text.find(least, end)
 
-    # --- putting back ---
+    # --- restoring ---
 
     def fill(self, value: Any) -> Any:
-        """Return a value with known secrets in place of their placeholders.
+        """Replace placeholders in a value with the known secrets.
 
-        Use this only for values proven to have contained the secrets (see `unseal`), because models can write
-        placeholders too.
+        Use this method only for values proven to have contained the secrets (see `unseal`), because models can write
+        placeholders as well.
         """
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._fill_one, value) if "[secret:" in value else value
@@ -286,10 +286,10 @@ class Secrets:
         return known[: int(size)] if known and size.isdigit() else match[0]
 
     def seal(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object as `hide_fields` does, with a digest of the original if this changes it.
+        """Hide the secrets in an object like `hide_fields`, and add a digest of the original if anything changed.
 
-        The digest takes tens of milliseconds to compute, so that guessing a weak secret from it is slow. In an event
-        loop, compute it in a worker thread.
+        The digest takes tens of milliseconds to compute, which makes guessing a weak secret from it slow. In an event
+        loop, use a worker thread.
         """
         hidden = self.hide_fields(dict(value))
         if hidden == value:
@@ -297,7 +297,7 @@ class Secrets:
         return {**hidden, SEAL: digest_of(value, is_secret=True)}
 
     def unseal(self, value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the original of a `seal` and True; the hidden form and False if a secret is missing or has changed.
+        """Restore a sealed object. Return (original, True), or (hidden form, False) if a secret is missing or changed.
 
         Objects without a digest are returned unchanged, even if they contain text that looks like a placeholder.
         """
@@ -309,14 +309,14 @@ class Secrets:
         return (filled, True) if has_digest(filled, str(seal)) else (rest, False)
 
     def as_restored(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of `unseal` for a `seal` of this object, without computing a digest."""
+        """Return the result of sealing and unsealing this object, without computing a digest."""
         hidden = self.hide_fields(dict(value))
         filled: dict[str, Any] = self.fill(hidden)
         return filled if filled == value else hidden
 
 
 def lower_each(text: str) -> str:
-    """Return a text in lower case without changing its length, although some characters have a longer lower case."""
+    """Convert text to lower case without changing its length, although some characters have a longer lower case."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -324,14 +324,14 @@ def lower_each(text: str) -> str:
 
 
 class HideInLogs(logging.Filter):
-    """Hides secrets in log records, including tracebacks: `handler.addFilter(HideInLogs(secrets))`."""
+    """Logging filter that hides secrets in records and tracebacks: `handler.addFilter(HideInLogs(secrets))`."""
 
     def __init__(self, secrets: Secrets) -> None:
         super().__init__()
         self._secrets = secrets
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Hide secrets in the record, also for all later handlers. The record is always kept."""
+        """Hide secrets in the record, including for later handlers. Records are never dropped."""
         text = record.getMessage()
         trace = record.exc_text or (_FORMATTER.formatException(record.exc_info) if record.exc_info else "")
         hidden, hidden_trace = self._secrets.hide(text), self._secrets.hide(trace)
@@ -342,10 +342,10 @@ class HideInLogs(logging.Filter):
 
 
 def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Secrets:
-    """Return the secrets of the environment, the user's settings, and components with everything that they use.
+    """Collect the secrets of the environment, the user's settings, and components with everything they use.
 
     Args:
-        components: Components such as an agent, whose model, tools, subagents and store are included.
+        components: Components, such as an agent, whose model, tools, subagents and store are included.
         settings: The user's settings.
     """
     named = settings.named_secrets() if settings else {}
@@ -356,7 +356,7 @@ def secrets_of(*components: object, settings: KnowsSecrets | None = None) -> Sec
 
 
 def _any_placeholder(value: Any) -> Any:
-    """Return a value in which all placeholders are equal, regardless of the form of their secret."""
+    """Return a value with all placeholders made equal, regardless of their secrets' encodings."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(HIDDEN_PARTS, value)
     if isinstance(value, dict):
@@ -373,15 +373,15 @@ def digest_of(value: object, *, is_secret: bool) -> str:
     """Return a digest that identifies a plain value.
 
     Args:
-        value: A value of plain JSON.
-        is_secret: True if the value contains a secret. Its digest takes at least 13 ms to compute, so that guessing is
-            slow.
+        value: A JSON-compatible value.
+        is_secret: True if the value contains a secret. The digest then takes at least 13 ms to compute, which makes
+            guessing slow.
     """
     return _digest(value, os.urandom(16).hex() if is_secret else "")
 
 
 def has_digest(value: object, digest: str) -> bool:
-    """Return True if `digest` is the digest of a value from `digest_of`."""
+    """Return True if `digest` is a digest of the value, as computed by `digest_of`."""
     return _digest(value, digest.rpartition(":")[0]) == digest
 
 
@@ -402,7 +402,7 @@ def _common_length(first: str, second: str) -> int:
 
 
 def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:
-    """Return a part of a text with placeholders, each at the beginning of its secret."""
+    """Return a slice of text with placeholders, each at the start of its secret."""
     kept, position = [], start
     for first, last, placeholder in spans:
         if last <= start or first >= end:
@@ -416,10 +416,10 @@ def _part_of(whole: str, start: int, end: int, spans: Sequence[tuple[int, int, s
 
 
 def hide_in_addresses(text: str) -> str:
-    """Apply `hide_in_address` to all addresses in a text."""
+    """Apply `hide_in_address` to every address in the text."""
     return _URL.sub(lambda match: hide_in_address(match[0]), text) if "://" in text else text
 
 
 def hide_in_address(address: str) -> str:
-    """Return an address with placeholders for its password, the keys in its query, and random parts of its path."""
+    """Replace an address's password, the keys in its query, and random parts of its path with placeholders."""
     return Secrets(replace(secret, warns=False) for secret in secrets_in_address(address, "address")).hide(address)

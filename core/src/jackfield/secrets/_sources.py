@@ -1,4 +1,4 @@
-"""Find secrets in settings, components, addresses and the environment, and secrets that are announced later."""
+"""Find secrets in settings, components, addresses and the environment, and register secrets that appear later."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ class HasSecrets(Protocol):
 
 
 class StatesSecrets:
-    """Declares all attributes as sources of secrets: settings, keys, and the components that it uses."""
+    """Mixin that declares all attributes as possible sources of secrets: settings, keys, and other components."""
 
     def secret_sources(self) -> Iterable[object]:
         """Yield everything that may hold secrets: settings, `Secret`s, and other components.
 
-        Override this to add sources that are not attributes, after `yield from super().secret_sources()`.
+        To add sources that are not attributes, override this method and start with `yield from
+        super().secret_sources()`.
         """
         yield getattr(self, "__dict__", {})
 
 
 def secrets_in(value: object, name: str = "") -> Iterator[Secret]:
-    """Yield the secrets in a value and in everything that it uses.
+    """Yield the secrets in a value and in everything it uses.
 
-    Secrets are `SecretStr`s, settings named like secrets (`is_secret`), the values of headers, and passwords, keys and
-    random parts in addresses. Components are searched through `secret_sources`; other objects are not searched.
+    Secrets are `SecretStr`s, settings named like secrets (`is_secret`), header values, and passwords, keys and random
+    parts in addresses. Components are searched through `secret_sources`. Other objects are not searched.
 
     Args:
         value: Settings, a component, or any collection of these.
-        name: Return the value, for the names of the secrets.
+        name: The value's name, used in the names of the secrets.
     """
     yield from SecretSearch().search(value, name)
 
@@ -55,7 +56,7 @@ class SecretSearch:
     """One search, which visits each value once.
 
     Attributes:
-        components: The visited components, in the order of the search.
+        components: The visited components, in search order.
     """
 
     def __init__(self) -> None:
@@ -110,7 +111,7 @@ class SecretSearch:
 
 
 def _joined_name(name: str, key: str) -> str:
-    """Name a setting by its component and its key, because the names in between mean nothing to a reader."""
+    """Name a setting by its component and key. The names in between mean nothing to a reader."""
     if key.strip("_") in ("config", "cfg", "generate_cfg", "given", "settings"):
         return name
     component = name.rpartition(".")[2]
@@ -123,7 +124,7 @@ def _secrets_in_setting(value: str, name: str) -> Iterator[Secret]:
 
 
 def secrets_in_address(address: str, name: str) -> Iterator[Secret]:
-    """Yield the password of an address, keys in its query, and random parts of its path and query."""
+    """Yield an address's password, the keys in its query, and random parts of its path and query."""
     if "://" not in address:
         return
     try:
@@ -145,7 +146,7 @@ def secrets_in_address(address: str, name: str) -> Iterator[Secret]:
 
 
 def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Iterator[Secret]:
-    """Yield the values of headers or an environment, and their words, so that `Bearer KEY` hides the key."""
+    """Yield the values of headers or environment variables, and their words, so that `Bearer KEY` hides the key."""
     for key, value in headers.items():
         shown = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
@@ -162,7 +163,7 @@ def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Ite
 
 
 def environment_secrets() -> Iterator[Secret]:
-    """Yield the environment variables named like secrets, and the passwords and keys in addresses."""
+    """Yield environment variables named like secrets, and passwords and keys in addresses."""
     for name, value in os.environ.items():
         if _IN_ENVIRONMENT.search(name) or is_secret(name, value):
             yield Secret(name, value, warns=False)  # the variable may belong to another program
@@ -170,7 +171,7 @@ def environment_secrets() -> Iterator[Secret]:
 
 
 class _LearnedSecrets:
-    """Secrets that were announced in this process. All writers hide a token, whichever agent received it."""
+    """Secrets registered in this process. All writers hide a token, whichever agent received it."""
 
     most = 1000
 
@@ -196,13 +197,13 @@ learned = _LearnedSecrets()
 
 
 def learn_secret(name: str, value: str | None) -> None:
-    """Announce a secret that appears while the program runs, such as an access token.
+    """Register a secret that appears while the program runs, such as an access token.
 
-    All writers of the process hide it from now on. The last thousand secrets are kept.
+    All writers of the process hide it from now on. Only the last thousand secrets are kept.
 
     Args:
-        name: The setting or server to which it belongs.
-        value: The secret; None and "" are ignored.
+        name: The setting or server that the secret belongs to.
+        value: The secret. None and "" are ignored.
     """
     if value:
         learned.add(Secret(name, value))

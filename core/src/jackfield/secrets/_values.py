@@ -1,4 +1,4 @@
-"""Decide which settings are secrets, and which values are too weak to be hidden."""
+"""Decide which settings are secrets, and which values are too weak to hide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 SHORTEST = 8
-"""The minimum length of a secret. NIST SP 800-63B requires the same of a password that a person chooses."""
+"""The minimum length of a secret. NIST SP 800-63B requires the same for passwords chosen by people."""
 LEAST_BITS = 42.0
 """The minimum information in words and numbers that count as a secret, such as a passphrase. A letter of English words
 has 2.62 bits (Shannon, Bell System Technical Journal, 1951), a digit 3.32. The longest word of our own format,
@@ -33,10 +33,10 @@ class Secret:
     """A value that must never be written.
 
     Attributes:
-        name: The setting or variable of the secret, for placeholders and warnings.
+        name: The secret's setting or variable, for placeholders and warnings.
         value: The secret itself.
-        is_named: True if a setting declares it to be a secret; see `weakness_of`.
-        warns: True to warn its owner if it is too weak to be hidden.
+        is_named: True if a setting declares the value to be a secret; see `weakness_of`.
+        warns: True to warn the owner if the secret is too weak to hide.
     """
 
     name: str
@@ -46,14 +46,14 @@ class Secret:
 
 
 def is_secret(name: object, value: object) -> bool:
-    """Return True if a setting is named like a secret, or if its value is an address with a user."""
+    """Return True if a setting is named like a secret, or if its value is an address with credentials."""
     if isinstance(value, str) and "://" in value:
         return not shows_no_user(value)
     return value is not None and bool(NAMED_LIKE_SECRETS.search(str(name)))
 
 
 def shows_no_user(address: str) -> bool:
-    """Return True if an address has neither a user name nor a password."""
+    """Return True if an address contains neither a user name nor a password."""
     authority, _, path = address.partition("://")[2].partition("/")
     _, colon, port = authority.rpartition(":")
     # A password may contain a slash. The part before it is then not a port.
@@ -61,14 +61,14 @@ def shows_no_user(address: str) -> bool:
 
 
 def weakness_of(value: str, *, is_named: bool = True) -> str:
-    """Return why a value is too short or too common to be hidden, or "".
+    """Return the reason why a value is too short or too common to hide, or ''.
 
     Text that appears in ordinary conversations cannot be hidden without changing the conversations.
 
     Args:
         value: A key, password or token.
-        is_named: True if a setting declares the value to be a secret. Values of environments and headers that may not
-            be secret must look more like a secret.
+        is_named: True if a setting declares the value to be a secret. Values of environment variables and headers that
+            may not be secret must look more like a secret.
     """
     if len(value) < SHORTEST:
         return f"it has fewer than {SHORTEST} characters"
@@ -88,7 +88,7 @@ def is_common(value: str, *, numbered_words: bool = False) -> bool:
 
     Args:
         value: Any text.
-        numbered_words: True to count words with a number attached, such as `node12`, as words.
+        numbered_words: True to treat words with a number attached, such as `node12`, as words.
     """
     tokens = [token for token in _SEPARATORS.split(value) if token]
     digits = sum(char.isdigit() for char in value)
@@ -106,5 +106,5 @@ def _is_word_or_number(token: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Return True if a value has at least twelve letters and digits in a row, of both kinds, like tokens in paths."""
+    """Return True if a value contains at least twelve letters and digits in a row, mixed, like tokens in paths."""
     return bool(_MIXED_PIECE.search(value))

@@ -1,4 +1,4 @@
-"""A model that follows a script, for tests of code that uses models. It keeps the protocol and needs no network."""
+"""A scripted model for testing code that uses models. It follows the protocol and needs no network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> lis
 
 
 def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
-    """Return the events of an answer with tool calls, which are pairs of name and arguments. Ids are `call_1`, …"""
+    """Return the events of an answer with tool calls, given as (name, arguments) pairs. Their ids are `call_1`, …"""
     events: list[ModelEvent] = [TextDelta(text)] if text else []
     for index, (name, arguments) in enumerate(wanted):
         events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))
@@ -43,15 +43,15 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers with the steps of a script, in order. An exception in a step is raised when the script reaches it.
+    """Model that answers with the steps of a script, in order. An exception in a step is raised when its turn comes.
 
     Args:
-        script: The events of each answer, or a function from the request to them.
-        facts: The abilities that the model claims.
-        config: As for any model; None for `{"model": "scripted"}`.
+        script: The events of each answer, or a function from the request to the events.
+        facts: The capabilities that the model claims.
+        config: As for any model. Defaults to `{"model": "scripted"}`.
         processors, host: As for any model.
 
-    `requests` contains the requests that it received, after all processors.
+    The requests that the model received, after all processors, are in `requests`.
     """
 
     backend = "scripted"
@@ -75,7 +75,7 @@ class ScriptedModel(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts that were passed to the constructor."""
+        """The capabilities passed to the constructor."""
         return self._facts
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
