@@ -1,4 +1,4 @@
 """Manage an installation: list, explain, check, install, lock and restore plugins.
 
-Loading plugins does not need this package; `jackfield.plugins` does that.
+Loading plugins does not require this package; see `jackfield.plugins`.
 """

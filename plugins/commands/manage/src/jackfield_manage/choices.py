@@ -1,6 +1,6 @@
-"""Read and write `choices.toml`, in which commands keep a user's choices.
+"""Read and write `choices.toml`, where commands store the user's choices.
 
-It lies beside the user's own `config.toml`, which no command ever rewrites.
+The file lies next to `config.toml`, which belongs to the user and is never written by a command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEADING = "# Written by `jackfield plugins enable`, `disable` and `sync`. Comme
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The rules that commands write; they mean the same as in `Settings`."""
+    """The rules written by commands, with the same meaning as in `Settings`."""
 
     block: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
@@ -40,10 +40,10 @@ class Choices:
 
 
 def load_choices(path: Path | None = None) -> Choices:
-    """Load the choices so far.
+    """Load the current choices.
 
     Raises:
-        ConfigError: The file is not valid TOML, or has keys that belong into `config.toml`.
+        ConfigError: The file is not valid TOML, or contains keys that belong in `config.toml`.
     """
     path = path or choices_path()
     table = read_choices(path)
@@ -55,7 +55,7 @@ def load_choices(path: Path | None = None) -> Choices:
 
 
 def write_choices(choices: Choices, path: Path | None = None) -> Path:
-    """Write the choices, entirely or not at all, and return the path of the file.
+    """Write the choices atomically, and return the path of the file.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -70,7 +70,7 @@ def write_choices(choices: Choices, path: Path | None = None) -> Path:
 
 
 def replace_file(target: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new content, never a part.
+    """Replace a file atomically, so that readers see either the old or the new content.
 
     Raises:
         OSError: The file cannot be written; its content is unchanged.
@@ -86,7 +86,7 @@ def replace_file(target: Path, text: str) -> None:
 
 
 def as_toml(choices: Choices) -> str:
-    """Return the text of the file."""
+    """Format the choices as TOML."""
     facts = {
         "allow": choices.allow,  # an empty list is also a rule: nothing may load
         "block": choices.block or None,
@@ -103,15 +103,15 @@ def as_toml(choices: Choices) -> str:
 
 
 def toml_facts(table: Mapping[str, object]) -> str:
-    """Write a table as one line per fact, without those that are None. Keys are written as they are."""
+    """Format a table with one line per entry, omitting None values. Keys are not quoted."""
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items() if value is not None)
 
 
 def toml_value(value: object) -> str:
-    """Write a value as TOML; a mapping becomes an inline table."""
+    """Format a value as TOML; a mapping becomes an inline table."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{toml_value(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(entry) for entry in value)}]"
-    # TOML has JSON's escapes, and also requires this one.
+    # TOML shares JSON's escapes, but requires this one as well.
     return dumps(value).replace("\x7f", "\\u007f")

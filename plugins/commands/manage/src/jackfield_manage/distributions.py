@@ -1,6 +1,6 @@
-"""Read the metadata of installed distributions: requirements, installer, origin. Nothing is imported.
+"""Read the metadata of installed distributions: requirements, installer and origin. Nothing is imported.
 
-Each metadata file is read with a size limit. A broken distribution is left out or loses a field; it never raises.
+Metadata files are read with a size limit. Broken metadata never raises: the distribution or the field is omitted.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Metadata of one installed distribution.
+    """Metadata of an installed distribution.
 
     Attributes:
         name: The normalised name.
-        location: The folder of its metadata.
-        requires: The requirements as written in the metadata, with their markers.
-        extras: The names of its optional parts.
-        requires_python: '' if it runs on any Python.
-        licence: '' if it names none.
-        installer: The program that installed it, such as `pip` or `uv`; '' if unknown.
-        requested: True if a user asked for it by name; None if the installer does not record that (uv).
-        direct: The origin if the distribution was not installed from an index (PEP 610); otherwise empty.
+        location: The directory that contains the metadata.
+        requires: The requirements as written in the metadata, including markers.
+        extras: The names of the extras.
+        requires_python: The supported Python versions, or '' for any.
+        licence: The licence, or '' if none is stated.
+        installer: The program that installed the distribution, such as `pip` or `uv`, or '' if unknown.
+        requested: True if a user requested the distribution by name; None if the installer does not record this (uv).
+        direct: The origin of a distribution not installed from an index (PEP 610), otherwise empty.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Distribution:
 
     @property
     def editable(self) -> bool:
-        """True if it is a link to a source folder."""
+        """True if the distribution is a link to a source directory."""
         table = self.direct.get("dir_info")
         return isinstance(table, dict) and table.get("editable") is True
 
 
 def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
-    """Return all distributions on `paths`, or `sys.path`, by normalised name; the first on the path wins."""
+    """Return all distributions on `paths` or `sys.path`, by normalised name. Earlier paths take precedence."""
     distributions: dict[str, Distribution] = {}
     for folder in dict.fromkeys(os.path.realpath(path or ".") for path in (sys.path if paths is None else paths)):
         for location in _metadata_folders(folder):
@@ -76,7 +76,7 @@ def installed(paths: Iterable[str] | None = None) -> dict[str, Distribution]:
 
 
 def read_distribution(location: str) -> Distribution | None:
-    """Read the metadata in a folder, which may be inside an archive; None if it lacks a name or a version."""
+    """Read the metadata in a directory, possibly inside an archive; None if it lacks a name or version."""
     metadata = _Metadata(location)
     if not any(metadata.read_text(name) for name in _HEADERS):
         return None  # versions of `importlib_metadata` behave differently without headers
@@ -100,11 +100,11 @@ def read_distribution(location: str) -> Distribution | None:
 
 
 def requirements_of(distribution: Distribution, extra: str = "") -> Iterator[Any]:
-    """Yield the requirements of a distribution on this Python and machine, as `packaging` requirements.
+    """Yield the requirements that apply to this Python and platform, as `packaging` requirements.
 
     Args:
         distribution: The distribution.
-        extra: An optional part, to get only its additions; '' for the requirements that always apply.
+        extra: Yield only the additional requirements of this extra. If '', yield those that always apply.
     """
     from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
     from packaging.requirements import InvalidRequirement, Requirement
@@ -125,12 +125,12 @@ def _applies(marker: Marker | None, extra: str) -> bool:
 
 
 def required_by(name: str, distributions: Mapping[str, Distribution]) -> list[str]:
-    """Return the distributions that always require one, and those that require it with an extra (`other[extra]`)."""
+    """Return the distributions that require `name`, either always (`other`) or with an extra (`other[extra]`)."""
     return requirers([name], distributions).get(name, [])
 
 
 def requirers(names: Collection[str], distributions: Mapping[str, Distribution]) -> dict[str, list[str]]:
-    """Return `required_by` for each of several distributions that is required at all."""
+    """Return `required_by` for each of the names that is required at all."""
     requiring: defaultdict[str, set[str]] = defaultdict(set)
     for distribution in distributions.values():
         for text in distribution.requires:
@@ -145,9 +145,9 @@ def requirers(names: Collection[str], distributions: Mapping[str, Distribution])
 
 
 def _requiring_parts(distribution: Distribution, requirement: str) -> Iterator[str]:
-    """Yield `name`, or `name[extra]` for each extra, for which a requirement of a distribution applies."""
+    """Yield `name`, or `name[extra]` for each extra, under which a requirement applies."""
     if ";" not in requirement:
-        # The most frequent case. Evaluating a marker takes longer than reading all metadata of a distribution.
+        # The common case. Evaluating a marker takes longer than reading a distribution's metadata.
         yield distribution.name
         return
     with_this_one = replace(distribution, requires=(requirement,))
@@ -176,7 +176,7 @@ def _metadata_folders(folder: str) -> Iterator[str]:
 
 
 class _Metadata(importlib_metadata.Distribution):
-    """Metadata for `importlib_metadata`, from files that are read with a size limit, also inside archives."""
+    """Metadata for `importlib_metadata`, read with a size limit from files or archives."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -186,7 +186,7 @@ class _Metadata(importlib_metadata.Distribution):
         if raw is None:
             return None
         text = raw.decode(errors="replace").replace("\r\n", "\n")
-        # The README follows the headers; parsing it would be most of the work.
+        # The README follows the headers, and parsing it would take most of the time.
         return text.partition("\n\n")[0] + "\n" if filename in _HEADERS else text
 
     def locate_file(self, path: str | os.PathLike[str]) -> importlib_metadata.SimplePath:

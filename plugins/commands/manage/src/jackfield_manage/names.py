@@ -1,4 +1,4 @@
-"""Resolve names that a user typed to installed plugins."""
+"""Resolve names typed by the user to installed plugins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jackfield.suggestions import suggest
 
 
 def find_rows(name: str, catalog: Catalog) -> list[Row]:
-    """Return the components that a name refers to.
+    """Return the components that match a name.
 
     Args:
         name: A distribution, `kind.name`, `distribution/name`, `kind.distribution/name`, or a component's bare name.
@@ -26,12 +26,12 @@ def find_rows(name: str, catalog: Catalog) -> list[Row]:
 
 
 def full_name(row: Row) -> str:
-    """Return the only name that refers to one component alone: `kind.distribution/name`."""
+    """Return a component's only unambiguous name: `kind.distribution/name`."""
     return f"{row.kind}.{row.address}"
 
 
 def find_distributions(name: str, catalog: Catalog) -> list[str]:
-    """Return the distribution with this name, broken or not; otherwise those that offer a component of this name."""
+    """Return the distribution with this name, even if broken, or else those that offer a component with this name."""
     normalised = normalise(name)
     if normalised in all_distributions(catalog):
         return [normalised]
@@ -39,7 +39,7 @@ def find_distributions(name: str, catalog: Catalog) -> list[str]:
 
 
 def group_by_distribution(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Group components by distribution, sorted by its name."""
+    """Group components by distribution, sorted by the distribution's name."""
     groups: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.distribution):
         groups.setdefault(row.distribution, []).append(row)
@@ -52,7 +52,7 @@ def all_distributions(catalog: Catalog) -> set[str]:
 
 
 def not_installed_error(name: str, catalog: Catalog) -> PluginNotFoundError:
-    """Return the error for a name of nothing installed; it suggests similar names and packages to install."""
+    """Return the error for a name that is not installed, suggesting similar names and packages to install."""
     names = {row.id if "." in name else row.name for row in catalog.rows}
     kind, _, short = name.partition(".")
     suggestion = suggest(name, sorted(names | all_distributions(catalog)))

@@ -1,4 +1,4 @@
-"""Descriptors of the commands. Listing plugins imports this module, so it imports the plugin API only."""
+"""The components of this package. Listing plugins imports this module, so it imports nothing but the plugin API."""
 
 from __future__ import annotations
 

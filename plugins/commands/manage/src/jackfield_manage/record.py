@@ -1,6 +1,6 @@
-"""Read which files belong to an installed distribution, from its RECORD. Nothing is imported.
+"""Determine from RECORD which files belong to an installed distribution. Nothing is imported.
 
-A RECORD is untrusted: a path that leaves the folder of the distribution is never followed.
+RECORD is untrusted: paths that lead outside the distribution's directory are never followed.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _BLOCK_BYTES = 1 << 20
 _WRITTEN_BY_INSTALLERS = frozenset(
     ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_build.json", "uv_cache.json")
 )
-# Paths that leave the folder on any system (a step upwards, a root, a drive), and invalid ones (empty, with a NUL).
+# Paths that leave the directory on any system (`..`, a root, a drive), and invalid ones (empty, containing NUL).
 _OUTSIDE = re.compile(r"(^|/)\.\.(/|$)|^/|^$|^[^/]*:|\0")
-# `hashlib.new` would also take broken algorithms that OpenSSL still has.
+# `hashlib.new` would also accept broken algorithms that OpenSSL still supports.
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that differs from the installed one; `path` is relative to the folder of the distribution."""
+    """A file that differs from the installed one. `path` is relative to the distribution's directory."""
 
     path: str
     state: Literal["changed", "missing"]
 
 
 def content_hash(location: str) -> str:
-    """Hash the content of an installed wheel; the result is the same on any machine and with any installer.
+    """Hash the content of an installed wheel, with the same result on any machine and with any installer.
 
-    The hash covers the lines of RECORD for files that come unchanged out of the wheel. Files that installers write, and
-    scripts and data outside the folder of the distribution, are left out.
+    The hash covers the RECORD lines of files that are unpacked unchanged from the wheel. Files written by installers,
+    and scripts and data outside the distribution's directory, are excluded.
 
     Args:
-        location: The folder of the distribution's metadata.
+        location: The directory of the distribution's metadata.
 
     Returns:
-        `sha256:` and 64 hexadecimal digits.
+        `sha256:` followed by 64 hexadecimal digits.
 
     Raises:
         PluginError: RECORD is missing or unreadable, or lists no file with a hash.
@@ -67,7 +67,7 @@ def is_editable(location: str) -> bool:
 
 
 def changed_files(location: str) -> list[ChangedFile]:
-    """Return the files that were edited or removed after the installation, sorted by path.
+    """Return the files edited or removed after installation, sorted by path.
 
     Raises:
         PluginError: RECORD is missing or unreadable.
@@ -87,8 +87,8 @@ def changed_files(location: str) -> list[ChangedFile]:
 
 
 def files_below(location: str, folder: str) -> list[str]:
-    """Return the files that a distribution installed below a folder (`package/`) beside its own, by its RECORD."""
-    # A search in the raw bytes spares parsing the RECORD of nearly every distribution.
+    """Return the files that a distribution's RECORD lists below a directory (`package/`) next to its own."""
+    # Searching the raw bytes first avoids parsing nearly every RECORD.
     if folder.encode() in (read_file(f"{location}/RECORD") or b""):
         with suppress(PluginError):
             return sorted(path for path, _ in _read_record(location) if path.startswith(folder))
@@ -96,7 +96,7 @@ def files_below(location: str, folder: str) -> list[str]:
 
 
 def _read_record(location: str) -> list[tuple[str, str]]:
-    """Return the path and the hash ('' if unknown) of every file that comes from the wheel."""
+    """Return the path and hash ('' if unknown) of every file from the wheel."""
     record = Path(location) / "RECORD"
     try:
         rows = [row for row in csv.reader(_read_text(record).splitlines(), strict=True) if row]

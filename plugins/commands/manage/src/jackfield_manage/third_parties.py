@@ -1,7 +1,7 @@
-"""The listed plugins of third parties, which `jackfield plugins search` finds.
+"""The listed third-party plugins, which `jackfield plugins search` finds.
 
-The list is in `third_parties.json`, an object for each distribution. It does not recommend them: errors and `install`
-propose our own packages only. `docs/authors/listing.md` has the rules.
+The list is `third_parties.json`, with an object for each distribution. A listing is not a recommendation: errors and
+`install` suggest only our own packages. The rules are in `docs/authors/listing.md`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class Listed:
     """A listed distribution.
 
     Attributes:
-        distribution: The normalised name of the distribution.
-        version: The version that was listed.
-        summary: One line for people.
-        repository: The address of its source.
+        distribution: The normalised name.
+        version: The listed version.
+        summary: A one-line summary.
+        repository: The URL of the source code.
         licence: An SPDX expression.
-        components: The distribution's components, as `kind.name`.
-        listed: The day of the entry: `2026-11-28`.
-        tested: The version that its record of contract tests is about; '' without a record.
-        kit: The version of `jackfield-testkit` that tested it.
+        components: The components, as `kind.name`.
+        listed: The date of the listing, such as `2026-11-28`.
+        tested: The version covered by the contract test results, or '' if there are none.
+        kit: The version of `jackfield-testkit` used for the tests.
         counts: The number of tests by result.
     """
 
@@ -45,7 +45,7 @@ class Listed:
 
     @property
     def mark(self) -> str:
-        """The result of its authors' tests, in a few words."""
+        """A short summary of the authors' test results."""
         if not self.tested:
             return "no test record"
         if self.tested != self.version:
@@ -55,7 +55,7 @@ class Listed:
 
     @classmethod
     def of(cls, distribution: str, entry: Mapping[str, Any]) -> Listed:
-        """Return an entry of the file."""
+        """Create an instance from an entry in the file."""
         return cls(distribution, **{**entry, "components": tuple(entry["components"])})
 
 

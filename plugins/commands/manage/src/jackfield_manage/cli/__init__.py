@@ -1,4 +1,4 @@
-"""The commands: their options and their output."""
+"""Implement the commands: their options and output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jackfield.cli import Parser
 
 
 def parsers() -> dict[str, Parser]:
-    """Return the parser of each command."""
+    """Return the argument parser of each command."""
     from jackfield_manage.cli import pipeline, plugins, requirements, trust
 
     return {

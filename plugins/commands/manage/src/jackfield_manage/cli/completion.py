@@ -1,7 +1,7 @@
 """`jackfield completion SHELL`: print a script that completes commands, options, agent kinds and models.
 
-The script contains all names, so a completion starts no Python. Names of models are read from the file that `jackfield
-models list` leaves (`jackfield.settings.models_path`).
+The script contains all names except those of models, so completion does not start Python. Model names are read from the
+file written by `jackfield models list` (`jackfield.settings.models_path`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _AFTER_AGENT = ("--agent",)
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The words of one command.
+    """The words to complete for one command.
 
     Attributes:
-        options: The long options of the command.
-        actions: The actions of the command, such as `list`, with the options of each.
+        options: The command's long options.
+        actions: The command's actions, such as `list`, each with its options.
     """
 
     options: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Completions:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield completion SHELL`, and return its exit code."""
+    """Run `jackfield completion SHELL` and return its exit code."""
     parser = Parser(
         prog="jackfield completion",
         description="Print the completion script of a shell. Run it again after you install plugins.",
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
     shell = parser.parse_args(arguments).shell
     host = default_host()
-    from jackfield.agents import CORE_KINDS  # loads the models
+    from jackfield.agents import CORE_KINDS  # imports the models
 
     agents = [name for name in (*CORE_KINDS, *host.names("agent")) if _NAME.fullmatch(name)]
     print(_SCRIPTS[shell](find_completions(host), agents), end="")
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def find_completions(host: PluginHost) -> dict[str, Completions]:
-    """Return the words of every installed command by its name, '' for `jackfield` itself.
+    """Return the words to complete for every installed command, by name; '' is `jackfield` itself.
 
-    They are read from the help texts. A command that is not proven to be ours is not run, so only its name is known.
+    The words are taken from help texts. A command that is not proven to be ours is not run, so only its name is known.
     """
     commands = {"": Completions(_options_in(_help_of()))}
     for name in sorted({"plugins", *host.names("command")}):
@@ -97,7 +97,7 @@ def _options_in(text: str) -> tuple[str, ...]:
 
 
 def _cases(commands: Mapping[str, Completions]) -> list[tuple[str, str]]:
-    """Return the words after a command or an action, by `COMMAND` or `COMMAND/ACTION`."""
+    """Return the words that may follow a command or an action, by `COMMAND` or `COMMAND/ACTION`."""
     cases: list[tuple[str, str]] = []
     for name, command in commands.items():
         first = [other for other in commands if other] if not name else list(command.actions)
@@ -120,7 +120,7 @@ def _script(template: str, commands: Mapping[str, Completions], agents: Sequence
     )
 
 
-# The same code for bash and zsh: from the words before the current one, in `typed`, to `candidates`.
+# Shared by bash and zsh: computes `candidates` from the words before the current one, in `typed`.
 _WORDS = r"""
     local word command= action= previous= candidates= skip=
     for word in "$${typed[@]}"; do
@@ -146,8 +146,8 @@ $cases
     esac
 """
 
-# bash splits words at colons, which occur in names of models, so the script splits the line itself and removes the part
-# up to the last colon from its answers.
+# bash splits words at colons, which model names contain, so the script splits the line itself and removes everything up
+# to the last colon from its answers.
 _BASH = (
     r"""# Completion of jackfield for bash, made by `jackfield completion bash`.
 _jackfield() {

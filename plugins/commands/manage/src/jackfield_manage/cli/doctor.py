@@ -1,4 +1,4 @@
-"""`jackfield plugins doctor`: check every plugin, and print each problem with the command to type next."""
+"""`jackfield plugins doctor`: check every plugin, and print each problem with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDENT = " " * 6
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Examine every plugin; return 1 if something that should work does not."""
+    """Check every plugin; return 1 if something is faulty."""
     host = PluginHost()
     only = [normalise(name) for name in options.names]
     remembered = list(Memory().seen())
@@ -57,7 +57,7 @@ def _examine_all(
     remembered: Sequence[str],
     findings: Sequence[Finding],
 ) -> Iterator[Finding]:
-    """Yield all findings; `findings` are those that the caller has received so far."""
+    """Yield all findings. `findings` must contain those already yielded, since the caller adds them one by one."""
     yield from examine(
         host, deep=options.deep, timeout_s=options.timeout or TIMEOUT_S, only=only, remembered=remembered
     )
@@ -68,7 +68,7 @@ def _examine_all(
 
 
 def _project_findings(host: PluginHost) -> list[Finding]:
-    """Report the ignored part of the project's file."""
+    """Report the ignored part of the project file."""
     project = host.settings.project
     if project is None or not project.remark:
         return []
@@ -76,7 +76,7 @@ def _project_findings(host: PluginHost) -> list[Finding]:
 
 
 def _settings_findings(host: PluginHost) -> Iterator[Finding]:
-    """Report settings of components that are not installed."""
+    """Report settings for components that are not installed."""
     known = {name for row in host.catalog.rows for name in (row.id, full_name(row))}
     for name in host.settings.options:
         if name not in known:
@@ -87,13 +87,13 @@ def _settings_findings(host: PluginHost) -> Iterator[Finding]:
 
 
 def _chain_findings(host: PluginHost, findings: Sequence[Finding]) -> list[Finding]:
-    """Report enabled processors that cannot be ordered; do nothing if one of them is broken and already reported."""
+    """Report enabled processors that cannot be ordered, unless one of them has already been reported as broken."""
     rows = []
     try:
         rows = host.enabled("processor")
         is_reported = _faulty(findings).intersection(row.distribution for row in rows)
         if (rows or host.settings.order) and not is_reported:
-            # Most installations enable none, and these imports take long.
+            # Most installations enable none, and these imports are slow.
             from jackfield.models import load_processors
             from jackfield.processors import in_order
 

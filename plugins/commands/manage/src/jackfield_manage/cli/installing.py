@@ -1,6 +1,6 @@
 """`jackfield plugins install`, `uninstall`, `freeze` and `sync`: change which plugins are installed.
 
-None of them loads a plugin.
+None of these commands loads a plugin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK_NAME = "jackfield-plugins.lock"
 
 
 def add_commands(actions: Any) -> None:
-    """Add these commands to the sub-parsers of `jackfield plugins`; each sets a `handler` that returns an exit code."""
+    """Add these commands to the subparsers of `jackfield plugins`. Each sets a `handler` that returns an exit code."""
     _add_install(actions)
     _add_uninstall(actions)
     freezing = actions.add_parser("freeze", help="write what is installed, and what may load, into a lock file")
@@ -98,7 +98,7 @@ def install(options: argparse.Namespace) -> int:
 
 
 def uninstall(options: argparse.Namespace) -> int:
-    """Remove plugins."""
+    """Uninstall plugins."""
     from jackfield.plugins import scan
     from jackfield_manage.installing import packages
 
@@ -113,7 +113,7 @@ def uninstall(options: argparse.Namespace) -> int:
 
 
 def _consequences(names: Collection[str]) -> Iterator[str]:
-    """Yield a line for each distribution that others need and that will be removed."""
+    """Yield a line for each distribution about to be removed that others require."""
     from jackfield_manage.distributions import installed, required_by
 
     installation = installed()
@@ -127,7 +127,7 @@ def _consequences(names: Collection[str]) -> Iterator[str]:
 
 
 def _print_problems(names: Collection[str], catalog: Catalog) -> None:
-    """Print faults in the metadata of distributions that the installer could not remove."""
+    """Print metadata faults of distributions that the installer could not remove."""
     for problem in catalog.problems:
         if problem.distribution in names:
             sys.stderr.write(
@@ -137,7 +137,7 @@ def _print_problems(names: Collection[str], catalog: Catalog) -> None:
 
 
 def freeze(options: argparse.Namespace) -> int:
-    """Write a lock."""
+    """Write a lock file."""
     from jackfield.settings import load_settings
     from jackfield_manage.installing import lock, lockfile
 
@@ -154,7 +154,7 @@ def freeze(options: argparse.Namespace) -> int:
 
 
 def sync(options: argparse.Namespace) -> int:
-    """Restore a lock; return 1 if something differs afterwards."""
+    """Restore a lock; return 1 if differences remain."""
     from jackfield.settings import load_settings
     from jackfield_manage.installing.lockfile import read_lock
     from jackfield_manage.installing.sync import sync as restore
@@ -182,7 +182,7 @@ def _sources(options: argparse.Namespace) -> Sources:
 
 
 def _exit_code(code: int, action: str) -> int:
-    """Return 1 for any failure of the installer, with a line of ours below its output."""
+    """Return 1 for any failure of the installer, after printing a line of our own below its output."""
     if code:
         sys.stderr.write(f"jackfield: the installer exited with code {code}, and nothing was {action}; see above\n")
     return 1 if code else 0

@@ -1,6 +1,6 @@
-"""`jackfield plugins why` and `bisect`: why a plugin is installed, and which plugin breaks a command.
+"""`jackfield plugins why` and `bisect`: explain why a plugin is installed, and find the one that breaks a command.
 
-Neither loads a plugin.
+Neither command loads a plugin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BISECT_TIMEOUT_S = 300.0
 
 
 def add_commands(actions: Any) -> None:
-    """Add these commands to the sub-parsers of `jackfield plugins`; each sets a `handler` that returns an exit code."""
+    """Add these commands to the subparsers of `jackfield plugins`. Each sets a `handler` that returns an exit code."""
     explaining = actions.add_parser("why", help="why a plugin is installed, and which rule decides if it may load")
     explaining.add_argument("name", help="a package, kind.name, package/name, or a component's name")
     explaining.add_argument("--json", action="store_true", help="as JSON")
@@ -47,7 +47,7 @@ def _add_bisect(actions: Any) -> None:
 
 
 def seconds(text: str) -> float:
-    """Parse a timeout."""
+    """Parse a timeout in seconds."""
     value = float(text)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError("it must be a number of seconds above 0")
@@ -69,7 +69,7 @@ def why(options: argparse.Namespace) -> int:
 
 
 def bisect(options: argparse.Namespace) -> int:
-    """Find the plugins that make a command fail; return 1 if none of them does."""
+    """Find the plugins that make a command fail; return 1 if no plugin does."""
     from jackfield.settings import normalise
     from jackfield_manage.judging.bisect import ask_if_fails, command_fails
     from jackfield_manage.judging.bisect import bisect as search
@@ -90,11 +90,11 @@ def bisect(options: argparse.Namespace) -> int:
 
 
 def _loadable_distributions() -> list[str]:
-    """Return the distributions that may be the cause of a failure."""
+    """Return the distributions that could cause a failure."""
     from jackfield.plugins import PluginHost
 
     host = PluginHost()
     if host.settings.safe:
         raise ConfigError("no plugin loads in safe mode (JACKFIELD_SAFE), so there is nothing to search for")
-    # The manager takes part in every run: its own commands would fail without it, and it would look like a cause.
+    # The manager is part of every run: without it, its own commands would fail and it would look like a cause.
     return list(dict.fromkeys(row.distribution for row in host.policy.rows() if row.distribution != MANAGER))

@@ -1,4 +1,4 @@
-"""`jackfield keys`: store API keys, list their names, and remove them. No key is shown or part of a command line."""
+"""`jackfield keys`: store API keys, list their names, and remove them. Keys are never shown or passed as arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield keys …`, and return its exit code."""
+    """Run `jackfield keys …` and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         if options.action == "set":
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """Return the parser of `jackfield keys`."""
+    """Return the argument parser of `jackfield keys`."""
     keys_parser = Parser(
         prog="jackfield keys",
         description="Store API keys, in the system keyring if one works, else in a file that only you can read.",
@@ -93,10 +93,10 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def variable_of(name: str, host: PluginHost) -> str:
-    """Return the variable of a key by a component's name, or by its own.
+    """Return the environment variable of a key, given the variable itself or the name of a component.
 
     Raises:
-        ConfigError: No installed component has the name, or it reads several keys and none has its name.
+        ConfigError: No installed component has this name, or the component reads no key or several ambiguous ones.
     """
     if _VARIABLE.fullmatch(name):
         return name
@@ -122,10 +122,10 @@ def variable_of(name: str, host: PluginHost) -> str:
 
 
 def _read_key(variable: str) -> str:
-    """Read a key without echo from a terminal, else the only line of standard input.
+    """Read a key from the terminal without echo, or else from standard input.
 
     Raises:
-        ConfigError: There is no key, or more than one line.
+        ConfigError: There is no key, or the key has several lines or characters that are not printable ASCII.
     """
     if sys.stdin.isatty():
         from getpass import getpass

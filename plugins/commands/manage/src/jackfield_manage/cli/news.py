@@ -1,4 +1,4 @@
-"""Report new plugins once, and ask if they may load."""
+"""Report new plugins once, and ask whether they may load."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _ASK_ABOUT_SEVERAL = ("May they load when they are named? [Y]es, [n]o, [c]hoose,
 
 
 def main(_arguments: Sequence[str]) -> int:
-    """Run `jackfield news`: report and ask, as every command does at a terminal."""
+    """Run `jackfield news`: report and ask, as every command does in a terminal."""
     tell_news()
     return 0
 
 
 def tell_news() -> None:
-    """Run `greet` for the default host, which then follows the new rules."""
+    """Run `greet` for the default host, and apply the user's decisions to it."""
     if sys.stderr.isatty() and greet(default_host()):
         default_host().refresh(load_settings())
 
 
 def greet(host: PluginHost, memory: Memory | None = None) -> bool:
-    """Report new plugins on standard error, and ask about them. Without a terminal, nothing happens.
+    """Report new plugins on standard error and ask about them. Without a terminal, do nothing.
 
     Returns:
-        True if the user refused something, so that the settings have changed and must be loaded again.
+        True if the user refused a plugin, so the settings have changed and must be reloaded.
     """
     memory = memory or Memory()
     if not sys.stderr.isatty() or host.settings.safe:
         return False
-    # Input typed ahead is meant for the command or the shell, so it must not become the answer.
+    # Typeahead is meant for the command or the shell, so it must not become the answer.
     seen, can_ask = memory.seen(), sys.stdin.isatty() and not _has_typed_ahead()
     fresh = news(host, seen)
     if not can_ask:
@@ -68,7 +68,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
 
 
 def remember(host: PluginHost, names: Collection[str], memory: Memory | None = None) -> None:
-    """Record that the user requested distributions by name; their requirements will still be asked about."""
+    """Record that the user requested distributions by name. Their requirements will still be asked about."""
     memory = memory or Memory()
     seen = memory.seen()
     requested = [newcomer for newcomer in news(host, seen).newcomers if newcomer.distribution in names]
@@ -79,7 +79,7 @@ def remember(host: PluginHost, names: Collection[str], memory: Memory | None = N
 def _keep(
     memory: Memory, seen: Mapping[str, Seen], newcomers: Sequence[Newcomer], *, asked: bool, otherwise: str
 ) -> None:
-    """Record newcomers beside what was seen before; `otherwise` is the consequence if that fails."""
+    """Record newcomers in addition to `seen`. `otherwise` is the consequence to print if that fails."""
     try:
         changes = {newcomer.distribution: replace(newcomer.seen, asked=asked) for newcomer in newcomers}
         memory.keep({**seen, **changes})
@@ -88,7 +88,7 @@ def _keep(
 
 
 def _tell(fresh: News, host: PluginHost) -> None:
-    """Print two lines about all newcomers, and one for each warning."""
+    """Print a summary of all newcomers in two lines, and a line for each warning."""
     for name in fresh.gone:
         _say(f"jackfield: {name} was installed here, but no longer is. To get it back: pip install {name}")
     if not fresh.newcomers:
@@ -107,7 +107,7 @@ def _tell(fresh: News, host: PluginHost) -> None:
 
 
 def _fit_line(text: str) -> str:
-    """Cut a text after a word, to one line of the terminal; "details" shows all of it."""
+    """Truncate a text at a word boundary to fit on one line; "details" shows the whole text."""
     shown, width = escape_line(text), max(60, shutil.get_terminal_size().columns - 1)
     if len(shown) <= width:
         return shown
@@ -116,15 +116,15 @@ def _fit_line(text: str) -> str:
 
 
 def _has_typed_ahead() -> bool:
-    """Return True if the terminal has an unread line."""
+    """Return True if the terminal has unread input."""
     try:
         return bool(select.select([sys.stdin], [], [], 0)[0])
-    except (OSError, ValueError):  # not a file, or a console of Windows
+    except (OSError, ValueError):  # not a file, or a Windows console
         return False
 
 
 def _are_ours(newcomers: Sequence[Newcomer], host: PluginHost) -> bool:
-    """Return True if all are proven, unchanged packages of Jackfield that need no warning."""
+    """Return True if all newcomers are proven, unchanged Jackfield packages without warnings."""
     known = {component.distribution for component in known_components().values()}
     return all(
         newcomer.distribution in known
@@ -142,10 +142,10 @@ def _name(newcomer: Newcomer) -> str:
 def _ask(newcomers: Sequence[Newcomer], host: PluginHost, *, ours: bool) -> list[str]:
     """Ask about all newcomers together, and return the distributions that the user refuses.
 
-    Our own packages share one line.
+    If all of them are our own packages, the question fits on one line.
 
     Raises:
-        KeyboardInterrupt: Standard input has ended; nothing is decided.
+        KeyboardInterrupt: Standard input has ended; no decision is recorded.
     """
     question, choices = _ASK_ABOUT_SEVERAL if len(newcomers) > 1 else _ASK_ABOUT_ONE
     if ours and len(newcomers) > 1:

@@ -1,4 +1,4 @@
-"""`jackfield pipeline`: the processors around a model, in order and with the reasons."""
+"""`jackfield pipeline`: show the processors around a model in order, and explain their positions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from jackfield_manage.judging.trust import remark_on_project
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield pipeline …`, and return its exit code."""
+    """Run `jackfield pipeline …` and return its exit code."""
     options = parser().parse_args(arguments)
     tell_news()
     return pipeline(options)
 
 
 def parser() -> Parser:
-    """Return the parser of `jackfield pipeline`."""
+    """Return the argument parser of `jackfield pipeline`."""
     pipeline_parser = Parser(
         prog="jackfield pipeline", description="Show the processors around an agent's model, and why in this order."
     )
@@ -39,7 +39,7 @@ def parser() -> Parser:
 
 
 def pipeline(options: argparse.Namespace) -> int:
-    """Print the processors of a model from the caller inwards, each with the reasons for its position."""
+    """Print a model's processors from the caller inwards, each with the reasons for its position."""
     host = default_host()
     model, generate_cfg = _load_model(options, host)
     merged = model.config.generate_cfg.merged(generate_cfg)
@@ -94,7 +94,7 @@ def _facts(entry: OrderedProcessor) -> dict[str, object]:
 
 
 def _explain_inactive(host: PluginHost) -> Iterator[str]:
-    """Yield the processors that would act here if a rule did not prevent it, and the ignored part of a project file."""
+    """Yield the processors that a rule prevents from acting here, and the ignored part of a project file."""
     if remark := remark_on_project(host.settings):
         yield remark
     for row, activation in activations(host).items():

@@ -24,7 +24,7 @@ from jackfield_manage.third_parties import third_parties
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield plugins …`, and return its exit code."""
+    """Run `jackfield plugins …` and return its exit code."""
     options = parser().parse_args(arguments)
     if options.action not in _SILENT:
         from jackfield_manage.cli.news import tell_news
@@ -34,12 +34,12 @@ def main(arguments: Sequence[str]) -> int:
     return handler(options)
 
 
-# These change what is installed or what may load, or explain it. A question before them could change the result.
+# These change or explain what is installed or may load, so a question asked first could change their result.
 _SILENT = ("install", "uninstall", "enable", "disable", "freeze", "sync", "why", "bisect")
 
 
 def parser() -> Parser:
-    """Return the parser of `jackfield plugins`."""
+    """Return the argument parser of `jackfield plugins`."""
     from jackfield_manage.cli import installing, judging
 
     plugins_parser = Parser(prog="jackfield plugins", description="List, check, install and configure plugins.")
@@ -102,7 +102,7 @@ def _disable(options: argparse.Namespace) -> int:
 
 
 def list_plugins(options: argparse.Namespace) -> int:
-    """Print every component. Nothing is loaded; `--long` reads the descriptions from source."""
+    """Print all components without loading any; `--long` reads descriptions from the source code."""
     host = PluginHost()
     rows = [
         {**facts, "summary": _summary(row, host)} if options.long else facts
@@ -124,7 +124,7 @@ def _summary(row: Row, host: PluginHost) -> str:
 
 
 def info(options: argparse.Namespace) -> int:
-    """Print everything about the components that a name refers to."""
+    """Print all details of the components with a given name."""
     host = PluginHost()
     rows = find_rows(options.name, host.catalog)
     if not rows:
@@ -144,7 +144,7 @@ def info(options: argparse.Namespace) -> int:
 
 
 def _probe(rows: list[Row], host: PluginHost) -> dict[str, Mapping[str, object]]:
-    """Load the distributions of components in separate processes, so that a crash or hang does not affect this one."""
+    """Load the components' distributions in separate processes, where a crash or hang does no harm."""
     from jackfield_manage.judging.processes import probe_in_interpreter
 
     loadable = dict.fromkeys(row.distribution for row in rows if not host.policy.why_not(row))
@@ -195,7 +195,7 @@ def _distribution_facts(row: Row) -> dict[str, object]:
 
 
 def _fact_lines(key: str, value: Any) -> list[str]:
-    """Write a fact as lines of text; a JSON Schema gets a line for each property."""
+    """Format a value as lines of text; a JSON Schema gets one line per property."""
     from jackfield.jsontext import dumps
     from jackfield.plugins import in_language
 
@@ -229,7 +229,7 @@ def _property_lines(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def search(options: argparse.Namespace) -> int:
-    """Print the known components that match, and how to install them; return 1 if none does."""
+    """Print matching known components and how to install them; return 1 if there are none."""
     words = " ".join(options.words)
     rows = _known_rows(words)
     if options.json:
@@ -277,6 +277,6 @@ def _print_known(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _matches(words: str, component: str, distribution: str, summary: str) -> bool:
-    """Return True if each word occurs in the name, the distribution or the summary of a component."""
+    """Return True if every word occurs in the component's name, distribution or summary."""
     text = f"{component} {distribution} {summary}".lower()
     return all(word in text for word in words.lower().split())

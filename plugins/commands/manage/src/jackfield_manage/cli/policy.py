@@ -15,7 +15,7 @@ from jackfield_manage.names import find_rows, full_name, not_installed_error
 
 
 def enable(host: PluginHost, names: Sequence[str]) -> int:
-    """Unblock components, and let processors and observers act; return 1 if a rule prevents it. Nothing is loaded."""
+    """Unblock components and activate processors and observers; return 1 if a rule prevents this. Nothing is loaded."""
     choices = load_choices()
     for name in names:
         rows = _find_rows(host, name)
@@ -32,7 +32,7 @@ def enable(host: PluginHost, names: Sequence[str]) -> int:
 
 
 def disable(host: PluginHost, names: Sequence[str]) -> int:
-    """Stop processors and observers from acting, and everything else from loading. Nothing is loaded."""
+    """Deactivate processors and observers, and block everything else. Nothing is loaded."""
     choices = load_choices()
     for name in names:
         choices = _without(choices, name, _find_rows(host, name, enabled=load_settings().enabled))
@@ -52,12 +52,12 @@ def _needs_enabling(host: PluginHost, row: Row) -> bool:
 
 
 def _acts_if_enabled(row: Row) -> bool:
-    """Return True for processors and observers, and for sources of components that no other package offers."""
+    """Return True for processors, observers, and component sources that belong to an installed distribution."""
     return row.kind in ENABLED_KINDS or (row.is_source and row.is_installed)
 
 
 def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
-    """Return choices that no longer enable the target of a name, and block it if it would act anyway."""
+    """Return choices that no longer enable a name's components, and that block those that would act or load anyway."""
     if any(row.distribution == MANAGER for row in rows):
         raise ConfigError(
             f"no command could enable {MANAGER} again. To remove it: jackfield plugins uninstall {MANAGER}; "
@@ -73,7 +73,7 @@ def _without(choices: Choices, name: str, rows: Sequence[Row]) -> Choices:
 
 
 def _check_not_enabled(names: Sequence[str]) -> None:
-    """Raise ConfigError if a file that no command writes enables a component that is not installed."""
+    """Raise ConfigError if a file that commands do not write enables a component that is not installed."""
     settings = load_settings()
     for name in names:
         if name in settings.enabled and not find_rows(name, PluginHost(settings).catalog):
@@ -81,10 +81,10 @@ def _check_not_enabled(names: Sequence[str]) -> None:
 
 
 def _find_rows(host: PluginHost, name: str, enabled: Sequence[str] = ()) -> list[Row]:
-    """Return the components that a distribution, `kind.name`, address or bare name refers to.
+    """Return the components with a given distribution, `kind.name`, address or bare name.
 
     Raises:
-        PluginNotFoundError: Nothing of that name is installed or in `enabled`.
+        PluginNotFoundError: The name is neither installed nor in `enabled`.
     """
     rows = find_rows(name, host.catalog)
     if not rows and name not in enabled:
@@ -93,12 +93,12 @@ def _find_rows(host: PluginHost, name: str, enabled: Sequence[str] = ()) -> list
 
 
 def _find_all_rows(host: PluginHost, names: Sequence[str]) -> list[Row]:
-    """Return the components that several names refer to, without repetition; a name may refer to none."""
+    """Return the components with any of the names, without duplicates. Some names may have no components."""
     return list(dict.fromkeys(row for name in names for row in _find_rows(host, name, names)))
 
 
 def _report(host: PluginHost, names: Sequence[str]) -> list[Row]:
-    """Print the new state of each component that names refer to, and return these components."""
+    """Print the new state of the named components, and return these components."""
     rows = _find_all_rows(host, names)
     for row in rows:
         print(escape_line(f"{row.kind} {row.address} {activation_of(row, host).reason}"))

@@ -1,4 +1,4 @@
-"""`jackfield requirements`: the packages that an agent needs, as lines for `pip install -r`."""
+"""`jackfield requirements`: print the packages that an agent needs, for `pip install -r`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jackfield_manage.judging.requirements import Needs, needs_of, needs_of_pyth
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield requirements …`, and return its exit code."""
+    """Run `jackfield requirements …` and return its exit code."""
     options = parser().parse_args(arguments)
     tell_news()
     return requirements(options)
 
 
 def parser() -> Parser:
-    """Return the parser of `jackfield requirements`."""
+    """Return the argument parser of `jackfield requirements`."""
     requirements_parser = Parser(
         prog="jackfield requirements", description="List the packages that an agent needs, for pip install -r."
     )
@@ -35,7 +35,7 @@ def parser() -> Parser:
 
 
 def requirements(options: argparse.Namespace) -> int:
-    """Print the packages that an agent needs; return 1 if one of its components is unknown or cannot be pinned."""
+    """Print the packages an agent needs; return 1 if a component is unknown or cannot be pinned."""
     needs = _read_needs(options.agent_file, default_host())
     for line in requirement_lines(needs, pin=options.pin):
         print(escape_line(line))
@@ -55,7 +55,7 @@ def _read_needs(path: str, host: PluginHost) -> Needs:
 
 
 def _pin_problems(needs: Needs) -> Iterator[str]:
-    """Yield a line for each package that cannot be pinned to a version of an index."""
+    """Yield a line for each package that cannot be pinned to a version on an index."""
     installation = installed()
     for name in needs.used:
         if name not in installation:
@@ -66,7 +66,7 @@ def _pin_problems(needs: Needs) -> Iterator[str]:
 
 
 def requirement_lines(needs: Needs, *, pin: bool = False) -> list[str]:
-    """Return the lines of a requirements file, with the components of each package as a comment."""
+    """Return the lines of a requirements file, with each package's components as a comment."""
     installation = installed() if pin else {}
     lines = {name: f"{name}=={installation[name].version}" if name in installation else name for name in needs.used}
     width = max(len(line) for line in lines.values())

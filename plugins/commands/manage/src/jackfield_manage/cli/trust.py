@@ -1,7 +1,7 @@
 """`jackfield trust`: show the effects of a file, and allow them.
 
-For a project's file, these are all rules that do more than restrict. For any other file (an agent, evaluation cases,
-MCP servers, a saved run), they are all effects that need consent.
+In a project file, these are all rules that do more than restrict. In any other file (an agent, evaluation cases, MCP
+servers, a saved run), they are all effects that need consent.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from jackfield_manage.judging.trust import agree, agreements, describe_request, 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield trust …`, and return its exit code."""
+    """Run `jackfield trust …` and return its exit code."""
     return trust(parser().parse_args(arguments))
 
 
 def parser() -> Parser:
-    """Return the parser of `jackfield trust`."""
+    """Return the argument parser of `jackfield trust`."""
     trust_parser = Parser(prog="jackfield trust", description="Show the effects of a file, and allow them.")
     trust_parser.add_argument(
         "folder",
@@ -50,7 +50,7 @@ def parser() -> Parser:
 
 
 def trust(options: argparse.Namespace) -> int:
-    """Show the requests of a file, and record the answer; return 1 if it has no effect afterwards."""
+    """Show what a file requests, and record the user's answer; return 1 if the requests remain without effect."""
     if options.list:
         return _list()
     folder = Path(options.folder)
@@ -70,7 +70,7 @@ def trust(options: argparse.Namespace) -> int:
 
 
 def _trust_file(file: Path, options: argparse.Namespace) -> int:
-    """Show and allow the effects of a file other than a project's."""
+    """Show and allow the effects of any file other than a project file."""
     if options.revoke:
         return _revoke_file(file)
     request = request_of(file)
@@ -97,7 +97,7 @@ def _revoke_file(file: Path) -> int:
 
 
 def _settle(project: Project, options: argparse.Namespace) -> int:
-    """Print if a project's requests have effect, and ask if needed; return 1 if they have none afterwards."""
+    """Print the state of a project's requests, asking if necessary; return 1 if they remain without effect."""
     if not (project.asking or project.foreign):
         print("It asks for nothing that needs your agreement.")
     elif project.answer == "yes":
@@ -121,14 +121,14 @@ def _show(project: Project) -> None:
 def _ask(project: Project, *, yes: bool) -> int:
     if not (yes or _is_agreed()):
         return 1
-    # Agrees to the content that was shown, even if the file has changed meanwhile.
+    # Agrees to the content that was shown, even if the file has since changed.
     agree(project, trust_path())
     print("It has effect until it changes. To withdraw: jackfield trust --revoke")
     return 0
 
 
 def _is_agreed() -> bool:
-    """Ask at the terminal; return True if the user agrees."""
+    """Ask on the terminal, and return True if the user agrees."""
     if not sys.stdin.isatty():
         sys.stderr.write("jackfield: no terminal to ask at; to agree to the above, pass --yes\n")
         return False

@@ -1,4 +1,4 @@
-"""Find the installer of an environment, uv or pip, and build its commands. No shell is used."""
+"""Find an environment's installer, uv or pip, and build its commands. No shell is used."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Run = Callable[[Sequence[str]], int]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A Python environment to change.
+    """The Python environment to change.
 
     Attributes:
-        python: The interpreter of the environment.
-        prefix, base_prefix: The folder of the environment, and of the Python it was created from.
-        stdlib: The folder of the standard library, in which an operating system marks a Python as its own (PEP 668).
-        search_path: Folders with programs, as in `PATH`.
+        python: The environment's interpreter.
+        prefix, base_prefix: The directories of the environment and of the Python from which it was created.
+        stdlib: The standard library directory, where an operating system marks its own Python (PEP 668).
+        search_path: The directories to search for programs, as in `PATH`.
     """
 
     python: str
@@ -44,7 +44,7 @@ class Environment:
 
     @classmethod
     def current(cls) -> Environment:
-        """Return the environment of this process."""
+        """Return this process's environment."""
         return cls(
             python=sys.executable,
             prefix=Path(sys.prefix),
@@ -56,13 +56,13 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Sources of packages in addition to the configured index, or in place of it."""
+    """Package sources that supplement or replace the configured index."""
 
     find_links: tuple[str, ...] = ()
     no_index: bool = False
 
     def options(self) -> list[str]:
-        """Return options that both installers understand."""
+        """Return options that both installers accept."""
         options: list[str] = []
         for link in self.find_links:
             is_url = "://" in link
@@ -74,7 +74,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """An installer, and the start of its commands."""
+    """An installer, and the prefix of its commands."""
 
     name: Literal["uv", "pip"]
     install_command: tuple[str, ...]
@@ -89,7 +89,7 @@ class Installer:
         sources: Sources | None = None,
         upgrade: bool = False,
     ) -> list[str]:
-        """Return the command that installs; `reinstall` replaces the same version, without its requirements."""
+        """Return an install command. `reinstall` replaces the same version, without its requirements."""
         command = [*self.install_command, *(sources or Sources()).options()]
         if constraints:
             command.append(f"--constraint={constraints}")
@@ -100,15 +100,15 @@ class Installer:
         return [*command, "--", *requirements]
 
     def uninstall(self, names: Sequence[str]) -> list[str]:
-        """Return the command that removes distributions without asking."""
+        """Return a command that removes distributions without confirmation."""
         return [*self.uninstall_command, "--", *names]
 
 
 def find_installer(environment: Environment | None = None) -> Installer:
-    """Find the installer of an environment: a uv that works, beside the interpreter or on the path, or its own pip.
+    """Find an environment's installer: a working uv, next to the interpreter or on the path, or else its own pip.
 
     Raises:
-        ConfigError: No installer works, or the environment must not be changed; the message says what to do.
+        ConfigError: No installer works, or the environment must not be changed. The message says what to do.
     """
     env = environment or Environment.current()
     _check_may_change(env)
@@ -121,7 +121,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
                 (uv, "pip", "install", f"--python={env.python}"),
                 (uv, "pip", "uninstall", f"--python={env.python}"),
             )
-    # The import shows that pip exists, ten times faster than `pip --version`.
+    # Importing pip is ten times faster than `pip --version`.
     if _succeeds([env.python, "-P", "-c", "import pip.__main__"]):
         pip = (env.python, "-P", "-m", "pip")  # -P ignores a folder named pip in the working directory
         return Installer("pip", (*pip, "install", "--disable-pip-version-check"), (*pip, "uninstall", "--yes"))
@@ -129,7 +129,7 @@ def find_installer(environment: Environment | None = None) -> Installer:
 
 
 def _check_may_change(env: Environment) -> None:
-    """Raise ConfigError if packages must not be installed into an environment."""
+    """Raise ConfigError if packages must not be installed into the environment."""
     if not env.python:
         raise ConfigError("this Python does not know the path of its interpreter, so nothing can be installed for it")
     if env.prefix == env.base_prefix and (env.stdlib / "EXTERNALLY-MANAGED").exists():
@@ -150,7 +150,7 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def write_constraints(versions: Mapping[str, str]) -> Path:
-    """Write a constraints file for an installer; the caller removes it."""
+    """Write a constraints file for an installer. The caller must delete it."""
     descriptor, path = tempfile.mkstemp(prefix="jackfield-", suffix=".txt")
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.writelines(f"{name}=={version}\n" for name, version in sorted(versions.items()))
@@ -158,7 +158,7 @@ def write_constraints(versions: Mapping[str, str]) -> Path:
 
 
 def run_visibly(command: Sequence[str]) -> int:
-    """Run a command whose output the user sees, and return its exit code.
+    """Run a command with visible output, and return its exit code.
 
     Raises:
         ConfigError: The command cannot be started.
@@ -171,7 +171,7 @@ def run_visibly(command: Sequence[str]) -> int:
 
 
 def name_in(requirement: str) -> str:
-    """Return the name in a requirement or in a wheel's file name; '' for a folder."""
+    """Return the name in a requirement or wheel file name, or '' for a directory."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     if Path(requirement).is_absolute():
@@ -186,10 +186,10 @@ def name_in(requirement: str) -> str:
 
 
 def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-    """Refuse to change the environment of a tool, because the next upgrade would undo it.
+    """Refuse to change a tool's environment, because the tool's next upgrade would undo the change.
 
     Raises:
-        ConfigError: The environment belongs to `uv tool` or pipx; the message has the command that changes it.
+        ConfigError: The environment belongs to `uv tool` or pipx. The message contains the command to use instead.
     """
     command = tool_command(env, add=tuple(add), remove=tuple(remove))
     if command:
@@ -197,7 +197,7 @@ def refuse_tool_environment(env: Environment, *, add: Iterable[str] = (), remove
 
 
 def tool_command(env: Environment, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str | None:
-    """Return the command that changes the environment of `uv tool` or pipx; None for any other environment."""
+    """Return the command that changes an environment of `uv tool` or pipx, or None for other environments."""
     if (env.prefix / "uv-receipt.toml").is_file():
         return _uv_tool_command(env, add, remove)
     if (env.prefix / "pipx_metadata.json").is_file():
@@ -226,7 +226,7 @@ def _uv_tool_command(env: Environment, add: Sequence[str], remove: Sequence[str]
 
 
 def _read_receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
-    """Return the requirements of a uv tool, the tool first, and its Python; empty if the receipt is unreadable."""
+    """Return a uv tool's requirements, tool first, and its Python; empty if the receipt is unreadable."""
     import tomllib
 
     try:
@@ -238,7 +238,7 @@ def _read_receipt(env: Environment) -> tuple[list[dict[str, Any]], str]:
 
 
 def _format_requirement(entry: Mapping[str, object]) -> str:
-    """Write a requirement of a receipt as uv's command line takes it."""
+    """Format a receipt's requirement for uv's command line."""
     name = str(entry["name"])
     extras = entry.get("extras")
     if isinstance(extras, list) and extras:

@@ -1,6 +1,6 @@
-"""Record an installation in a lock: the plugins with versions and content, and the rules about what may load.
+"""Record an installation in a lock: plugins with their versions and content, and the rules about what may load.
 
-A lock holds no path of the machine, no server address and no secret. Freezing reads metadata only; no plugin is loaded.
+A lock contains no local paths, server addresses or secrets. Freezing reads only metadata and loads no plugin.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from jackfield_manage.record import changed_files, content_hash
 
 @dataclass(frozen=True, slots=True)
 class LockedPlugin:
-    """One distribution with plugins.
+    """A locked distribution with plugins.
 
     Attributes:
-        content: The distribution's `content_hash`; '' if it is editable or has no RECORD.
-        ids: The components that it offers, as `kind.name`, and its sources of components, as `kind.*`; sorted.
+        content: The distribution's `content_hash`, or '' if it is editable or has no RECORD.
+        ids: The components offered, as `kind.name`, and the component sources, as `kind.*`, sorted.
     """
 
     name: str
@@ -37,7 +37,7 @@ class LockedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules that decide which plugins may load and act, as in `Settings`."""
+    """The rules that decide which plugins may load and act; see `Settings`."""
 
     allow: tuple[str, ...] | None = None
     block: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The content of a lock.
+    """The contents of a lock.
 
     Attributes:
-        core: The version of the core.
-        requires_python: The Python versions that the core and the plugins support, '' for any.
-        platform: `sys.platform` of the machine that made it; requirements may differ elsewhere.
-        plugins: Sorted by name.
+        core: The core's version.
+        requires_python: The Python versions that the core and all plugins support, or '' for any.
+        platform: `sys.platform` where the lock was made; requirements may differ elsewhere.
+        plugins: The plugins, sorted by name.
         requirements: Direct and indirect requirements of the core and the plugins: name → version.
     """
 
@@ -68,14 +68,14 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A lock, and notes about what it cannot record."""
+    """A lock, and notes about anything it cannot record."""
 
     lock: Lock
     notes: tuple[str, ...]
 
 
 def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
-    """Lock everything on `paths`, or `sys.path`, with the rules of `settings`. Nothing is loaded."""
+    """Lock everything on `paths` or `sys.path`, with the rules in `settings`, without loading anything."""
     catalog, installation = scan(paths), installed(paths)
     notes = [f"{problem.distribution} {problem.text}" for problem in catalog.problems]
     plugins: list[LockedPlugin] = []
@@ -98,8 +98,8 @@ def freeze(settings: Settings, paths: Sequence[str] | None = None) -> Frozen:
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return the rules of settings in the form of a lock."""
-    # Settings also keep the normalised spelling of `tool.search`, as if it were a distribution. One of them is enough.
+    """Convert the rules in settings to those of a lock."""
+    # Settings also contain the normalised spelling of `tool.search`, as if it were a distribution. Keep only one.
     duplicates = {normalise(name) for name in settings.block if normalise(name) != name}
     return Policy(
         allow=None if settings.allow is None else tuple(sorted(settings.allow)),
@@ -111,7 +111,7 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def canonical_version(text: str) -> str:
-    """Return the canonical spelling of a version; '' if it is invalid."""
+    """Return a version's canonical form, or '' if it is invalid."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -121,7 +121,7 @@ def canonical_version(text: str) -> str:
 
 
 def _lock_plugin(distribution: Distribution, rows: Sequence[Row], notes: list[str]) -> LockedPlugin | None:
-    """Lock one distribution; None if it has no version by which it could be restored."""
+    """Lock a distribution; None if it has no version that could be restored."""
     version = canonical_version(distribution.version)
     if not version:
         notes.append(f"{distribution.name} is left out: {rows[0].version!r} is not a valid version")
@@ -151,10 +151,10 @@ def _read_content(name: str, location: str, notes: list[str]) -> str:
 
 
 def _requirements(roots: Sequence[str], installation: Mapping[str, Distribution], notes: list[str]) -> dict[str, str]:
-    """Return all direct and indirect requirements of the roots, without the roots: name → version."""
+    """Return all direct and indirect requirements of the roots, excluding the roots: name → version."""
     pending = [(name, "") for name in roots]
     reached = set(pending)
-    for name, extra in pending:  # it grows meanwhile
+    for name, extra in pending:  # grows during the loop
         for requirement in requirements_of(installation[name], extra):
             required = normalise(requirement.name)
             if required not in installation:
@@ -170,7 +170,7 @@ def _requirements(roots: Sequence[str], installation: Mapping[str, Distribution]
 
 
 def _common_python(distributions: Iterable[Distribution]) -> str:
-    """Combine the supported Python versions: the highest lower bound, and every other clause."""
+    """Combine the supported Python versions: the highest lower bound and every other clause."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import Version
 

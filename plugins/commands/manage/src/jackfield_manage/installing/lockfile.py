@@ -1,7 +1,7 @@
-"""Read and write `jackfield-plugins.lock`: a lock as sorted TOML with one fact per line, for readable diffs.
+"""Read and write `jackfield-plugins.lock`: a lock as sorted TOML with one entry per line, for readable diffs.
 
-Reading is strict because users edit the file. Errors name each wrong entry, and no accepted value can be mistaken for
-an option of an installer.
+Reading is strict, because users edit the file. Errors name each invalid entry, and no accepted value can be mistaken
+for an installer option.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLATFORM = re.compile(r"[\w.-]*", re.ASCII)
 
 
 def as_toml(lock: Lock) -> str:
-    """Return the text of the file."""
+    """Format a lock as TOML."""
     head = {"format": _FORMAT, "core": lock.core, "requires-python": lock.requires_python, "platform": lock.platform}
     text = _HEADING + toml_facts(head)
     for plugin in sorted(lock.plugins, key=lambda plugin: plugin.name):
@@ -49,10 +49,10 @@ def as_toml(lock: Lock) -> str:
 
 
 def write_lock(lock: Lock, path: Path) -> None:
-    """Write a lock, entirely or not at all.
+    """Write a lock atomically.
 
     Raises:
-        ConfigError: The file cannot be written, or a rule of the settings is not valid.
+        ConfigError: The file cannot be written, or a rule in the settings is invalid.
     """
     text = as_toml(lock)
     parse_lock(text, "this installation")
@@ -67,7 +67,7 @@ def read_lock(path: Path) -> Lock:
     """Read a lock, which a user may have edited.
 
     Raises:
-        ConfigError: The lock is missing or invalid; the message names each wrong entry.
+        ConfigError: The file is missing or invalid. The message names each invalid entry.
     """
     try:
         with path.open("rb") as file:
@@ -86,10 +86,10 @@ def read_lock(path: Path) -> Lock:
 
 
 def parse_lock(text: str, where: str) -> Lock:
-    """Parse a lock; `where` names it in errors.
+    """Parse a lock. `where` names the file in errors.
 
     Raises:
-        ConfigError: As `read_lock`.
+        ConfigError: See `read_lock`.
     """
     import tomllib
 
@@ -186,7 +186,7 @@ def _is_specifier(text: str) -> bool:
 
 
 class _Reader:
-    """Read the values of a table, and collect a fault for each invalid one."""
+    """Reads the values of a table, and collects a fault for each invalid one."""
 
     def __init__(self, table: Mapping[str, object], where: str, faults: list[str]) -> None:
         self._table = table
@@ -247,14 +247,14 @@ class _Reader:
         return list(value)
 
     def pins(self) -> dict[str, str]:
-        """Return the whole table as distribution → version."""
+        """Return the table as distribution → version."""
         for name in self._table:
             if not _NAME.fullmatch(name):
                 self.fault(name, "is not a normalised package name: a-z, 0-9 and single '-'")
         return {name: self.text(name, _is_version, "a version") for name in self._table}
 
     def preferences(self) -> dict[str, str]:
-        """Return the whole table as `kind.name` → distribution."""
+        """Return the table as `kind.name` → distribution."""
         for name in self._table:
             if not _COMPONENT.fullmatch(name):
                 self.fault(name, "is not kind.name")

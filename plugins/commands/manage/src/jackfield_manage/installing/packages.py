@@ -1,6 +1,6 @@
-"""Install and uninstall plugins with the installer of the environment. No plugin is loaded, no shell is used.
+"""Install and uninstall plugins with the environment's installer. No plugin is loaded, and no shell is used.
 
-The installer gets normalised names, requirements that `packaging` has parsed, and absolute paths, so none of them can
+The installer receives only normalised names, requirements parsed by `packaging`, and absolute paths, none of which can
 be mistaken for an option.
 """
 
@@ -48,12 +48,12 @@ def install(
     """Install plugins, and return the installer's exit code.
 
     Args:
-        texts: Names, requirements, wheels or folders, as for `requirement_of`.
-        environment: The environment, in place of this process's own.
-        sources: Sources besides the index.
-        upgrade: Upgrade to the newest version.
-        anything: Also allow packages that are not known, or not named like plugins.
-        dry_run: Print the command, and run nothing.
+        texts: Names, requirements, wheels or directories; see `requirement_of`.
+        environment: The environment to change. Defaults to that of this process.
+        sources: Package sources in addition to the index.
+        upgrade: True to upgrade to the latest version.
+        anything: True to allow packages that are unknown or not named like plugins.
+        dry_run: True to print the command instead of running it.
         run: Runs the command.
         tell: Receives a line for each step.
 
@@ -77,15 +77,15 @@ def uninstall(
     run: Run | None = None,
     tell: Callable[[str], None] = print,
 ) -> int:
-    """Remove plugins, including broken ones, and return the installer's exit code.
+    """Uninstall plugins, including broken ones, and return the installer's exit code.
 
     Args:
         texts: Distributions, or components as `name`, `kind.name` or `distribution/name`.
         catalog: The installed components.
-        environment, dry_run, run, tell: As for `install`.
+        environment, dry_run, run, tell: See `install`.
 
     Raises:
-        PluginError: A text refers to no plugin, or to several.
+        PluginError: A text refers to no plugin or to several.
         ConfigError: Nothing can be removed from the environment.
     """
     env = environment or Environment.current()
@@ -110,10 +110,10 @@ def _run(command: Sequence[str], *, dry_run: bool, run: Run | None, tell: Callab
 
 
 def installed_plugin(text: str, catalog: Catalog) -> str:
-    """Return the one installed distribution that a text refers to, by its own name or by a component.
+    """Return the only installed distribution with the given name, or with a component of that name.
 
     Raises:
-        PluginError: The text refers to no distribution, to several, or only indirectly to the manager.
+        PluginError: There is no such distribution, there are several, or it is the manager and not named explicitly.
     """
     if normalise(text) == CORE:
         raise PluginError("jackfield is the core, not a plugin: to remove it, use pip or uv directly")
@@ -131,7 +131,7 @@ def installed_plugin(text: str, catalog: Catalog) -> str:
 
 
 def names_of(requirements: Iterable[str], installation: Mapping[str, Distribution]) -> set[str]:
-    """Return the installed distributions that requirements and paths refer to."""
+    """Return the installed distributions to which requirements and paths refer."""
     names: set[str] = set()
     folders: set[object] = set()
     for requirement in requirements:
@@ -143,22 +143,22 @@ def names_of(requirements: Iterable[str], installation: Mapping[str, Distributio
 
 
 def requirement_of(text: str, *, anything: bool = False) -> str:
-    """Return the requirement or absolute path for a typed text.
+    """Return the requirement or absolute path for what the user typed.
 
-    `openai` and `llm.openai`, with or without a version, refer to the known distribution that offers them. A name that
-    resembles a known one is refused, as are names that do not start with `jackfield-`, and addresses. A text that looks
-    like a path is one.
+    `openai` and `llm.openai`, with or without a version, stand for the known distribution that offers the component.
+    Names that resemble a known one, names that do not start with `jackfield-`, and URLs are refused. Anything that
+    looks like a path is treated as one.
 
     Args:
-        text: The typed text.
-        anything: Accept any name and any address.
+        text: The text typed by the user.
+        anything: True to accept any name and any URL.
 
     Raises:
-        ConfigError: The text is refused; the message says what to type.
+        ConfigError: The text is refused. The message says what to type.
     """
     from packaging.requirements import InvalidRequirement, Requirement
 
-    # A requirement with an address (`name @ https://…`) also has slashes.
+    # A requirement with a URL (`name @ https://…`) also contains slashes.
     if "@" not in text and (_PATH.match(text) or text.lower().endswith(_ARCHIVES)):
         return _resolve_path(text)
     try:
@@ -184,7 +184,7 @@ def _resolve_path(text: str) -> str:
         if path.name.lower().endswith(_ARCHIVES):
             sources.append(path)
         is_installable, exists = any(source.is_file() for source in sources), path.exists()
-    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown ~user, a NUL
+    except (OSError, RuntimeError, ValueError) as error:  # too long, an unknown ~user, or contains NUL
         raise ConfigError(f"{text!r:.200} is not a valid path: {error}") from error
     if not is_installable:
         fault = "is neither a wheel nor a folder with a pyproject.toml" if exists else "does not exist"
@@ -193,11 +193,11 @@ def _resolve_path(text: str) -> str:
 
 
 def _resolve_name(name: str, *, anything: bool) -> str:
-    """Return the known distribution that a name refers to, or the normalised name if it is allowed."""
+    """Return the known distribution for a name, or the normalised name if it is allowed."""
     wanted = normalise(name)
     publishers = _known_publishers()
     candidates = publishers.get(wanted, set())
-    # A distribution with this very name comes before others that offer the name.
+    # A distribution with this exact name takes precedence over others that offer the name.
     if _PREFIX + wanted in candidates:
         return _PREFIX + wanted
     if len(candidates) > 1:
@@ -210,7 +210,7 @@ def _resolve_name(name: str, *, anything: bool) -> str:
 
 
 def _known_publishers() -> dict[str, set[str]]:
-    """Return the known distributions by every name that refers to one of them."""
+    """Return the known distributions, by each name that can stand for one of them."""
     publishers: dict[str, set[str]] = {}
     for component, known in known_components().items():
         distribution = known.distribution
@@ -221,13 +221,13 @@ def _known_publishers() -> dict[str, set[str]]:
 
 
 def _refuse_doubtful(name: str, publishers: Mapping[str, Set[str]]) -> None:
-    """Raise ConfigError for a name that resembles a known one, or is not named like a plugin."""
+    """Raise ConfigError for a name that resembles a known one or is not named like a plugin."""
     wanted = normalise(name)
-    # Without the prefix, which would make all names similar.
+    # Compared without the prefix, which would make all names similar.
     known = {form.removeprefix(_PREFIX) for form in publishers}
     similar = get_close_matches(wanted.removeprefix(_PREFIX), known, 1, cutoff=0.8)
     if similar:
-        # A typo would install a package that anyone may have published under that name.
+        # A typo would install whatever anyone may have published under that name.
         intended = min(publishers.get(similar[0]) or publishers[_PREFIX + similar[0]])
         raise ConfigError(
             f"{name!r} is similar to {similar[0]!r}: run jackfield plugins install {intended}; "

@@ -1,4 +1,4 @@
-"""Restore a lock: plan the changes, carry them out with an installer, then check the result."""
+"""Restore a lock: plan the changes, apply them with an installer, then check the result."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from jackfield_manage.record import changed_files, content_hash
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """The state of the core, or of an installed distribution with plugins.
+    """The state of the core or of an installed distribution with plugins.
 
     Attributes:
-        content: The `content_hash` of the installed wheel; '' if unknown.
-        edited: The files that were changed after the installation.
+        content: The `content_hash` of the installed wheel, or '' if unknown.
+        edited: The files changed after installation.
     """
 
     version: str
@@ -53,9 +53,9 @@ class State:
     Attributes:
         core: The core.
         plugins: The distributions with plugins, by name.
-        versions: The versions of all distributions but the core.
+        versions: The versions of all distributions except the core.
         policy: The rules.
-        origins: The files and variables that the rules come from, as in `Settings`.
+        origins: The files and variables from which the rules come; see `Settings`.
     """
 
     core: InstalledPlugin
@@ -71,13 +71,13 @@ class Plan:
 
     Attributes:
         install: Missing plugins: name → version.
-        change: Distributions of another version: name → (installed, locked).
-        reinstall: Plugins of the right version with other content: name → version.
-        missing: Missing requirements: name → version. The installer decides if they are needed.
-        remove: Plugins to remove, because the lock does not have them.
-        keep: Plugins that stay, although the lock does not have them.
+        change: Distributions with another version: name → (installed, locked).
+        reinstall: Plugins with the right version but different content: name → version.
+        missing: Missing requirements: name → version. The installer decides whether they are needed.
+        remove: Plugins to remove because they are not in the lock.
+        keep: Plugins to keep although they are not in the lock.
         settings: The rules that differ, as sentences.
-        by_hand: Changes of editable folders, which the user has to make: name → sentence.
+        by_hand: Changes to editable directories, which the user must make: name → sentence.
     """
 
     install: dict[str, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def needs_installer(self) -> bool:
-        """True if packages have to change."""
+        """True if packages must change."""
         return any((self.install, self.change, self.reinstall, self.missing, self.remove))
 
     @property
@@ -116,7 +116,7 @@ class Plan:
         ]
 
     def differences(self) -> list[str]:
-        """Return the differences as sentences, except for different content."""
+        """Return the differences as sentences, except for differing content."""
         return [
             *(f"{name} {version} is not installed" for name, version in self.install.items()),
             *(f"{name} {version} is not installed" for name, version in self.missing.items()),
@@ -137,19 +137,19 @@ def sync(
     run: Run = run_visibly,
     tell: Callable[[str], None] = print,
 ) -> list[str]:
-    """Restore a lock in the environment of this process.
+    """Restore a lock in this process's environment.
 
     Args:
         lock: The lock.
         load: Loads the settings; called before and after the changes.
-        exact: Remove plugins that the lock does not have, except the manager.
-        dry_run: Print the plan, and change nothing.
-        sources: Sources of packages besides the index.
+        exact: True to remove plugins that are not in the lock, except the manager.
+        dry_run: True to print the plan without changing anything.
+        sources: Package sources in addition to the index.
         run: Runs the installer.
         tell: Receives the plan, line by line.
 
     Returns:
-        The differences that remain, as sentences.
+        The remaining differences, as sentences.
 
     Raises:
         ConfigError: The lock is for another Python, nothing can be installed here, or the installer failed.
@@ -169,7 +169,7 @@ def sync(
 
 
 def read_state(settings: Settings, paths: Sequence[str] | None = None) -> State:
-    """Read the installed packages on `paths`, or `sys.path`, and the rules that apply. Nothing is loaded."""
+    """Read the packages installed on `paths` or `sys.path`, and the rules that apply, without loading anything."""
     importlib.invalidate_caches()
     installation = installed(paths)
     core = installation.pop(CORE, None)
@@ -199,12 +199,12 @@ def _normalise_version(version: str) -> str:
 
 
 def plan(lock: Lock, state: State, *, exact: bool = False) -> Plan:
-    """Plan the changes that turn `state` into `lock`; nothing is changed.
+    """Plan the changes that turn `state` into `lock`, without making them.
 
     Args:
         lock: The lock.
         state: The installation.
-        exact: Remove plugins that the lock does not have, except the manager, which restores locks.
+        exact: True to remove plugins that are not in the lock, except the manager, which restores locks.
     """
     wanted = {CORE: LockedPlugin(CORE, lock.core), **{plugin.name: plugin for plugin in lock.plugins}}
     extra = tuple(sorted(state.plugins.keys() - wanted.keys() - lock.requirements.keys() - {MANAGER}))
@@ -292,7 +292,7 @@ def carry_out(
     """Install, change and remove packages as planned.
 
     Raises:
-        ConfigError: Nothing can be installed here, or the installer failed; the message says what to do.
+        ConfigError: Nothing can be installed here, or the installer failed. The message says what to do.
     """
     env = environment or Environment.current()
     plugins = {
@@ -304,7 +304,7 @@ def carry_out(
     installer = find_installer(env)
     core = {} if CORE in changes.by_hand else {CORE: lock.core}
     wanted = {**plugins, CORE: lock.core} if CORE in changes.change else plugins
-    # Requirements are only constraints: an installer records what it is asked for as requested by the user.
+    # Requirements are only constraints, because installers record their arguments as requested by the user.
     constraints = write_constraints({**core, **plugins, **lock.requirements})
     try:
         for command in _commands(changes, wanted, installer, constraints, sources):
@@ -333,7 +333,7 @@ def _pin(versions: Mapping[str, str]) -> list[str]:
 
 
 def write_policy(policy: Policy) -> None:
-    """Write the rules of a lock into the user's `choices.toml`; other files stay as they are.
+    """Write a lock's rules to the user's `choices.toml`. Other files remain unchanged.
 
     Raises:
         ConfigError: The file cannot be read or written.

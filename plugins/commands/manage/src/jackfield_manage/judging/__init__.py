@@ -1,1 +1,1 @@
-"""Judge installed plugins: their faults, their effects, and the reasons."""
+"""Examine installed plugins: their faults, their effects, and why they act."""

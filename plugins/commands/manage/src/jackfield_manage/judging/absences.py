@@ -20,7 +20,7 @@ _MIN_SIMILARITY = 0.7
 
 
 def explain_absence(host: PluginHost, kind: str, address: str) -> str:
-    """Return why nothing offers a component, as sentences to append to the core's error; '' if unknown."""
+    """Explain why nothing offers a component, in sentences to append to the core's error; '' if unknown."""
     entry = f"{kind}.{address.rpartition('/')[2]}"
     return "".join(
         f". {problem.distribution} {problem.text}"
@@ -30,9 +30,9 @@ def explain_absence(host: PluginHost, kind: str, address: str) -> str:
 
 
 def misspelt_groups(paths: Iterable[str] | None = None) -> list[Problem]:
-    """Return the distributions that declare entry points in a group whose name is nearly ours.
+    """Return the distributions with entry points in a group whose name nearly matches ours.
 
-    `scan` never reads such a group, so nothing in it can be found.
+    `scan` does not read such groups, so their entry points are never found.
     """
     problems: list[Problem] = []
     for location in _metadata_folders(sys.path if paths is None else paths):
@@ -58,7 +58,7 @@ def _misspelt_groups_in(text: str, location: str) -> Iterator[Problem]:
 
 
 def _entries_by_group(text: str) -> dict[str, list[str]]:
-    """Return the entry points of each group that name one of our kinds."""
+    """Return each group's entry points that name one of our kinds."""
     group = ""
     entries: dict[str, list[str]] = {}
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Explain why each component acts in every run, or does not. The core decides which ones act."""
+"""Explain why each component does or does not act in every run, which the core decides."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Cause = Literal["enabled", "default chain", ""]
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The answer to why a component acts in every run, or does not.
+    """Why a component does or does not act in every run.
 
     Attributes:
         row: The component.
-        cause: The rule that makes it act; '' if none does.
-        reason: The reason why it acts or does not, as the end of a sentence about it.
+        cause: The rule that makes the component act, or ''.
+        reason: The reason, as the predicate of a sentence about the component.
     """
 
     row: Row
@@ -30,17 +30,17 @@ class Activation:
 
     @property
     def is_active(self) -> bool:
-        """True if it acts without being named in code."""
+        """True if the component acts without being named in code."""
         return bool(self.cause)
 
 
 def activations(host: PluginHost) -> dict[Row, Activation]:
-    """Return the activation of every installed processor and observer. Nothing is loaded or raised."""
+    """Return the activation of every installed processor and observer, without loading any."""
     return {row: activation for kind in ENABLED_KINDS for row, activation in _activations_of_kind(host, kind).items()}
 
 
 def activation_of(row: Row, host: PluginHost) -> Activation:
-    """Return the activation of one component of any kind."""
+    """Return the activation of a component of any kind."""
     if row.kind in ENABLED_KINDS:
         return _activations_of_kind(host, row.kind)[row]
     left_out = host.policy.left_out(row.kind).get(row, "") if row.kind in CONSIDERED_KINDS else ""
@@ -48,23 +48,23 @@ def activation_of(row: Row, host: PluginHost) -> Activation:
 
 
 def active_components(host: PluginHost) -> dict[Row, str]:
-    """Return the processors and observers that act in every run here, each with the reason."""
+    """Return the processors and observers that act in every run here, each with its reason."""
     return {row: activation.reason for row, activation in activations(host).items() if activation.is_active}
 
 
 def names_active_by_default(host: PluginHost) -> frozenset[str]:
-    """Return the short and full names of the components that act as part of the default chain. Nothing is loaded."""
+    """Return the short and full names of components that act as part of the default chain, without loading any."""
     rows = [row for row, activation in activations(host).items() if activation.cause == "default chain"]
     return frozenset(name for row in rows for name in (row.id, full_name(row)))
 
 
 def is_in_default_chain(row: Row) -> bool:
-    """Return True if a component belongs to the default chain, whatever the settings say."""
+    """Return True if a component belongs to the default chain, regardless of the settings."""
     return row.kind == "processor" and row.address in DEFAULT_CHAIN
 
 
 def remarks(row: Row, host: PluginHost) -> list[str]:
-    """Return remarks for the user about the distribution behind a component, as ends of sentences after `it`."""
+    """Return warnings about the distribution that offers a component, as predicates to follow "it"."""
     sentences: list[str] = []
     known = known_components().get(row.id)
     if known is not None and known.distribution != row.distribution:

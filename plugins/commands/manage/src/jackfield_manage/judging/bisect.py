@@ -1,4 +1,4 @@
-"""Find the plugins that make a command fail by running it with ever fewer of them.
+"""Find the plugins that make a command fail by running it with ever smaller subsets.
 
 Source of the method: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002 (ddmin).
 """
@@ -23,7 +23,7 @@ ALLOW_VARIABLE = "JACKFIELD_PLUGINS"
 _BLOCK_VARIABLE = "JACKFIELD_PLUGINS_BLOCK"
 RUN_TIMEOUT_S = 300.0
 _MAX_OUTPUT_BYTES = 16 << 20
-# Exit codes of a shell for a command that is missing or cannot run. No plugin is to blame for that.
+# A shell's exit codes for a missing or non-executable command, which no plugin can cause.
 _CANNOT_RUN = (126, 127)
 
 Outcome = Literal["culprit", "together", "without any", "never"]
@@ -34,9 +34,9 @@ class Result:
     """The result of a search.
 
     Attributes:
-        outcome: One `culprit`; several plugins that fail only `together`; the command fails `without any` plugin; or it
-            `never` fails.
-        culprits: A minimal set that makes it fail; without any one of them it does not fail.
+        outcome: A single `culprit`; several plugins that fail only `together`; the command fails `without any` plugin;
+            or it `never` fails.
+        culprits: A minimal set of plugins that makes the command fail, none of which can be left out.
         runs: The number of runs.
     """
 
@@ -45,7 +45,7 @@ class Result:
     runs: int
 
     def sentence(self) -> str:
-        """Return the result as a sentence."""
+        """Describe the result in a sentence."""
         runs = f" ({self.runs} runs)"
         match self.outcome:
             case "culprit":
@@ -61,11 +61,12 @@ class Result:
 
 
 def bisect(plugins: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> Result:
-    """Find a minimal set of plugins with which a command fails.
+    """Find a minimal set of plugins that makes a command fail.
 
     Args:
         plugins: The distributions that may be the cause.
-        fails: Runs with a subset, in the order of `plugins`; called once for each subset.
+        fails: Runs the command with a subset, in the order of `plugins`, and returns True if it fails. Called only once
+            for each subset.
     """
     results: dict[tuple[str, ...], bool] = {}
 
@@ -83,14 +84,14 @@ def bisect(plugins: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> 
 
 
 def minimise(items: tuple[Item, ...], fails: Callable[[tuple[Item, ...]], bool]) -> tuple[Item, ...]:
-    """Reduce items to a minimal set that still fails, given that `fails(items)` and not `fails(())`.
+    """Reduce items to a minimal failing set, given that `fails(items)` is True and `fails(())` is False.
 
-    A single culprit among n takes about 2·log2(n) calls, the worst case n². The same subset may be tried again.
+    A single culprit among n items takes about 2·log2(n) calls, and the worst case n². A subset may be tried repeatedly.
     """
     parts = 2
     while len(items) > 1:
         pieces = _split(items, parts)
-        # With two pieces, the rest of one is the other, which was tried.
+        # With two subsets, each is the complement of the other, and has been tried.
         rests = [tuple(item for item in items if item not in piece) for piece in pieces] if parts > 2 else []
         if smaller := _first_failing(pieces, fails):
             items, parts = smaller, 2
@@ -127,16 +128,16 @@ def command_fails(
     environ: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = print,
 ) -> Callable[[tuple[str, ...]], bool]:
-    """Return a function for `bisect` that runs a command with a subset of plugins, and returns True if it fails.
+    """Return a function for `bisect` that runs a command with a subset of plugins and returns True if it fails.
 
     Args:
         command: The program and its arguments; no shell is used.
-        keep: Distributions that are part of every run because the command needs them.
-        plugins: All candidates. A run also blocks those it leaves out: an enabled processor that is merely missing from
-            the list of allowed packages would stop the run, and look like a cause.
-        match: Only a run whose output contains this text has failed; '' for every run with an exit code other than 0.
-        timeout_s: A longer run has failed; it is killed with all processes that it started.
-        environ: The environment, in place of `os.environ`.
+        keep: Distributions to include in every run because the command needs them.
+        plugins: All candidates. Those left out of a run are also blocked, because an enabled processor that was merely
+            missing from the allowed packages would stop the run and look like a cause.
+        match: Text that the output of a failed run must contain. If '', a run fails by a nonzero exit code.
+        timeout_s: The time limit. A run that exceeds it counts as failed and is killed along with its child processes.
+        environ: The environment variables. Defaults to `os.environ`.
         tell: Receives a line for each run.
 
     The returned function raises:
@@ -164,7 +165,7 @@ def command_fails(
 def ask_if_fails(
     ask: Callable[[str], str] = input, *, keep: Sequence[str] = (), tell: Callable[[str], None] = print
 ) -> Callable[[tuple[str, ...]], bool]:
-    """Return a function for `bisect` that lets the user try each subset in another window and type the result.
+    """Return a function for `bisect` that asks the user to try each subset in another window and report the result.
 
     The returned function raises:
         ConfigError: The user quits, or standard input ends.
@@ -194,8 +195,8 @@ def _count(subset: tuple[str, ...]) -> str:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> tuple[int | None, bytes]:
-    """Return the exit code, None after a timeout, and the output."""
-    # A file, because a process that the command leaves behind would keep a pipe open.
+    """Run a command, and return its exit code (None after a timeout) and its output."""
+    # A file, because a process left behind by the command would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - a list, and no shell
@@ -221,7 +222,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command that is still running, and every process that it left behind."""
+    """Kill a command if it is still running, and any process it left behind."""
     if sys.platform == "win32":
         if process.poll() is None:
             process.kill()

@@ -1,6 +1,6 @@
-"""Read the results of a distribution's contract tests: the `conformance.json` that `jackfield-testkit` writes.
+"""Read the results of a distribution's contract tests from the `conformance.json` written by `jackfield-testkit`.
 
-The file contains the authors' own claims. Anyone can check them by running the same tests.
+The file contains claims by the authors, which anyone can verify by running the same tests.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MAX_FILE_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """The content of `conformance.json`.
+    """The contents of `conformance.json`.
 
     Attributes:
         distribution, version: The tested distribution.
-        kit, core: The versions of `jackfield-testkit` and `jackfield` that it was tested with.
+        kit, core: The versions of `jackfield-testkit` and `jackfield` used for the tests.
         outcome: The overall result, such as `passed`.
-        counts: Number of tests by result: `passed`, `failed`, `xfailed` and so on.
-        is_stale: True if another version was tested than the installed one.
+        counts: The number of tests by result: `passed`, `failed`, `xfailed` and so on.
+        is_stale: True if the tested version is not the installed one.
     """
 
     distribution: str
@@ -40,7 +40,7 @@ class Conformance:
     is_stale: bool
 
     def sentence(self) -> str:
-        """Return the content as one line."""
+        """Summarise the results in one line."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no tests"
         stale = f", for version {self.version}, not this one" if self.is_stale else ""
         by = f"by its authors, with jackfield-testkit {self.kit} and jackfield {self.core}"
@@ -48,7 +48,7 @@ class Conformance:
 
 
 def read_conformance(row: Row) -> Conformance | None:
-    """Return the claim of a component's distribution; None if it is missing or malformed. Nothing is imported."""
+    """Return the test results of a component's distribution; None if missing or malformed. Nothing is imported."""
     table = _read_table(row)
     match table:
         case {
@@ -70,7 +70,7 @@ def _test_outcomes(suites: object) -> Iterator[str]:
 
 
 def _read_table(row: Row) -> Mapping[str, object]:
-    """Return the table in the file; empty if it is missing or unreadable."""
+    """Return the table in the file, or an empty one if it is missing or unreadable."""
     with suppress(OSError, ValueError, TypeError, ImportError, RecursionError):
         spec = PathFinder.find_spec(row.module.partition(".")[0])
         for folder in getattr(spec, "submodule_search_locations", None) or ():

@@ -1,4 +1,4 @@
-"""Examine every installed plugin in a separate process, and report each problem with the command to type next."""
+"""Check every installed plugin in a separate process, and report each problem with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def examine(
     only: Sequence[str] = (),
     remembered: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """Examine every distribution with plugins; one that hangs or crashes also gives a finding.
+    """Check every distribution with plugins; hangs and crashes are reported as findings.
 
     Args:
         host: The host with the plugins.
-        deep: Also import the components with everything they need, and let them check the machine.
-        timeout_s: Time limit for each distribution.
-        only: Normalised names of the distributions to examine; empty for all.
-        remembered: Distributions that were installed before, to report those that are gone.
+        deep: True to also import the components with all their dependencies and run their checks of the machine.
+        timeout_s: The time limit for each distribution.
+        only: The normalised names of the distributions to check. If empty, all are checked.
+        remembered: Previously installed distributions, so that missing ones can be reported.
 
     Yields:
-        One finding for each distribution, sorted by name, as soon as it is known; then one for each fault of metadata
-        that belongs to no examined distribution.
+        A finding for each distribution, sorted by name, as soon as it is available. Findings about the core, other
+        metadata faults and missing distributions follow.
     """
     rows = group_by_distribution(host.catalog.rows)
     neighbours = Neighbours(host)
@@ -59,7 +59,7 @@ def examine(
 def _probe_in_order(
     host: PluginHost, rows: Mapping[str, Sequence[Row]], deep: bool, timeout_s: float
 ) -> Generator[tuple[str, Mapping[str, Any] | None], None, None]:
-    """Yield the probe result of each distribution in the order of `rows`; None if none of it may load."""
+    """Yield each distribution's probe result, in the order of `rows`; None if nothing in it may load."""
     results: dict[str, Any] = {name: None for name in rows if all(host.policy.why_not(row) for row in rows[name])}
     loadable = [name for name in rows if name not in results]
     with closing(probe_all(host, loadable, deep=deep, timeout_s=timeout_s)) as probed:
@@ -73,7 +73,7 @@ def _probe_in_order(
 def _finding(
     rows: Sequence[Row], result: Mapping[str, Any] | None, host: PluginHost, neighbours: Neighbours
 ) -> Finding:
-    """Return the finding about one distribution; `result` is None if none of it may load."""
+    """Return the finding about a distribution. `result` is None if nothing in it may load."""
     if result is None:
         verdicts = [judge_blocked(rows[0], host)]
     else:
@@ -93,7 +93,7 @@ def _finding(
 
 
 def _core_findings(installation: Mapping[str, Distribution]) -> Iterator[Finding]:
-    """Find changes of the core's files, and files that other distributions put into its package."""
+    """Find changes to the core's files, and files that other distributions added to its package."""
     core = installation.get(CORE, Distribution(CORE, "", ""))
     files = FileChanges() if core.editable or not core.location else compare_files(core.location)
     reinstall = f"pip install --force-reinstall {CORE}"
@@ -125,7 +125,7 @@ def _fix_metadata(problem: Problem) -> str:
 
 
 def _fix_duplicate(problem: Problem) -> str:
-    """Return which of two metadata folders with one name to remove."""
+    """Return which of two metadata directories with the same name to remove."""
     if Path(problem.used).parent != Path(problem.location).parent:
         return f"remove {problem.location} and its package: the one in {Path(problem.used).parent} hides it"
     stale = [location for location in (problem.used, problem.location) if any(compare_files(location))]

@@ -1,4 +1,4 @@
-"""Findings of the doctor: the state of a distribution, the reason, and the command to type next."""
+"""The doctor's findings: a distribution's status, the reason, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Status = Literal[
     "malformed", "changed", "unproven",
 ]  # fmt: skip
 FAULTS: tuple[Status, ...] = ("ambiguous", "broken", "malformed")
-# The worst first: it cannot work, it differs from what its authors declare, it only waits for the user.
+# Worst first: does not work, differs from what its authors declare, only awaits the user.
 _SEVERITY: Mapping[Status, int] = {
     **dict.fromkeys(FAULTS, 0),
     **dict.fromkeys(("changed", "unproven", "undeclared", "slow", "duplicate"), 1),
@@ -22,15 +22,15 @@ _SEVERITY: Mapping[Status, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The state of one distribution.
+    """The status of a distribution.
 
     Attributes:
-        ids: The components that it offers, as `kind.name`.
-        status: The distribution's state.
-        ms: CPU time for describing it.
-        why: The reason for its state.
+        ids: The components it offers, as `kind.name`.
+        status: The status.
+        ms: The CPU time needed to describe its components, or None if they were not described.
+        why: The reason for the status.
         fix: The command to type next.
-        required_by: The distributions that require it, if no user asked for it by name.
+        required_by: The distributions that require it, unless a user requested it by name.
         more: The distribution's other problems, one sentence each.
     """
 
@@ -51,7 +51,7 @@ class Finding:
 
 
 class Verdict(NamedTuple):
-    """One problem of a distribution: a status, the reason, and the command to type next."""
+    """A problem of a distribution: its status, the reason, and the command that fixes it."""
 
     status: Status
     why: str
@@ -59,9 +59,9 @@ class Verdict(NamedTuple):
 
     @property
     def severity(self) -> int:
-        """Sort key: the worst is the lowest."""
+        """Sort key; lower values are worse."""
         return _SEVERITY[self.status]
 
     def line(self) -> str:
-        """Return the problem as one line."""
+        """Format the problem as one line."""
         return f"{self.why} → {self.fix}" if self.fix else self.why

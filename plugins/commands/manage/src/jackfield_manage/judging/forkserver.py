@@ -1,10 +1,10 @@
-"""Probe plugins in forks of one process that has imported everything probing needs, to start the interpreter once.
+"""Probe plugins in forks of a process that has already imported everything probing needs.
 
 `python -B -m jackfield_manage.judging.forkserver` reads the pickled fields of a `Task` from standard input. For each
 distribution, it writes a line of JSON with the name and the result of `probe`. When its input ends, it kills its forks
 and exits.
 
-Each fork has its own session, timeout and output, so everything that its plugin starts ends with it.
+Each fork has its own session, timeout and output, so anything its plugin starts ends with it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from jackfield.plugins import ComponentSpec, PluginHost
 from jackfield_manage.judging.probe import BASES, LOAD_KEYS, describe, load_and_check
 from jackfield_manage.judging.results import failed, read_result, report_result
 
-# At the same time. More than most machines have cores, because plugins may wait.
+# Concurrent forks, more than most machines have cores, because plugins may wait.
 _FORKS = 4
 _INPUT, _OUTPUT = 0, 1
 
 
 @dataclass(frozen=True)
 class Task:
-    """The task of the fork server.
+    """The input of the fork server.
 
     Attributes:
         host: The host whose rules apply.
-        names: The distributions.
-        deep: Also load and check their components.
-        timeout_s: Time limit for each fork.
+        names: The distributions to probe.
+        deep: True to also load and check their components.
+        timeout_s: The time limit for each fork.
     """
 
     host: PluginHost
@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class _Fork:
-    """A running fork: its process, its deadline, its files, and the function that takes its result."""
+    """A running fork: its process, its deadline, its files, and the callback for its result."""
 
     name: str
     pid: int
@@ -76,7 +76,7 @@ class _Forks:
         self._running: list[_Fork] = []
 
     def run(self) -> None:
-        """Run until every result is written, or the parent closes the input."""
+        """Run until all results are written or the parent closes the input."""
         try:
             while self._pending or self._running:
                 while self._pending and len(self._running) < _FORKS:
@@ -92,7 +92,7 @@ class _Forks:
         self._start(name, describe, self._take_description)
 
     def _load(self, description: Mapping[str, object], name: str) -> None:
-        _import_bases()  # not before: a fork that describes must see everything its plugin imports
+        _import_bases()  # not earlier, because a describing fork must see everything its plugin imports
         self._start(name, load_and_check, partial(self._take_load_result, description))
 
     def _start(
@@ -112,7 +112,7 @@ class _Forks:
         self._running.append(_Fork(name, pid, time.monotonic() + self._task.timeout_s, out, printed, on_result))
 
     def _wait(self) -> bool:
-        """Wait until a fork ends or is overdue; return False if the parent closes the input."""
+        """Wait until a fork ends or exceeds its deadline; return False if the parent closes the input."""
         timeout_s = max(0.0, min(fork.deadline for fork in self._running) - time.monotonic())
         ready, _, _ = select.select([_INPUT, self._wakeup], [], [], timeout_s)
         if self._wakeup in ready:
@@ -149,7 +149,7 @@ def _write(name: str, result: Mapping[str, object]) -> None:
 
 
 def _detach(keep: tuple[int, ...]) -> None:
-    """Leave the session, the signal handlers and the open files of the parent."""
+    """Leave the parent's session, reset its signal handlers, and close its files."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -160,7 +160,7 @@ def _detach(keep: tuple[int, ...]) -> None:
 
 
 def _end(pid: int, *, is_gone: bool = False) -> None:
-    """Kill a fork, and every process that it left behind in its session."""
+    """Kill a fork and every process it left behind in its session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     if not is_gone:
@@ -177,12 +177,12 @@ def _import_bases() -> None:
 
 
 def main() -> None:
-    """Run the task from standard input."""
+    """Run the task read from standard input."""
     task = Task(*pickle.load(sys.stdin.buffer))  # noqa: S301 - written by our parent
     for row in task.host.policy.rows():
-        task.host.policy.unproven(row)  # reads and keeps the RECORDs, which spares every fork the work
-    task.host.catalog.in_package("")  # builds the index, which spares every fork a look at all rows
-    # Describing our own package does the preparation that each fork would otherwise repeat.
+        task.host.policy.unproven(row)  # caches the RECORDs for every fork
+    task.host.catalog.in_package("")  # builds the index for every fork
+    # Describing our own package does the setup that each fork would otherwise repeat.
     with suppress(PluginError):
         for row in task.host.catalog.of(MANAGER):
             task.host.spec_of(row, ComponentSpec)

@@ -1,4 +1,4 @@
-"""Find the names from the core and libraries that a plugin uses but the installed versions lack."""
+"""Find names that a plugin uses from the core or libraries but that the installed versions lack."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jackfield_manage.judging.used_names import required_nodes, used_names
 
 
 def misfits_of_package(package: str) -> Iterator[Misfit]:
-    """Yield a misfit for each name that a package uses, in any of its functions, but another package lacks.
+    """Yield a misfit for each name that a package uses, in any function, but another package lacks.
 
-    The package's own code does not run. The modules that it uses from the core and from packages whose names begin with
-    `jackfield_` are imported.
+    The package's own code is not run. Modules that it uses from the core and from packages that start with `jackfield_`
+    are imported.
     """
     spec = find_spec(package)
     folders = list(spec.submodule_search_locations or ()) if spec else []
@@ -46,7 +46,7 @@ def _is_ours(module: str, package: str) -> bool:
 
 
 def _module_without(name: str) -> str:
-    """Return the module that lacks the next part of a dotted name; '' if no part is missing, or that is unknown."""
+    """Return the module that lacks the next part of a dotted name, or '' if none does or this is unknown."""
     module_name, *rest = name.split(".")
     try:
         value: object = importlib.import_module(module_name)

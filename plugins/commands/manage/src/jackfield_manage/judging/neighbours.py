@@ -1,4 +1,4 @@
-"""Find problems that show only when distributions are compared: clashing names, packages and requirements."""
+"""Find problems that appear only when distributions are compared: clashing names, packages and requirements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jackfield_manage.judging.findings import Verdict
 
 
 class Neighbours:
-    """All distributions of an installation, to judge each against the others."""
+    """All distributions of an installation, against which each one is judged."""
 
     def __init__(self, host: PluginHost) -> None:
         self.addresses: defaultdict[str, list[str]] = defaultdict(list)
@@ -35,18 +35,18 @@ class Neighbours:
         self._requirers = requirers({row.distribution for row in host.catalog.rows}, self.installation)
 
     def requirers_of(self, name: str) -> tuple[str, ...]:
-        """Return the distributions that require one, unless a user asked for it by name."""
+        """Return the distributions that require `name`, unless a user requested it by name."""
         distribution = self.installation.get(name)
         if distribution is None or distribution.requested:
             return ()
         return tuple(self._requirers.get(name, ()))
 
     def may_act(self, row: Row) -> bool:
-        """Return True unless a component must be enabled first."""
+        """Return True unless a component must first be enabled."""
         return row not in self.activations or self.activations[row].is_active
 
     def contradicting(self, distribution: str, required: str, specifier: Any) -> list[tuple[str, str]]:
-        """Return the other distributions with an incompatible requirement of the same package, and their specifiers."""
+        """Return other distributions with an incompatible requirement for the same package, and their specifiers."""
         # `required_by` lists `name[extra]` for optional requirements. They are ignored: the extra may not be chosen.
         names = self.installation.keys() & required_by(required, self.installation)
         return [
@@ -57,7 +57,7 @@ class Neighbours:
         ]
 
     def judge(self, row: Row, *, failed: bool) -> Iterator[Verdict]:
-        """Yield the problems of a component that others cause; `failed` means that it could not be loaded."""
+        """Yield a component's problems that others cause. `failed` is True if the component could not be loaded."""
         rivals = self.addresses[row.id]
         if len(rivals) > 1 and row.id not in self.prefer:
             yield Verdict(
@@ -70,13 +70,13 @@ class Neighbours:
             why = f"the package {package_of(row)!r} also belongs to {', '.join(sorted(owners))}"
             yield Verdict("broken" if failed else "duplicate", why, "uninstall one of them, and reinstall the other")
         similar = self._similar_addresses(row)
-        # Reported once for both, at the alphabetically later one.
+        # Reported once per pair, for the one that sorts later.
         if similar and row.address > min(similar):
             why = f"its name is one letter away from {', '.join(similar)}"
             yield Verdict("ok", why, "make sure that you mean this one")
 
     def _proposals(self, row: Row) -> str:
-        """Return the line of settings that prefers our component, if one is proven to be ours, or else a line each."""
+        """Return the setting that prefers our own component, if proven, or else one setting for each candidate."""
         rivals = [rival for rival in self._policy.catalog.named(row.kind, row.name) if not self._policy.why_not(rival)]
         known = known_components().get(row.id)
         ours = [rival for rival in rivals if known and rival.distribution == known.distribution]
@@ -84,9 +84,9 @@ class Neighbours:
         return " or ".join(f'"{rival.id}" = "{rival.distribution}"' for rival in proven or rivals)
 
     def _similar_addresses(self, row: Row) -> list[str]:
-        """Return the components of other distributions whose names differ from this one by one letter.
+        """Return other distributions' components whose names differ from this one by a single letter.
 
-        Two names that we chose ourselves are not compared: neither imitates the other.
+        Pairs of our own names are skipped, since neither imitates the other.
         """
         candidates = {other for variant in _variants(row.id) for other in self._by_variant[variant]}
         return [
@@ -110,7 +110,7 @@ def package_of(row: Row) -> str:
 
 
 def is_satisfiable(specifier: Any) -> bool:
-    """Return True if some version fits; it suffices to try each bound, a version just above each, and 0."""
+    """Return True if some version matches. Trying 0, each bound, and a version just above each bound is sufficient."""
     candidates = ["0"]
     for clause in specifier:
         bound = clause.version.removesuffix(".*")
@@ -119,20 +119,23 @@ def is_satisfiable(specifier: Any) -> bool:
 
 
 def _successor(version: str) -> str:
-    """Return the first version after all that begin with this one: `1.5` for `1.4`."""
+    """Return the first version after all those with this prefix: `1.5` for `1.4`."""
     head, dot, last = version.rpartition(".")
     return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
 
 
 def _variants(component: str) -> set[str]:
-    """Return an id, and the id without each character of its name. Ids that differ by one character share a variant."""
+    """Return an id and all its variants with one character of the name removed.
+
+    Ids that differ by one character have a variant in common.
+    """
     start = component.index(".") + 1
     return {component, *(component[:place] + component[place + 1 :] for place in range(start, len(component)))}
 
 
 def differs_by_one(first: str, second: str) -> bool:
     """Return True if two components of one kind have names that differ by one changed, added or missing character."""
-    start = len(commonprefix((first, second)))  # noqa: RUF071 - of texts, not of paths
+    start = len(commonprefix((first, second)))  # noqa: RUF071 - compares strings, not paths
     if first == second or "." not in first[:start]:
         return False
     first, second = first[start:], second[start:]

@@ -1,8 +1,8 @@
-"""Find what changed in an installation since the user last looked, and describe it.
+"""Find and describe what has changed in an installation since the user last looked.
 
-A file keeps the state of each distribution per environment, with a hash of its content, so that a changed distribution
-is reported again. The description of a newcomer comes from its source; none of its code runs. A refusal becomes a
-`block` rule elsewhere; this file only records what was reported and asked.
+A file stores the state of each distribution per environment, with a hash of its content, so changes are reported again.
+Newcomers are described from their source code, without running it. A refusal is stored elsewhere, as a `block` rule;
+this file records only what has been reported and asked about.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ Change = Literal["new", "changed", "not asked about"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The recorded state of one distribution.
+    """The recorded state of a distribution.
 
     Attributes:
-        version: The distribution's version.
-        content: The distribution's `content_hash`; '' if it has no RECORD.
-        mark: Time and size of its metadata; the content is hashed again only if they change.
-        asked: True if the user was asked about it, False if it was only reported.
+        version: The version.
+        content: The `content_hash`, or '' if there is no RECORD.
+        mark: The modification time and size of the metadata. The content is hashed again only if they change.
+        asked: True if the user was asked about the distribution; False if it was only reported.
     """
 
     version: str
@@ -68,7 +68,7 @@ class Seen:
 
     @property
     def identity(self) -> object:
-        """A value that differs if the distribution does: its content, or the mark if the content is unknown."""
+        """A value that changes with the distribution: its content, or its mark if the content is unknown."""
         return self.content or self.mark
 
 
@@ -77,9 +77,9 @@ class Newcomer:
     """A distribution that differs from its recorded state.
 
     Attributes:
-        rows: The distribution's components that may load.
-        change: New, changed, or reported before without a question.
-        seen: The distribution's state now.
+        rows: Its components that may load.
+        change: `new`, `changed`, or `not asked about` if it was reported without a question.
+        seen: Its current state.
     """
 
     distribution: str
@@ -91,7 +91,7 @@ class Newcomer:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Differences between an installation and its recorded state."""
+    """The differences between an installation and its recorded state."""
 
     newcomers: tuple[Newcomer, ...] = ()
     gone: tuple[str, ...] = ()
@@ -101,11 +101,11 @@ class News:
 
 
 class Memory:
-    """The file that records the state of one environment.
+    """The file that records the state of an environment.
 
     Args:
-        path: The file; below `$XDG_STATE_HOME` or `~/.local/state` if None.
-        environment: The environment; the prefix of this interpreter if None.
+        path: The file. Defaults to one below `$XDG_STATE_HOME` or `~/.local/state`.
+        environment: The environment. Defaults to this interpreter's prefix.
     """
 
     def __init__(self, path: Path | None = None, environment: str | None = None) -> None:
@@ -113,7 +113,7 @@ class Memory:
         self._environment = environment or sys.prefix
 
     def seen(self) -> dict[str, Seen]:
-        """Return the recorded state by distribution; empty if the file is missing or has another format."""
+        """Return the recorded states by distribution; empty if the file is missing or has another format."""
         seen: dict[str, Seen] = {}
         for name, entry in self._read().get(self._environment, {}).items():
             match entry:
@@ -127,7 +127,7 @@ class Memory:
         return seen
 
     def keep(self, seen: Mapping[str, Seen]) -> None:
-        """Replace the recorded state of the environment.
+        """Replace the environment's recorded states.
 
         Raises:
             OSError: The file cannot be written.
@@ -147,9 +147,9 @@ class Memory:
 
 
 def news(host: PluginHost, seen: Mapping[str, Seen]) -> News:
-    """Return the new and changed distributions that may load, and the recorded ones that are gone.
+    """Return new and changed distributions that may load, and recorded ones that are gone.
 
-    The manager is left out. It asks the questions, and a refusal would block it from ever asking again.
+    The manager is omitted: it asks the questions, so after a refusal it could never ask again.
     """
     loadable = group_by_distribution(
         row for row in host.catalog.rows if row.is_installed and not host.policy.why_not(row)
@@ -215,7 +215,7 @@ def summarise(newcomer: Newcomer, host: PluginHost) -> str:
 
 
 def summarise_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
-    """Summarise several newcomers in one line, the most important facts first, because the line may be cut."""
+    """Summarise several newcomers in one line, with the most important facts first in case the line is truncated."""
     rows = [row for newcomer in newcomers for row in newcomer.rows]
     active = active_components(host)
     parts = _effects(rows, host, most_secrets=2)
@@ -226,12 +226,12 @@ def summarise_all(newcomers: Sequence[Newcomer], host: PluginHost) -> str:
 
 
 def remarks_on(newcomer: Newcomer, host: PluginHost) -> list[str]:
-    """Return the remarks about all components of a newcomer, without repetition."""
+    """Return the warnings about a newcomer's components, without duplicates."""
     return list(dict.fromkeys(remark for row in newcomer.rows for remark in remarks(row, host)))
 
 
 def _effects(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -> list[str]:
-    """Return the side effects that the descriptors of components declare in their source."""
+    """Return the side effects declared by the components' descriptors in their source code."""
     described = [described_in_source(row, host.paths) or _UNREADABLE for row in rows]
     hosts = _declared(described, "network")
     phrases: list[str] = []
@@ -247,7 +247,7 @@ def _effects(rows: Sequence[Row], host: PluginHost, *, most_secrets: int = 99) -
 
 
 def _declared(described: Sequence[Described], key: str) -> list[str]:
-    """Return the texts that descriptors declare under a key, sorted; other values are ignored."""
+    """Return the strings that descriptors declare under a key, sorted, ignoring other values."""
     return sorted(set(_texts_under(described, key)))
 
 

@@ -13,19 +13,19 @@ from jackfield.processors import Processor, in_order
 
 @dataclass(frozen=True, slots=True)
 class OrderedProcessor:
-    """A processor of a pipeline, and the rules that put it at its position."""
+    """A processor of a pipeline, with the rules that determine its position."""
 
     processor: Processor
     reasons: tuple[str, ...]
 
 
 def explain_pipeline(model: BaseChatModel, config: GenerateConfig | None = None) -> list[OrderedProcessor]:
-    """Return the processors of a model from the caller inwards, with the reasons for their order."""
+    """Return a model's processors from the caller inwards, with the reasons for their order."""
     return explain_order(model.processors(config), model.host.settings.order)
 
 
 def explain_order(processors: Iterable[Processor], order: Sequence[str] = ()) -> list[OrderedProcessor]:
-    """Order processors as `jackfield.processors.in_order` does, and give the reasons.
+    """Order processors like `jackfield.processors.in_order`, and give the reasons.
 
     Raises:
         ConfigError: Two rules contradict each other.
@@ -48,7 +48,7 @@ def explain_order(processors: Iterable[Processor], order: Sequence[str] = ()) ->
 
 
 def _constraints(chain: Sequence[Processor], listed: frozenset[str]) -> defaultdict[str, dict[str, str]]:
-    """Return for each processor those that `after` or `before` put outside of it, each with the reason."""
+    """Return, for each processor, those that `after` or `before` place outside it, with the reasons."""
     phases = {processor.name: processor.phase for processor in chain}
     constraints: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for processor in chain:
@@ -59,7 +59,7 @@ def _constraints(chain: Sequence[Processor], listed: frozenset[str]) -> defaultd
 
 
 def _declared_pairs(processor: Processor) -> Iterator[tuple[str, str, str]]:
-    """Yield the inner and the outer name of each `after` and `before`, and the declaration itself."""
+    """Yield the inner and outer names for each `after` and `before`, and the declaration itself."""
     for name in processor.after:
         yield processor.name, name, f"after={name!r}"
     for name in processor.before:

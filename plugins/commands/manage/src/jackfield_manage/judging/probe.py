@@ -1,8 +1,8 @@
-"""Load the plugins of one distribution in a separate process, and report the result.
+"""Load a distribution's plugins in a separate process, and report the result.
 
 `python -B -m jackfield_manage.judging.probe DISTRIBUTION [--deep] [--configs]` reads a pickled `PluginHost` from
-standard input and writes one JSON object to standard output. Output of a plugin goes elsewhere, so that it cannot
-spoil the result; a thread that the plugin leaves behind cannot keep the process alive.
+standard input and writes one JSON object to standard output. Plugins' own output is redirected, so it cannot corrupt
+the result, and threads they leave behind cannot keep the process alive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from jackfield.errors import PluginError
 from jackfield.jsonschemas import fault_of_schema
-from jackfield.plugins import (  # some are imported before the watch starts, so that they are not charged to a plugin
+from jackfield.plugins import (  # some are imported early, so that `Watch` does not attribute them to a plugin
     ComponentSpec,
     Misfit,
     PluginHost,
@@ -52,23 +52,24 @@ BASES = {
     "tool": "jackfield.tools:BaseTool",
     "toolset": "jackfield.tools:Toolset",
 }
-"""The base class of a component of each kind, and of a set of tools."""
+"""Base class of each kind of component, and of toolsets."""
 
 _SEARCH_PATH = [*sys.path]
 LOAD_KEYS = ("errors", "missing", "misfits", "checks")
-"""The parts of a result that come from `load_and_check`."""
+"""Keys of a result that come from `load_and_check`."""
 
 
 def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: bool = False) -> dict[str, object]:
-    """Describe all components of a distribution, and load and check them if `deep`.
+    """Describe all components of a distribution; if `deep`, also load and check them.
 
     Returns:
-        `specs`: the descriptors by `kind.name`, as JSON; `offered`: everything that its modules offer, declared or not;
+        `specs`: the descriptors by `kind.name`, as JSON; `offered`: everything the modules offer, whether declared or
+            not;
         `errors`: a text for each component that fails; `missing`: modules that could not be imported; `misfits`: names
-        that it uses and the installed version of another distribution lacks, each as a text and the command that helps;
-        `secrets`: the variables that the components read; `imported`: modules that were imported with it; `effects`:
-        side effects of the import; `ms`, `waited_ms`: CPU time, and time spent waiting; `checks`: faults of the machine
-        that the components report; `configs`: JSON Schemas of their settings if `configs`, otherwise empty.
+        that the installed version of another distribution lacks, each as a text and the command that helps; `secrets`:
+        the variables that the components read; `imported`: modules imported along the way; `effects`: side effects of
+        importing; `ms`, `waited_ms`: CPU time and time spent waiting; `checks`: faults of the machine reported by the
+        components; `configs`: JSON Schemas of their settings if `configs`, otherwise empty.
     """
     result = describe(host, distribution)
     if deep and not result["errors"]:
@@ -78,7 +79,7 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
 
 
 def describe(host: PluginHost, distribution: str) -> dict[str, object]:
-    """Return the result of `probe` for a distribution whose components are described but not loaded."""
+    """Return the result of `probe` for components that are described but not loaded."""
     rows = _rows_of(host, distribution)
     watch = Watch({row.module.partition(".")[0] for row in rows})
     result = failed()
@@ -132,7 +133,7 @@ def _rows_of(host: PluginHost, distribution: str) -> list[Row]:
 
 
 def _rows_of_local_file(host: PluginHost, name: str, result: dict[str, Any]) -> list[Row]:
-    """Return the components in a local file of this name, if there is one."""
+    """Return the components in a local file of this name, if it exists."""
     rows: list[Row] = []
     try:
         for source in host.catalog.of(name):
@@ -145,7 +146,7 @@ def _rows_of_local_file(host: PluginHost, name: str, result: dict[str, Any]) -> 
 
 
 def _specs_of(host: PluginHost, rows: Iterable[Row], result: dict[str, Any]) -> Iterator[tuple[Row, ComponentSpec]]:
-    """Yield the descriptors of components; a component without a valid one adds an error to the result."""
+    """Yield the components' descriptors; for a component without a valid one, add an error to the result."""
     for row in rows:
         try:
             yield row, host.spec_of(row, ComponentSpec)
@@ -154,13 +155,13 @@ def _specs_of(host: PluginHost, rows: Iterable[Row], result: dict[str, Any]) -> 
 
 
 def _offered(host: PluginHost, rows: Sequence[Row], distribution: str) -> list[str]:
-    """Return everything that modules offer, declared or not, except kinds that are listed at run time (`tool.*`)."""
+    """Return everything the modules offer, whether declared or not, except kinds listed at run time (`tool.*`)."""
     dynamic = {row.kind for row in host.catalog.of(distribution) if row.is_source}
     offered: list[Row] = []
     for row in {row.module: row for row in rows}.values():
         source = row._replace(kind="*", name="*")
         if not dynamic:
-            with suppress(PluginError):  # one of the hooks fails: the others are asked one by one
+            with suppress(PluginError):  # one hook failed, so the others are called one by one
                 offered += host.offers(source)
                 continue
         for kind in hook.KINDS:
@@ -185,7 +186,7 @@ def _add_misfit(misfit: Misfit, result: dict[str, Any]) -> None:
 
 
 def _fault_of_parameters(spec: ToolSpec) -> str:
-    """Say why the parameters of a tool are not a valid schema, even if its plugin has changed the search path."""
+    """Return why a tool's parameters are not a valid schema, even if its plugin has changed the search path."""
     changed, sys.path[:] = [*sys.path], _SEARCH_PATH
     try:
         return fault_of_schema(spec.parameters, ignore_patterns=True)
@@ -194,7 +195,7 @@ def _fault_of_parameters(spec: ToolSpec) -> str:
 
 
 def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any]) -> None:
-    """Load everything that a descriptor names, and run its check of the machine."""
+    """Load everything a descriptor names, and run its check of the machine."""
     kind = "toolset" if isinstance(spec, ToolsetSpec) else row.kind
     if spec.target and (fault := _fault_of_class(kind, host.load_row(row))):
         result["errors"].append(f"{row.distribution}: {spec.target}, the target of {row.id}, {fault}")
@@ -208,7 +209,7 @@ def _load(host: PluginHost, row: Row, spec: ComponentSpec, result: dict[str, Any
 
 
 def _fault_of_class(kind: str, target: object) -> str:
-    """Return the reason why a component's target cannot be of its kind, to append to the target; '' if it can."""
+    """Return why a component's target cannot be of its kind, to append to the target; '' if it can."""
     if not callable(target):
         return f"has the type {type(target).__name__}, but must be a class"
     if not isinstance(target, type) or kind not in BASES:
@@ -225,7 +226,7 @@ def _fault_of_class(kind: str, target: object) -> str:
 
 
 def as_json(spec: ComponentSpec) -> dict[str, object]:
-    """Return a descriptor as JSON values; values that JSON lacks, such as bytes, become their `repr`."""
+    """Convert a descriptor to JSON values. Values that JSON lacks, such as bytes, become their `repr`."""
     return {entry.name: _json_value(getattr(spec, entry.name)) for entry in dataclasses.fields(spec)}
 
 
@@ -243,7 +244,7 @@ def _json_value(value: object) -> object:
 
 
 def main(arguments: list[str]) -> None:
-    """Probe the distribution that the first argument names."""
+    """Probe the distribution named by the first argument."""
     host = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our parent
     work = partial(probe, host, arguments[0], deep="--deep" in arguments, configs="--configs" in arguments)
     with tempfile.TemporaryFile() as printed:

@@ -1,4 +1,4 @@
-"""Load plugins in separate processes, so that a plugin that crashes, hangs or exits costs only its own result."""
+"""Load plugins in separate processes, so that a crash, hang or exit affects only the plugin's own result."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _INTERPRETERS = 4
 def probe_all(
     host: PluginHost, names: Sequence[str], *, deep: bool = False, timeout_s: float = TIMEOUT_S
 ) -> Generator[tuple[str, dict[str, Any]], None, None]:
-    """Probe several distributions, and yield each name with its result as soon as that is known.
+    """Probe several distributions, and yield each name and result as soon as available.
 
     Args:
         host: The host whose rules apply.
-        names: The distributions.
-        deep: Also load and check their components.
-        timeout_s: Time limit for each.
+        names: The distributions to probe.
+        deep: True to also load and check their components.
+        timeout_s: The time limit for each distribution.
     """
     pending = dict.fromkeys(names)
     if hasattr(os, "fork"):
         for name, result in _probe_by_forks(_silence(host), tuple(names), deep, timeout_s):
             del pending[name]
             yield name, result
-    # All of them if there is no fork; otherwise those that remain if a plugin killed the fork server.
+    # All of them without fork support, or those left if a plugin killed the fork server.
     yield from _probe_by_interpreters(host, tuple(pending), ["--deep"] if deep else [], timeout_s)
 
 
@@ -48,7 +48,7 @@ def _probe_by_forks(*task: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     assert process.stdin  # noqa: S101 - it is a pipe
     assert process.stdout  # noqa: S101 - as above
     try:
-        with suppress(BrokenPipeError):  # it has died, so its output has ended as well
+        with suppress(BrokenPipeError):  # the process has died, so its output has ended too
             process.stdin.write(pickle.dumps(task))
             process.stdin.flush()
         for line in process.stdout:
@@ -56,7 +56,7 @@ def _probe_by_forks(*task: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, result
     finally:
         with suppress(BrokenPipeError):
-            process.stdin.close()  # makes it kill its forks and exit
+            process.stdin.close()  # tells it to kill its forks and exit
         process.stdout.close()
         process.wait()
 
@@ -80,18 +80,18 @@ def probe_in_interpreter(
 ) -> dict[str, object]:
     """Load a distribution's plugins in a new interpreter.
 
-    A plugin that hangs, crashes or exits also gives a result: an error that says so.
+    If a plugin hangs, crashes or exits, the result contains an error that says so.
 
     Args:
         host: The host whose rules apply.
-        distribution: The distribution.
+        distribution: The distribution to probe.
         options: Command-line options of `probe`.
-        timeout_s: Time limit.
+        timeout_s: The time limit.
 
     Returns:
         The result of `probe`.
     """
-    # Files, because a process that a plugin leaves behind would keep a pipe open and block us.
+    # Files, because a process left behind by a plugin would keep a pipe open and block us.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as printed:
         process = _start(["jackfield_manage.judging.probe", distribution, *options], stdout=out, stderr=printed)
         try:
@@ -104,12 +104,12 @@ def probe_in_interpreter(
 
 
 def _silence(host: PluginHost) -> PluginHost:
-    """Return a host that does not trace, because traces would look like output of a plugin."""
+    """Return a host with tracing disabled, since traces would look like a plugin's output."""
     return PluginHost(replace(host.settings, trace=False), paths=host.paths)
 
 
 def _start(words: Sequence[str], *, stdout: Any, stderr: Any = None) -> subprocess.Popen[bytes]:
-    """Start one of our modules in an interpreter that leads a session."""
+    """Start one of our modules in an interpreter that leads its own session."""
     return subprocess.Popen(  # noqa: S603 - our own module, in our own interpreter
         [sys.executable, "-BP", "-m", *words],
         stdin=subprocess.PIPE,
@@ -120,7 +120,7 @@ def _start(words: Sequence[str], *, stdout: Any, stderr: Any = None) -> subproce
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that leads a session, and every process that it left behind in it."""
+    """Kill a session leader and every process it left behind in the session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""Find the plugins that the agents in a Python file use. The file never runs, because plugins may be missing."""
+"""Find the plugins used by agents in a Python file. The file is not run, because plugins may be missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jackfield_manage.judging.source import Constants, UnknownValueError, name_c
 # Positional arguments of the functions and classes that take parts of an agent.
 _POSITIONS: Mapping[str, tuple[str, ...]] = {"create_agent": ("agent",), "get_chat_model": ("llm",)}
 _CLASS_POSITIONS = ("function_list", "llm", "system_message")
-# Substitutes for computed values in a model's configuration, and keys that cannot be substituted.
+# Placeholders for computed values in a model's configuration, and keys that need their real value.
 _SUBSTITUTES = {"model": "computed", **dict.fromkeys(("api_base", "base_url", "model_server"), "http://computed")}
 _REQUIRED = ("model_type", "processors", "generate_cfg")
 _PARTS = frozenset(("agent", "llm", "function_list", "files", "rag_cfg", "extra_generate_cfg", "observers"))
@@ -28,8 +28,8 @@ class PythonUses:
 
     Attributes:
         parts: The arguments of each call that creates an agent or a model.
-        packages: The plugin packages that the file imports itself.
-        unknown: One line for each computed argument.
+        packages: The plugin packages that the file itself imports.
+        unknown: A line for each computed argument.
     """
 
     parts: tuple[Mapping[str, Any], ...] = ()
@@ -38,7 +38,7 @@ class PythonUses:
 
 
 def read_python_uses(path: str | Path) -> PythonUses:
-    """Read which plugins a Python file uses, without running it.
+    """Determine which plugins a Python file uses, without running it.
 
     Raises:
         ConfigError: The file cannot be read, or is not valid Python.
@@ -66,7 +66,7 @@ def read_python_uses(path: str | Path) -> PythonUses:
 
 
 def _agent_arguments(call: ast.Call) -> dict[str, ast.expr]:
-    """Return the arguments of a call that are parts of an agent; empty if it creates neither an agent nor a model."""
+    """Return a call's arguments that define parts of an agent; empty if it creates neither an agent nor a model."""
     function = name_called(call)
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in _PARTS}
     positions = _POSITIONS.get(function, _CLASS_POSITIONS if function[:1].isupper() and keywords else ())
@@ -84,7 +84,7 @@ def _value_of(name: str, node: ast.expr, constants: Constants) -> object:
 
 
 def _model_config(node: ast.expr, constants: Constants) -> object:
-    """Read a model's configuration, with substitutes for computed values that do not decide the backend."""
+    """Evaluate a model's configuration, with placeholders for computed values that do not determine the backend."""
     with suppress(UnknownValueError):
         return constants.value_of(node)
     config: dict[str, object] = dict(_SUBSTITUTES)
@@ -99,7 +99,7 @@ def _model_config(node: ast.expr, constants: Constants) -> object:
 
 
 def _entries(node: ast.expr, constants: Constants) -> Iterator[object]:
-    """Yield the names and dicts in a list entry; any other entry is an object of this file and needs no plugin."""
+    """Yield the names and dicts in a list; any other entry is an object from this file and needs no plugin."""
     if isinstance(node, ast.Constant | ast.Dict | ast.JoinedStr):
         yield constants.value_of(node)
         return

@@ -1,4 +1,4 @@
-"""Find the distributions that an agent needs, from its configuration. Nothing is loaded."""
+"""Find the distributions that an agent needs from its configuration, without loading anything."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from jackfield_manage.judging.source import described_in_source
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The distributions that an agent needs.
+    """The distributions an agent needs.
 
     Attributes:
-        distributions: Each distribution with the components that it provides, the core first.
+        distributions: Each distribution with the components it provides, core first.
         missing: The distributions that are not installed.
-        unknown: A line for each component that no installed and no known distribution offers.
+        unknown: A line for each component that no installed or known distribution offers.
     """
 
     distributions: Mapping[str, tuple[str, ...]]
@@ -39,26 +39,26 @@ class Needs:
 
     @property
     def install_line(self) -> str:
-        """The command that installs the missing packages; '' if none is missing."""
+        """The command that installs the missing packages, or '' if none is missing."""
         return f"pip install {' '.join(self.missing)}" if self.missing else ""
 
 
 def needs_of(config: AgentConfig, host: PluginHost) -> Needs:
-    """Find the distributions that an agent needs.
+    """Find the distributions an agent needs.
 
     Raises:
-        AmbiguousPluginError: Two installed distributions offer a component that the agent names.
+        AmbiguousPluginError: Two installed distributions offer a component named by the agent.
         ConfigError: The agent's model names neither a backend nor a server.
     """
     return _resolve([config], host)
 
 
 def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
-    """Find the distributions that a Python file needs, as far as its source shows.
+    """Find the distributions a Python file needs, as far as its source shows.
 
     Raises:
-        AmbiguousPluginError: As `needs_of`.
-        ConfigError: As `needs_of`.
+        AmbiguousPluginError: See `needs_of`.
+        ConfigError: See `needs_of`.
     """
     needs = _resolve([AgentConfig.parse(_as_config(parts), what="the agent") for parts in uses.parts], host)
     imported = {normalise(package): ("imported",) for package in uses.packages}
@@ -87,13 +87,13 @@ class _Offer(NamedTuple):
 
 
 def _resolve(configs: Sequence[AgentConfig], host: PluginHost) -> Needs:
-    """Find the distributions of all components that agents name, and of those that these components require."""
+    """Find the distributions of all components that agents name or that those components require."""
     uses: dict[str, list[str]] = {CORE: []}
     installed = {CORE}
     unknown: list[str] = []
     pending = [component for config in configs for component in _components(config, host)]
     resolved: set[str] = set()
-    for component in pending:  # it grows meanwhile
+    for component in pending:  # grows during the loop
         if component in resolved:
             continue
         resolved.add(component)
@@ -151,7 +151,7 @@ def _components(config: AgentConfig, host: PluginHost) -> Iterator[str]:
 
 
 def _find_parser(file: Path, host: PluginHost) -> str:
-    """Return the parser of a file, or its extension if no parser is known for it."""
+    """Return the parser for a file, or the file's extension if no parser is known."""
     extension = file.suffix.lower().removeprefix(".")
     for row in host.policy.rows("parser"):
         described = described_in_source(row, host.paths)

@@ -1,4 +1,4 @@
-"""Pass the result of a process that probes a plugin back to its parent, however the process ends."""
+"""Pass the result of a probing process to its parent, however the process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_PRINTED_BYTES = 500
 
 
 def failed(error: str = "") -> dict[str, object]:
-    """Return a result that contains only an error, or nothing."""
+    """Return a result that contains nothing except possibly an error."""
     lists: dict[str, list[Any]] = {
         key: [] for key in ("errors", "missing", "misfits", "secrets", "effects", "imported", "offered", "checks")
     }
@@ -20,12 +20,12 @@ def failed(error: str = "") -> dict[str, object]:
 
 
 def report_result(descriptor: int, printed: int, work: Callable[[], dict[str, Any]]) -> NoReturn:
-    """Run `work`, write its result as JSON, and exit this process.
+    """Run `work`, write its result as JSON, and exit the process.
 
     Args:
-        descriptor: The file that receives the result.
-        printed: An empty file that receives everything that plugins print.
-        work: Returns a result of the same form as that of `probe`.
+        descriptor: The file descriptor that receives the result.
+        printed: The descriptor of an empty file that receives everything the plugins print.
+        work: Returns a result in the format of `probe`.
     """
     for stream in (1, 2):
         os.dup2(printed, stream)
@@ -42,7 +42,7 @@ def report_result(descriptor: int, printed: int, work: Callable[[], dict[str, An
 
 
 def read_result(code: int, out: IO[bytes], printed: IO[bytes]) -> dict[str, object]:
-    """Read the result of a process that exited with `code`, or return an error that says how it ended."""
+    """Read the result of a process that exited with `code`, or return an error that describes how it ended."""
     out.seek(0)
     try:
         result: dict[str, object] = json.load(out)

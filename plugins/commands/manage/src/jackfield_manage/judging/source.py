@@ -1,7 +1,7 @@
-"""Read descriptors from the source of light modules, without running them.
+"""Read descriptors from the source code of light modules, without running it.
 
-Most descriptors are written with literal values, so a plugin can be described before the user agrees to load it.
-Computed values are reported as unknown, never guessed.
+Most descriptors contain only literal values, so a plugin can be described before the user agrees to load it. Computed
+values are reported as unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class UnknownValueError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A descriptor as written in the source.
+    """A descriptor as written in the source code.
 
     Attributes:
-        kind: The kind that the descriptor's class belongs to.
-        values: Keywords with literal values.
-        unknown: Names of the other keywords; `**` for an unpacked mapping.
+        kind: The kind to which the descriptor's class belongs.
+        values: Keyword arguments with literal values.
+        unknown: The names of other keyword arguments; `**` for an unpacked mapping.
     """
 
     kind: str
@@ -42,11 +42,11 @@ class Described:
 
 
 def described_in_source(row: Row, paths: Sequence[str] | None = None) -> Described | None:
-    """Return the descriptor of a component from its light module's source; None if it would have to be run.
+    """Read a component's descriptor from its light module's source; None if the module would have to be run.
 
     Args:
         row: The component.
-        paths: Folders with modules, in place of `sys.path`.
+        paths: The directories to search for modules. Defaults to `sys.path`.
     """
     path = source_file(row.module, paths)
     for described in descriptors_in(path) if path else ():
@@ -58,8 +58,8 @@ def described_in_source(row: Row, paths: Sequence[str] | None = None) -> Describ
 def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
     """Return the source file that Python would run for a module, without importing anything.
 
-    None if Python would run something else: an extension module, or bytecode that it does not compare with the time of
-    the source.
+    Return None if Python would run something else: an extension module, or bytecode that is not checked against the
+    source's modification time.
     """
     specs = specs_of_import(module, paths)
     spec = specs[-1] if specs else None
@@ -70,7 +70,7 @@ def source_file(module: str, paths: Sequence[str] | None = None) -> Path | None:
 
 
 def _runs_other_bytecode(path: Path) -> bool:
-    """Return True if Python has bytecode for a file that it validates by a hash, or not at all."""
+    """Return True if a file has bytecode that Python validates by hash, or not at all."""
     try:
         with Path(cache_from_source(str(path))).open("rb") as file:
             flags = int.from_bytes(file.read(8)[4:], "little")
@@ -80,7 +80,7 @@ def _runs_other_bytecode(path: Path) -> bool:
 
 
 def descriptors_in(path: Path) -> list[Described]:
-    """Return all descriptors that a file creates; empty if it is not valid Python."""
+    """Return all descriptors that a file creates; empty if the file is not valid Python."""
     tree = _parse(path)
     constants = Constants(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_called(node) in _KIND_OF_CLASS]
@@ -88,7 +88,7 @@ def descriptors_in(path: Path) -> list[Described]:
 
 
 def _parse(path: Path) -> ast.Module:
-    """Parse a file; an empty module if it is too large, unreadable or not valid Python."""
+    """Parse a file, or return an empty module if it is too large, unreadable or not valid Python."""
     with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         raw = path.read_bytes()
         if len(raw) <= MAX_SOURCE_BYTES:
@@ -97,7 +97,7 @@ def _parse(path: Path) -> ast.Module:
 
 
 def name_called(node: ast.Call) -> str:
-    """Return the last part of the name that is called; '' if it has no name."""
+    """Return the last part of the called name, or '' if the call has no name."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
@@ -108,7 +108,7 @@ def _describe(node: ast.Call, kind: str, constants: Constants) -> Described:
     unknown: list[str] = []
     for keyword in node.keywords:
         if keyword.arg is None:
-            unknown.append("**")  # even if it is literal, so that its keywords are not overlooked
+            unknown.append("**")  # even if literal, so that its keywords are not overlooked
             continue
         try:
             values[keyword.arg] = constants.value_of(keyword.value)
@@ -123,15 +123,15 @@ class Constants:
     def __init__(self, tree: ast.Module) -> None:
         self._assigned: dict[str, ast.expr | None] = {}
         for name, value in _assignments(tree):
-            # A name that is assigned twice is unknown.
+            # A name assigned more than once is unknown.
             self._assigned[name] = None if name in self._assigned else value
         self._open: set[str] = set()
 
     def value_of(self, node: ast.expr) -> Any:
-        """Return the value of an expression.
+        """Evaluate an expression.
 
         Raises:
-            UnknownValueError: The expression does not consist of literals and constants alone.
+            UnknownValueError: The expression contains something other than literals and constants.
         """
         match node:
             case ast.Constant(value):
@@ -163,7 +163,7 @@ class Constants:
         raise UnknownValueError
 
     def entries_of(self, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-        """Yield the keys of a dict and the expressions of their values, for a dict literal or a constant that is one.
+        """Yield the keys and value expressions of a dict, which may be a literal or a constant.
 
         Raises:
             UnknownValueError: The dict is computed.

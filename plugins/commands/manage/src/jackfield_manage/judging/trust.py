@@ -1,6 +1,6 @@
-"""Record which projects a user trusts, and show the requests of their files.
+"""Record which projects the user trusts, and show what their files request.
 
-The core reads these records before a project's file may do more than restrict.
+The core reads these records before it lets a project file do more than restrict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EFFECT = {
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A recorded agreement to the content of a project's file; `file` is the record."""
+    """A recorded agreement to a project file's content. `file` is the record."""
 
     path: Path
     content: str
@@ -32,7 +32,7 @@ class Agreement:
 
 
 def agree(project: Project, folder: Path) -> Path:
-    """Record an agreement to a project's file as it was read, and return the record's path.
+    """Record an agreement to a project file's content as it was read, and return the record's path.
 
     Raises:
         ConfigError: The record cannot be written.
@@ -47,7 +47,7 @@ def agree(project: Project, folder: Path) -> Path:
 
 
 def revoke(path: Path, folder: Path) -> bool:
-    """Delete the agreement to a project's file; return False if there was none.
+    """Delete the agreement to a project file; return False if there was none.
 
     Raises:
         ConfigError: The record cannot be removed.
@@ -63,7 +63,7 @@ def revoke(path: Path, folder: Path) -> bool:
 
 
 def agreements(folder: Path) -> list[Agreement]:
-    """Return all agreements, sorted by path; records in another format are left out."""
+    """Return all agreements, sorted by path. Records in another format are omitted."""
     records: list[Agreement] = []
     for file in folder.glob("*.json"):
         try:
@@ -77,12 +77,12 @@ def agreements(folder: Path) -> list[Agreement]:
 
 
 def describe_request(project: Project, own: Settings, by_default: Collection[str] = ()) -> list[str]:
-    """Describe the effects that a project's file has once the user agrees, in unabridged lines.
+    """Describe in full what a project file changes once the user agrees.
 
     Args:
-        project: The project's file.
+        project: The project file.
         own: The rules without it, to show what it would replace.
-        by_default: Names of the components that act in every run by default.
+        by_default: The names of components that act in every run by default.
 
     Raises:
         ConfigError: The file enables or configures a component of a kind that it cannot.
@@ -136,12 +136,12 @@ def _describe_local_file(path: str, fault: str, content: str) -> str:
 
 
 def remark_on_project(settings: Settings) -> str:
-    """Return a sentence about the ignored part of the project's file; '' if nothing is ignored."""
+    """Return a sentence about the ignored part of the project file, or '' if nothing is ignored."""
     return settings.project.remark if settings.project else ""
 
 
 def describe_restrictions(project: Project) -> list[str]:
-    """Describe the restrictions of a project's file, in one line per rule."""
+    """Describe a project file's restrictions, one line per rule."""
     return [f"{key}: {_as_json(value)}" for key, value in project.denying.items()]
 
 

@@ -1,4 +1,4 @@
-"""Find the names from other packages that Python source uses, by its syntax alone."""
+"""Find the names that Python source uses from other packages, based on its syntax alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 def running_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes except those that only type checkers read."""
+    """Return all nodes except those meant only for type checkers."""
     nodes = [tree]
-    for node in nodes:  # it grows meanwhile
+    for node in nodes:  # grows during the loop
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             nodes += node.orelse
         else:
@@ -18,7 +18,7 @@ def running_nodes(tree: ast.AST) -> list[ast.AST]:
 
 
 def required_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return the running nodes without the bodies of `try` statements that expect a name to be missing."""
+    """Return the running nodes, except for the bodies of `try` statements that anticipate a missing name."""
     optional = {
         id(part)
         for node in ast.walk(tree)
@@ -59,14 +59,14 @@ def _expects_absence(handler: ast.ExceptHandler) -> bool:
 
 
 def _aliases_of(names: Iterable[ast.alias], is_wanted: Callable[[str], bool]) -> dict[str, str]:
-    """Return the wanted modules by the names that an import gives them."""
+    """Return the wanted modules, by the names under which they are imported."""
     wanted = [one for one in names if is_wanted(one.name)]
     top = [(one, one.name.partition(".")[0]) for one in wanted]
     return {one.asname or package: one.name if one.asname else package for one, package in top}
 
 
 def _dotted(node: ast.Attribute, aliases: Mapping[str, str]) -> str:
-    """Return `module.name` for an attribute of an imported module; '' for anything else."""
+    """Return `module.name` for an attribute of an imported module, or '' for anything else."""
     parts = [node.attr]
     value: ast.expr = node.value
     while isinstance(value, ast.Attribute):

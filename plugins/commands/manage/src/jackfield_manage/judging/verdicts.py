@@ -1,4 +1,4 @@
-"""Judge one distribution by its probe result, its metadata and its files."""
+"""Judge a distribution by its probe result, metadata and files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from jackfield_manage.judging.neighbours import Neighbours, package_of
 from jackfield_manage.names import full_name
 from jackfield_manage.record import changed_files
 
-WAITED_MS = 250.0  # loading a plugin reads files; it must not ask servers, or sleep
-SLOW_MS = 50.0  # a light module should take 5; ten times that is felt in every command
+WAITED_MS = 250.0  # loading a plugin reads files, but must not contact servers or sleep
+SLOW_MS = 50.0  # a light module should take 5; ten times as much slows down every command
 
 
 class FileChanges(NamedTuple):
-    """The files that differ from a distribution's RECORD, or the `fault` for which they are unknown."""
+    """The files that differ from a distribution's RECORD, or the `fault` that prevents the comparison."""
 
     changed: Sequence[str] = ()
     missing: Sequence[str] = ()
@@ -31,7 +31,7 @@ class FileChanges(NamedTuple):
 
 
 def compare_files(location: str) -> FileChanges:
-    """Compare the files of a distribution with its RECORD."""
+    """Compare a distribution's files with its RECORD."""
     try:
         files = changed_files(location)
     except PluginError as error:
@@ -40,12 +40,12 @@ def compare_files(location: str) -> FileChanges:
 
 
 def shorten(paths: Sequence[str]) -> str:
-    """List the first three paths, and how many more there are."""
+    """List the first three paths, and the number of remaining ones."""
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def judge_blocked(row: Row, host: PluginHost) -> Verdict:
-    """Judge a distribution without components that may load."""
+    """Judge a distribution none of whose components may load."""
     reason = host.policy.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
         return Verdict("broken", reason, f"repair {row.location}, or correct `local`")
@@ -75,7 +75,7 @@ def judge(
 
 
 def _judge_loading(rows: Sequence[Row], result: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Verdict]:
-    """Judge by the errors, descriptors, side effects and times of loading."""
+    """Judge by errors, descriptors, side effects and loading times."""
     report = f"tell the authors of {rows[0].distribution}"
     for why, command in result["misfits"]:
         yield Verdict("broken", why, command)
@@ -117,7 +117,7 @@ def _judge_times(rows: Sequence[Row], result: Mapping[str, Any], report: str) ->
 
 
 def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verdict]:
-    """Judge by anything missing from the machine or the environment."""
+    """Judge by what is missing from the machine or the environment."""
     for problem in result["checks"]:
         yield Verdict("broken", problem, "repair it, and run this again")
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
@@ -150,7 +150,7 @@ def _judge_installation(row: Row, neighbours: Neighbours) -> Iterator[Verdict]:
 
 
 def _judge_requirements(distribution: Distribution, neighbours: Neighbours) -> Iterator[Verdict]:
-    """Yield a verdict for each requirement that is not met."""
+    """Yield a verdict for each unmet requirement."""
     name = distribution.name
     for requirement in requirements_of(distribution):
         required = normalise(requirement.name)
@@ -169,7 +169,7 @@ def _judge_requirements(distribution: Distribution, neighbours: Neighbours) -> I
 
 
 def _judge_contradiction(name: str, required: str, why: str, others: Sequence[tuple[str, str]]) -> Verdict:
-    """Judge a requirement that no single version satisfies for every distribution that has it."""
+    """Judge a requirement for which no single version satisfies every distribution."""
     other_needs = " and ".join(f"{other} needs {required}{specifier}" for other, specifier in others)
     everyone = " ".join([name, *(other for other, _ in others)])
     fix = (
@@ -190,7 +190,7 @@ def _judge_identity(row: Row, host: PluginHost) -> Iterator[Verdict]:
 
 
 def _fix_loading(rows: Sequence[Row], missing: Sequence[str], neighbours: Neighbours) -> str:
-    """Return the command to type if a plugin cannot be loaded; `missing` are modules that could not be imported."""
+    """Return the command to type if a plugin cannot be loaded. `missing` are the modules that could not be imported."""
     row = rows[0]
     if not row.is_installed:
         return f"repair {row.location}"

@@ -1,7 +1,7 @@
-"""Record the side effects of importing modules, in a process that exists for this purpose only.
+"""Record the side effects of importing modules, in a process dedicated to this purpose.
 
-An audit hook, which cannot be removed again, reports what the interpreter does. A comparison shows what has changed in
-state that the whole process shares. Effects of C code that raise no audit event go unnoticed.
+An audit hook, which cannot be removed, reports what the interpreter does. Comparing process-wide state before and after
+shows what has changed. Effects of C code that raises no audit events go unnoticed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 
-# The public function makes an enum of each handler, which took a third of the time of a probe.
+# The public function converts each handler to an enum, which took a third of a probe's time.
 from _signal import getsignal  # type: ignore[import-not-found]
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -29,7 +29,7 @@ _EFFECTS = (
     "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.chdir",
     "os.putenv", "os.unsetenv", "signal.",
 )  # fmt: skip
-# Functions and classes that all code shares, so no plugin may replace them.
+# Process-wide functions and classes, which no plugin may replace.
 _SHARED: tuple[tuple[Any, str], ...] = (
     *((builtins, name) for name in ("open", "print", "__import__", "exec", "eval", "input")),
     *((socket, name) for name in ("socket", "create_connection", "getaddrinfo")),
@@ -38,17 +38,17 @@ _SHARED: tuple[tuple[Any, str], ...] = (
 
 
 class Watch:
-    """Record the side effects of a `with` block.
+    """Records the side effects of a `with` block.
 
     Args:
-        own: The top-level packages of the plugin.
+        own: The plugin's top-level packages.
 
     Attributes:
         effects: A text for each effect.
-        changed: A text for each change of state that the whole process shares.
+        changed: A text for each change to process-wide state.
         imported: The modules that were imported.
-        cpu_ms: CPU time.
-        waited_ms: Time spent waiting for a disk, a server or a clock, but not for a CPU on a busy machine.
+        cpu_ms: The CPU time.
+        waited_ms: The time spent waiting for a disk, server or clock, but not for a CPU on a busy machine.
     """
 
     def __init__(self, own: Collection[str]) -> None:
@@ -102,7 +102,7 @@ class Watch:
         register, changed, own = self._register_exit, self.changed, self._own
 
         def register_and_record(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
-            # Only calls from the plugin's own modules count: those of the standard library have good reasons.
+            # Only calls from the plugin's own modules count; those of the standard library are legitimate.
             if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in own:
                 changed.append("it registers with atexit")
             return register(function, *arguments, **keywords)
@@ -111,9 +111,10 @@ class Watch:
 
 
 def _modules_after(last: str) -> set[str]:
-    """Return the modules that were imported after another one.
+    """Return the modules imported after `last`.
 
-    `sys.modules` has their order. Comparing all names before and after would copy them into the memory of each fork.
+    `sys.modules` preserves the import order. Comparing all names before and after would copy them into each fork's
+    memory.
     """
     names: set[str] = set()
     for name in reversed(sys.modules):
@@ -124,7 +125,7 @@ def _modules_after(last: str) -> set[str]:
 
 
 def _queued_ms() -> float:
-    """Return how long this process has waited for a CPU; 0 if the system does not say."""
+    """Return how long this process has waited for a CPU, or 0 if the system does not report it."""
     try:
         with open("/proc/self/schedstat", encoding="ascii") as file:  # noqa: PTH123 - faster, and opened twice per plugin
             return int(file.read().split()[1]) / 1e6
@@ -144,12 +145,12 @@ def _changed_keys(before: Mapping[str, object], now: Mapping[str, object]) -> li
 
 
 def _shared() -> dict[str, int]:
-    """Return the identity of each object in `_SHARED`, because a replacement may compare equal."""
+    """Return the identity of each object in `_SHARED`, since a replacement may compare equal."""
     return {f"{owner.__name__}.{name}": id(getattr(owner, name)) for owner, name in _SHARED}
 
 
 def _state() -> dict[str, object]:
-    """Return state that the whole process shares."""
+    """Return process-wide state."""
     logging = sys.modules.get("logging")
     return {
         "sys.meta_path": list(sys.meta_path),
@@ -162,6 +163,6 @@ def _state() -> dict[str, object]:
         "the working directory": os.getcwd(),  # noqa: PTH109 - compared as text
         "the recursion limit": sys.getrecursionlimit(),
         "signal handlers": [getsignal(number) for number in _SIGNALS],
-        # Not all names, for the reason in `_modules_after`.
+        # Not all names; see `_modules_after`.
         "builtins": (len(vars(builtins)), next(reversed(vars(builtins)))),
     }

@@ -1,6 +1,6 @@
-"""Explain why a distribution is installed and whether its components may load and act.
+"""Explain why a distribution is installed, and whether its components may load and act.
 
-All facts come from metadata and settings; nothing is loaded.
+All information comes from metadata and settings; nothing is loaded.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from jackfield_manage.names import find_distributions
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One component of a distribution, with the rules that apply to it.
+    """A component of a distribution, with the rules that apply to it.
 
     Attributes:
         id: `kind.name`.
         address: `distribution/name`.
-        may_load: True if no rule prevents it from loading.
-        reason: The reason why it may not load, as the end of a sentence that names the file or variable.
+        may_load: True if no rule prevents the component from loading.
+        reason: Why the component may not load, as a predicate that names the file or variable.
         also_from: The other distributions that offer this component and may load.
-        choice: The component that its short name refers to if several distributions offer it, as a sentence.
-        acts: True if it acts without being named in code; None for kinds that never do.
-        acts_because: The reason why it does or does not, as the end of a sentence.
-        remarks: Warnings about the distribution behind it, as ends of sentences.
+        choice: The component that its short name selects if several distributions offer it, as a sentence.
+        acts: True if the component acts without being named in code; None for kinds that never do.
+        acts_because: Why it does or does not act, as a predicate.
+        remarks: Warnings about the component's distribution, as predicates.
     """
 
     id: str
@@ -62,15 +62,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The reasons why one distribution is installed, and its components.
+    """Why a distribution is installed, and what it offers.
 
     Attributes:
-        installer: The program that installed it; '' if unknown.
-        requested: True if a user asked for it by name; None if the installer does not record that.
+        installer: The program that installed the distribution, or '' if unknown.
+        requested: True if a user requested the distribution by name; None if the installer does not record this.
         required_by: The distributions that require it; `name[extra]` if only with an extra.
-        requires: The distribution's requirements on this machine.
-        problems: Faults of its metadata.
-        remark: The ignored part of the project's file, as a sentence.
+        requires: Its requirements on this machine.
+        problems: Faults in its metadata.
+        remark: The ignored part of the project file, as a sentence.
     """
 
     distribution: str
@@ -86,7 +86,7 @@ class Explanation:
     remark: str = ""
 
     def lines(self) -> list[str]:
-        """Return the explanation in sentences."""
+        """Return the explanation as sentences."""
         installed_by = f" by {self.installer}" if self.installer else ""
         editable = ", as an editable folder" if self.editable else ""
         lines = [
@@ -120,20 +120,20 @@ class Explanation:
 
 
 def why(name: str, settings: Settings, paths: Sequence[str] | None = None) -> list[Explanation]:
-    """Explain every distribution that a name refers to.
+    """Explain every distribution that matches a name.
 
     Args:
         name: A distribution, `kind.name`, `distribution/name`, or a component's name.
         settings: The rules.
-        paths: Folders with distributions, in place of `sys.path`.
+        paths: The directories to search for distributions. Defaults to `sys.path`.
 
     Raises:
-        PluginNotFoundError: No installed distribution has or offers that name; the message says what to install.
+        PluginNotFoundError: No installed distribution has or offers the name. The message says what to install.
     """
     host = PluginHost(settings, paths=paths)
     installation = installed(paths)
     names = find_distributions(name, host.catalog)
-    # Libraries that plugins require can be explained as well. A component comes first: both may be named `openai`.
+    # Libraries required by plugins can be explained as well. Components take precedence: both may be named `openai`.
     if not names and normalise(name) in installation:
         names = [normalise(name)]
     if not names:
@@ -211,7 +211,7 @@ def _explain_absence(name: str, settings: Settings, catalog: Catalog) -> str:
 
 
 def _known_publishers(name: str) -> Iterator[str]:
-    """Yield the known distributions, installed or not, that a name refers to."""
+    """Yield the known distributions that match a name, whether installed or not."""
     for component, known in known_components().items():
         short = component.partition(".")[2]
         if name in (component, short, f"{known.distribution}/{short}") or normalise(name) == known.distribution:
