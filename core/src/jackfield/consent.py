@@ -67,7 +67,7 @@ class ReachesOutside:
 
 @dataclass(frozen=True, slots=True)
 class Loosens:
-    """Makes a protection weaker than its default."""
+    """Weakens a protection below its default."""
 
     setting: str
     value: str

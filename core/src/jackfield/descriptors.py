@@ -1,6 +1,6 @@
 """Descriptors: lightweight, frozen values that describe a plugin's components without importing them.
 
-`target` names the class as `module:Class`. It is imported when the first component is created.
+`target` names the class as `module:Class`. The class is imported when the first component is created.
 """
 
 from __future__ import annotations

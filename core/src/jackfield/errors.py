@@ -4,7 +4,7 @@
 JackfieldError
 ├── ConfigError                   change the configuration
 │   ├── MissingSecretError            set the named variable
-│   └── ConsentNeededError            read the file, and allow its effects or not
+│   └── ConsentNeededError            review the file, then allow its effects or not
 ├── InvalidMessageError           correct the message: the text names the field
 ├── PluginError                   install, choose or repair a plugin
 │   ├── PluginNotFoundError           install it, or correct the name
@@ -14,7 +14,7 @@ JackfieldError
 │   └── IncompatiblePluginError       upgrade or downgrade the package or the core
 ├── ModelServiceError             depends on the class; `retryable` is true if waiting can help
 │   ├── ModelRequestError             change the request
-│   │   ├── UnsupportedInputError         leave out the content, which the model does not take; nothing was sent
+│   │   ├── UnsupportedInputError         remove the unsupported content; nothing was sent
 │   │   │   └── MissingFileError              correct the path
 │   │   ├── ContextLengthError            shorten the history
 │   │   ├── ContentFilterError            change the content
@@ -24,15 +24,15 @@ JackfieldError
 │   ├── ModelOverloadedError          wait and retry
 │   ├── ModelConnectionError          check the address or the network, then retry
 │   ├── ModelTimeoutError             allow more time, then retry
-│   ├── ModelResponseError            retry: the server sent an answer that cannot be read
-│   └── InvalidAnswerError            rephrase, or ask another model: no answer has the requested form
+│   ├── ModelResponseError            retry: the server's answer violates the protocol
+│   └── InvalidAnswerError            rephrase, or use another model: no answer matched the output type
 ├── ToolServiceError              pass it to the model, which reads the text
 │   ├── ToolArgumentError             call again with other arguments
 │   ├── ToolTimeoutError              do less in one call
-│   ├── InDoubtError                  find out what was done, then allow the repetition or do without it
+│   ├── InDoubtError                  find out what was done, then allow the repetition or skip it
 │   └── DocParserError                leave out or replace the named document
-├── SandboxError                  install what it names, or set `sandbox="none"`
-├── StoreError                    repair the store of runs; everything recorded stays
+├── SandboxError                  install what the message names, or set `sandbox="none"`
+├── StoreError                    repair the store; existing records are kept
 │   ├── StoreUnavailableError         wait, or follow the message; the same call may work later
 │   ├── RunBusyError                  wait until the other process has finished the run
 │   └── RunNotFoundError              correct the run's id
@@ -119,7 +119,7 @@ class InvalidMessageError(JackfieldError, ValueError):
 
 
 class PluginError(JackfieldError):
-    """A plugin cannot be used. Only its own names are affected."""
+    """A plugin cannot be used. Other plugins are not affected."""
 
 
 class PluginNotFoundError(PluginError, LookupError):
@@ -210,13 +210,13 @@ class ModelAuthError(ModelServiceError):
 
 
 class RateLimitedError(ModelServiceError):
-    """The provider requests a pause of `retry_after_s` seconds."""
+    """The provider's rate limit was exceeded. `retry_after_s` is the requested pause, or None."""
 
     retryable = True
 
 
 class ModelOverloadedError(ModelServiceError):
-    """The provider failed on its side (HTTP 5xx)."""
+    """The provider is overloaded or failed internally (HTTP 5xx)."""
 
     retryable = True
 

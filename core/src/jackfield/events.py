@@ -6,7 +6,7 @@ Everything a person sees (growing text, a list of messages, a web page) is a fol
 Each class declares how its events are handled, so no other module needs a list of classes:
 
 - `is_delta`: the event is a fragment of the model's answer. If the attempt fails, `StreamReset` withdraws it.
-- `is_note`: the event only informs people, and does not change the run. It may be recorded with the next step.
+- `is_note`: the event only informs people, and does not change the run. Its recording may wait for the next step.
 - `is_recorded`: the event becomes part of the run's record.
 """
 

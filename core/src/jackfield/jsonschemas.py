@@ -408,7 +408,7 @@ def _descend(validator: Any, entry: object, schema: object, key: str | int, kind
 
 
 def _evaluated_names(validator: Any, schema: object, value: dict[str, Any]) -> set[str]:
-    """Return the properties that a schema evaluates, directly or through schemas that it applies to the same value."""
+    """Return the properties that a schema evaluates, directly or through subschemas that apply to the same value."""
     if not isinstance(schema, Mapping):
         return set()
     _spend(1 + len(value) // _ENTRIES_PER_STEP)
@@ -423,7 +423,7 @@ def _evaluated_names(validator: Any, schema: object, value: dict[str, Any]) -> s
 
 
 def _evaluated_indexes(validator: Any, schema: object, value: list[Any]) -> set[int]:
-    """Return the items that a schema evaluates, directly or through schemas that it applies to the same value."""
+    """Return the items that a schema evaluates, directly or through subschemas that apply to the same value."""
     if not isinstance(schema, Mapping):
         return set()
     _spend(1 + len(value) // _ENTRIES_PER_STEP)

@@ -97,7 +97,7 @@ class ChatRequest:
         metadata: Notes that processors exchange, by distribution name. No backend sends them.
         facts: The model's capabilities, for processors.
         server: The server's name: the backend, plus `@` and the host if one is configured.
-        files: How attached files reach the model.
+        files: The handling of attached files; see `FileUse`.
     """
 
     model: str

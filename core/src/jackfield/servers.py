@@ -302,7 +302,7 @@ class HttpServer(Server):
         one_process: If the face currently keeps state in its process, the setting that makes several processes
             possible, otherwise ''.
         open_paths: The paths that are served without a token, such as a page: `/` alone, or `/static/*` with everything
-            below it. They must not reveal anything about agents and runs.
+            below it. These paths must not reveal anything about agents and runs.
     """
 
     paths: tuple[str, ...] = ("/",)

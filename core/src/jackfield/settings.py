@@ -76,8 +76,8 @@ class Settings:
             `kind.distribution/name`.
         origins: The file or variable of each rule: `allow`, `safe`, `block:NAME`, `enabled:NAME`, `prefer:NAME`.
         project: The project's file, even if it does not apply, or None if there is none.
-        unnarrowed: The rules without the project's restrictions, or None if there are none. They ensure that a project
-            can neither choose between plugins by blocking one nor disable what the user has enabled.
+        unnarrowed: The rules without the project's restrictions, or None if there are none. These rules ensure that a
+            project can neither choose between plugins by blocking one nor disable what the user has enabled.
         local: Files that are plugins without being installed.
     """
 

@@ -481,7 +481,7 @@ class _Workers:
         return problem or self._all_abandoned()
 
     def _start(self, count: int) -> JackfieldError | None:
-        """Start threads. Return an error if the machine cannot."""
+        """Start threads. Return an error if the machine cannot start any more."""
         for _ in range(count):
             try:
                 threading.Thread(target=self._work, name="jackfield-worker", daemon=True).start()

@@ -88,8 +88,8 @@ class StopSearch:
 def _words_that_can_be_first(words: Iterable[str]) -> list[str]:
     """Drop words that contain another word before their last character.
 
-    Of the remaining words, the one that starts first in a text also ends first, or is the longest that ends there. This
-    is the word that a regular expression finds.
+    The remaining word that starts first in a text also ends first, or is the longest that ends there. A regular
+    expression finds exactly this word.
     """
     unique = list(dict.fromkeys(words))
     return [word for word in unique if not any(other in word[:-1] for other in unique)]

@@ -176,7 +176,7 @@ def resume(
     Args:
         run_id: The run's id, from `RunResult.run_id` or `jackfield runs list`.
         approvals: Decisions about pending calls, by call id: True, False or `Denial(reason)`.
-        output: The output type, as for `ask`. It is not recorded, so pass it again.
+        output: The output type, as for `ask`. Pass it again, because it is not recorded.
         options: Options for the run, as for `Agent.astream`, except `resume` and `run_id`.
 
     Raises:

@@ -525,7 +525,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
     def as_tool(
         self, *, name: str | None = None, description: str | None = None, timeout_s: float | None = None
     ) -> BaseTool:
-        """Return the agent as a tool for another agent. It receives the request's text, not the conversation.
+        """Return the agent as a tool for another agent. The tool receives only the text of a request.
 
         The agent's events appear in the calling agent's run, one level deeper. Its usage counts against the limits of
         both agents, except for turns. The calling agent's `approve` decides about its calls. Without `approve`, calls

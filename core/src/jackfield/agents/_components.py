@@ -18,9 +18,9 @@ _PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser for a file, based on its extension.
+    """Return the name of our parser for a file extension.
 
-    The name is empty if no parser reads the file. It is also empty for images, which are sent to the model unparsed.
+    Return '' if no parser reads the file, or for images, which are sent to the model unparsed.
     """
     suffix = PurePath(file).suffix.lower().removeprefix(".")
     return "" if suffix in _PICTURES else parser_of_extension(suffix) or ""

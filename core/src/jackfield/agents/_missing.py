@@ -27,7 +27,7 @@ class NameAllMissing:
     host: Plugins
 
     def __enter__(self) -> None:
-        """Do nothing yet."""
+        """Do nothing. All work happens on exit."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, PluginNotFoundError) and (complete := self.complete(error)) is not error:

@@ -31,7 +31,7 @@ _PARAMETERS: Mapping[str, object] = {
 def run_below(
     agent: AgentLike, messages: Messages, parent: ParentRun | None, **options: Any
 ) -> AsyncIterator[RunEvent]:
-    """Run an agent on behalf of a parent run, and yield its events. Its usage counts against the limits of both.
+    """Run an agent on behalf of a parent run, and yield its events. The agent's usage counts against both limits.
 
     Args:
         agent: The agent to run.

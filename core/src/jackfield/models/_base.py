@@ -129,7 +129,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
             metadata: Notes for processors; see `ChatRequest`.
             lang: The language of text that Jackfield adds, unless `config` sets one. If None, it is detected.
             around: Processors that wrap all others, for this answer only.
-            files: How attached files reach the model.
+            files: The handling of attached files; see `FileUse`.
 
         Raises:
             ValueError: The request contradicts itself, for example with two system messages or an unknown chosen

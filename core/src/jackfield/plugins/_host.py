@@ -108,8 +108,8 @@ class PluginHost:
     def considered(self, kind: str) -> list[Row]:
         """List the components of a kind that may be selected without being named in code.
 
-        They belong to packages that are proven to be ours, packages that the user's `allow`, `enabled` or `prefer`
-        lists, modules registered by code, and local files. The others are in `policy.left_out`.
+        These components belong to packages that are proven to be ours, packages that the user's `allow`, `enabled` or
+        `prefer` lists, modules registered by code, and local files. The others are in `policy.left_out`.
 
         Raises:
             PluginError: A local file cannot be queried, and the settings are strict.

@@ -59,8 +59,8 @@ class Identities:
 
         Args:
             row: The component.
-            is_denied: A function that returns True if a distribution may not load. Its files may not load through
-                another distribution either.
+            is_denied: A function that returns True if a distribution may not load. The files of a denied distribution
+                may not load through another one either.
         """
         record, editable = self._record(row.location), _editable_folder(row.location)
         for file in _origins(row.module):

@@ -104,7 +104,7 @@ def parser_of_extension(extension: str) -> str | None:
 
 
 def known_with_key(kind: str, keys: Iterable[str]) -> str | None:
-    """Return the name of our component of a kind that has one of these settings, or None."""
+    """Return the name of our component of this kind that has one of these settings, or None."""
     settings = frozenset(keys)
     for name, known in _known(kind):
         if not settings.isdisjoint(known.keys):

@@ -357,7 +357,7 @@ class _Account:
     """The usage to compare with limits, shared by all positions of one turn.
 
     Attributes:
-        spent: The usage of the run and the runs below it. It is live if the run has a limit that they share.
+        spent: The usage of the run and the runs below it. Counted live if the run has a limit that those runs share.
         reserved: Calls that were counted when they were decided, but have not begun.
         handoff_to: The agent that takes over after the turn's calls, or '' for none.
     """

@@ -35,7 +35,7 @@ def answer(text: str, *, reasoning: str = "", usage: Usage | None = None) -> lis
 
 
 def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelEvent]:
-    """Return the events of an answer with tool calls, given as (name, arguments) pairs. Their ids are `call_1`, …"""
+    """Return the events of an answer with tool calls, given as (name, arguments) pairs. The ids are `call_1`, …"""
     events: list[ModelEvent] = [TextDelta(text)] if text else []
     for index, (name, arguments) in enumerate(wanted):
         events.append(FunctionCallDelta(index, id=f"call_{index + 1}", name=name, arguments=dumps(arguments)))

@@ -354,7 +354,7 @@ def _describe(name: str, error: BaseException) -> tuple[str, dict[str, Any]]:
 
 
 def stopped(planned: PlannedCall, *, began: bool, still_running: bool = False) -> ToolFinished:
-    """Return the result of a call that was stopped with its run. It may have taken effect unless it never began."""
+    """Return the result of a call that was stopped with its run. If the call had begun, it may have taken effect."""
     if not began:
         return not_run(planned, CANCELLED_TEXT, CANCELLED)
     text = f"{STOPPED_TEXT} It could not be stopped, and may still be running." if still_running else STOPPED_TEXT

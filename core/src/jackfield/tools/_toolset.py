@@ -41,7 +41,7 @@ class ToolChanges:
 
     @property
     def version(self) -> int:
-        """The number of changes so far."""
+        """The number of changes reported so far."""
         return self._version
 
     def report(self) -> None:
