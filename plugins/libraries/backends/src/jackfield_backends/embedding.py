@@ -34,7 +34,7 @@ async def embed_in_batches(
         backend: The backend's name, for errors.
         size: The maximum number of texts per request.
         concurrency: The maximum number of requests in flight. Requests waiting to be retried do not count.
-        max_retries: The maximum number of retries per request, for failures that a retry may cure.
+        max_retries: The maximum number of retries per request, for failures that a retry may fix.
         dimension: The required vector length. If None, the model decides.
 
     Raises:

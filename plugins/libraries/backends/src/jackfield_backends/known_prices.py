@@ -38,7 +38,7 @@ class Addressed(Protocol):
 
     @property
     def server_name(self) -> str:
-        """The server's name as requests use it."""
+        """The server's name, as used in requests."""
 
     def configured_url(self) -> str | None:
         """Return the configured URL, or None to use the usual one."""

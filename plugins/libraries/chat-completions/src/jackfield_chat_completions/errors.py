@@ -57,7 +57,7 @@ def error_of_response(failures: Failures, status: int, body: bytes, *, where: st
 
 
 def error_in_stream(failures: Failures, chunk: Mapping[str, object]) -> ModelServiceError:
-    """Return the error that a stream chunk reports. Without a known code, it is a server failure."""
+    """Return the error that a stream chunk reports. An error without a known code counts as a server failure."""
     text, codes = _said(chunk)
     code = codes[0]
     status = int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
@@ -68,8 +68,7 @@ def filtered_categories(results: object) -> str:
     """Return the triggered content filter categories, such as ` [violence, jailbreak]`, or '' if there are none.
 
     Args:
-        results: The filter results by category, as sent by Azure: `{"violence": {"filtered": true, "severity":
-            "high"}}`.
+        results: The results by category, as sent by Azure: `{"violence": {"filtered": true, "severity": "high"}}`.
     """
     if not isinstance(results, Mapping):
         return ""

@@ -47,7 +47,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return self.profile
 
     def server(self) -> ChatServer:
-        """Return the server's address and credentials. Called once, in a worker thread, before the first request.
+        """Return the server's address and credentials. Called in a worker thread on first use, and again after closing.
 
         Raises:
             ConfigError: The address is missing, or cannot be reached over HTTP.
@@ -86,7 +86,7 @@ class ChatCompletionsModel(HTTPBackend[ChatServer]):
         return with_configured({**self.server_profile().facts, **known.facts, "prices": prices}, self.config)
 
     def usual_url(self) -> str:
-        """Return the address used without any setting, or '' if there is none."""
+        """Return the default address, or '' if there is none."""
         return self.server_profile().url
 
     def model_table(self) -> str:

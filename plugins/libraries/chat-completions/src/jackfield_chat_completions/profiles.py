@@ -87,7 +87,7 @@ class ServerProfile:
 
     @property
     def key_rule(self) -> KeyRule:
-        """The rule for which servers receive the API key from the environment."""
+        """The rule that decides which servers receive the API key from the environment."""
         own = urlsplit(self.url).hostname
         return KeyRule(self.key, (*self.hosts, own) if own else self.hosts)
 

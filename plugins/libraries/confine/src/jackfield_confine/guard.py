@@ -97,8 +97,8 @@ def _start(barrier: str, plan: dict[str, Any], argv: list[str], group: cgroups.C
 def _stand_behind(host: int) -> int:
     """Continue in a child, while the parent forwards signals to it. Return the parent's pid.
 
-    Without a namespace, killing the guard would leave its processes running. So the process that the host can kill only
-    has the guard below it. The guard notices when that process ends, and the program cannot signal the guard.
+    Without a namespace, killing the guard would leave its processes running. So the process that the host can kill has
+    only the guard as a child. The guard notices when that process ends, and the program cannot signal the guard.
     """
     front = os.getpid()
     guard = os.fork()
@@ -244,7 +244,7 @@ def most_bytes_of_socket() -> int:
 
 
 def _lower(which: int, value: int, *, grace: int = 0) -> None:
-    """Set a soft limit, with the hard limit `grace` above it. Beyond the CPU time's hard limit, the kernel kills."""
+    """Set a soft limit, with the hard limit `grace` above it. The kernel kills processes at the hard CPU time limit."""
     _, hard = resource.getrlimit(which)
     ceiling = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
     with suppress(ValueError, OSError):  # macOS has limits that cannot be set

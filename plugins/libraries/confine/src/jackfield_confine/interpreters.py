@@ -28,7 +28,7 @@ class Interpreter:
     """A Python interpreter.
 
     Attributes:
-        path: The absolute path. It identifies a virtual environment, so a final symlink is not resolved.
+        path: The absolute path. A final symlink is not resolved, because the path identifies a virtual environment.
         readable: Absolute paths the interpreter needs: its environment, its installation, and the links leading to
             them.
     """

@@ -1,10 +1,10 @@
 """Build and install a sandbox's seccomp filter. Linux on x86-64 and ARM64.
 
-The kernel runs the filter on every system call of a process and its children, and a filter cannot be removed. This one
-refuses what namespaces, Landlock and limits leave open: memory that no limit counts, other ways to files and sockets,
-tracing, further namespaces, and parts of the kernel that sandboxed programs do not need. The filter is a classic BPF
-program of about 400 instructions, assembled here because libseccomp would be a system package and bubblewrap takes
-bytes.
+The kernel runs a filter on every system call of a process and its children, and a filter cannot be removed. The
+sandbox's filter refuses what namespaces, Landlock and limits leave open: memory that no limit counts, other ways to
+files and sockets, tracing, further namespaces, and parts of the kernel that sandboxed programs do not need. It is a
+classic BPF program of about 400 instructions, assembled here because libseccomp would be a system package and
+bubblewrap takes bytes.
 
 This module imports only the standard library, because `guard` runs without site-packages.
 

@@ -40,7 +40,7 @@ def choose(
     all_if_it_fits: bool = True,
     count_tokens: TokenCounter = estimate_tokens,
 ) -> list[Chunk]:
-    """Choose chunks to show: the whole corpus if it fits, else the best hits, or the front part without hits.
+    """Choose chunks to show: the whole corpus if it fits, else the best hits, else the front part of each document.
 
     Returns:
         Chunks in document order, at most `max_tokens` in total. The last chunk chosen may be truncated.
@@ -55,7 +55,7 @@ def choose(
 
 
 def fits_whole(corpus: Corpus, *, max_tokens: int, count_tokens: TokenCounter = estimate_tokens) -> bool:
-    """Return True if the whole corpus fits when shown by `passages`, which repeats no overlap between chunks."""
+    """Return True if the whole corpus fits when shown by `passages`, which shows overlaps between chunks only once."""
     total = sum(chunk.tokens for chunk in corpus.chunks)
     if total <= max_tokens:
         return True
@@ -128,7 +128,7 @@ def passages(chunks: Iterable[Chunk], *, mark: Callable[[Chunk], str] | None = N
 
 
 def _with_line_before_overlap(text: str, line: str, chunk: Chunk) -> list[str]:
-    """Insert a line before the end of a text that the next chunk repeats, which starts at a sentence."""
+    """Split a text before the part that the next chunk repeats, and insert a line there."""
     repeated = chunk.text[len(page_line(chunk.page)) : _start_of_new_text(chunk)]
     start = len(text) - (len(repeated) if text.endswith(repeated) else 0)  # tables repeat their header instead
     before = text[:start]

@@ -141,7 +141,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The text of a chunk that is not built yet."""
+    """The text of a chunk to be built."""
 
     text: str
     tokens: int

@@ -136,7 +136,7 @@ def _is_of_pairs(sample: bytes, *, is_all: bool) -> bool:
     """Return True if high bytes come in pairs, as for Chinese and Korean characters.
 
     In Cyrillic and Greek, every other word has an odd length. In Big5 and Shift JIS, the second byte is often a low
-    one.
+    byte.
     """
     lengths = [run.end() - run.start() for run in _HIGH_BYTES.finditer(sample) if is_all or run.end() < len(sample)]
     return sum(length % 2 == 0 for length in lengths) >= 0.9 * len(lengths)

@@ -381,7 +381,7 @@ class DocumentReader:
     def _parse_with_parts(
         self, key: _Key, data: bytes, name: str, stop: StopSignal, budget: PartBudget | None
     ) -> Document:
-        """Parse a file and its embedded files, on one budget and without the cache: a file may contain itself."""
+        """Parse a file and its embedded files, with one shared budget and no cache: a file may contain itself."""
         spec = self._plugins.spec_of(key.row, ParserSpec)
         document = self._parse_one(key, spec, data, name, stop)
         if not spec.has_parts or not document.parts:

@@ -15,7 +15,7 @@ def codec_of(label: str) -> str | None:
 
     Returns:
         A codec that decodes in linear time, or None if the label is not in the standard or the encoding is not for
-            text.
+        text.
 
     Source: https://encoding.spec.whatwg.org/#names-and-labels, as implemented by `webencodings`.
     """

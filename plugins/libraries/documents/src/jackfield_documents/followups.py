@@ -77,8 +77,7 @@ def search_text(question: str, earlier: Sequence[Exchange]) -> str:
     Returns:
         The question alone if it is independent. Otherwise, the last exchange comes before the question, along with any
         exchanges that one depends on in turn: at most three, with only the first 200 characters of each answer. A
-            partly
-        dependent question is repeated, so that its own words count more.
+        partly dependent question is repeated, so that its own words count more.
     """
     how = dependence(question)
     if how is Dependence.NONE or not earlier:

@@ -287,7 +287,7 @@ class _Guarded(httpcore2.AsyncNetworkBackend):
         """Resolve a host and connect to the first of its addresses that answers.
 
         Raises:
-            FetchError: One of the host's addresses is not allowed, as if a hostile name server listed it to redirect
+            FetchError: One of the host's addresses is not allowed. A hostile name server may have listed it to redirect
                 the request.
         """
         failure: Exception = OSError("it has no address")

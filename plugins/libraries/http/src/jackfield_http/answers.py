@@ -34,11 +34,11 @@ class AnswerReader(ABC):
 
     Attributes:
         done: True once nothing more can follow. The rest is not read.
-        enough: True once the rest is not worth waiting for. It is read only if it has already arrived.
+        enough: True once the rest is not worth waiting for. Data that has already arrived is still read.
         advice: Advice for users whose server sends something else.
         texts: The keys of texts that continue in the next object, and may be split in the middle of a character.
         decoder: The class that decodes a stream's events.
-        events: This response's decoder.
+        events: The decoder for this response.
         end_mark: The data that ends a stream, if it is not an object. None if there is no such marker.
     """
 

@@ -93,7 +93,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
     @abstractmethod
     def server(self) -> ServerT:
-        """Return the server's address and credentials. Called once, in a worker thread, before the first request.
+        """Return the server's address and credentials. Called in a worker thread on first use, and again after closing.
 
         Raises:
             ConfigError: The address is missing or invalid.
@@ -269,7 +269,7 @@ class HTTPBackend(BaseChatModel, Generic[ServerT]):
 
 
 def read_model_page(value: Any, url: str) -> ModelPage:
-    """Parse a page of the form `{"data": [{"id": …}, …]}`. With `has_more`, the next page is `after_id` the last id.
+    """Parse a page of the form `{"data": [{"id": …}, …]}`. If `has_more` is set, `after_id` requests the next page.
 
     Raises:
         LookupError, TypeError, ValueError: The page has another format.

@@ -119,9 +119,9 @@ class HTTPClient:
     def request(
         self, method: str, url: str, body: bytes, headers: HeaderPairs, *, timeout_s: float
     ) -> AbstractAsyncContextManager[Response]:
-        """Return a context manager that sends a request, and enters once the response headers have arrived.
+        """Return a context manager that sends a request, and on entry waits for the response headers.
 
-        The body is still unread then. Leaving the context early closes the connection. Errors that leave it have no
+        The body is left unread. Leaving the context early closes the connection. Errors raised by the context have no
         local variables in their frames, because those may hold keys.
 
         Args:

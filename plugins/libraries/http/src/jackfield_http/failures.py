@@ -68,7 +68,7 @@ class Failures:
         secrets: The secrets that were sent.
         headers: The response headers, with lowercase names.
         key: The API key that was used, or the reason why there is none, for the advice.
-        now: The current time by default, for interpreting a date in `Retry-After`.
+        now: The time against which a date in `Retry-After` is measured. Defaults to the current time.
     """
 
     backend: str

@@ -71,7 +71,7 @@ def find_key(url: str | None, rule: KeyRule, *, configured: SecretStr | None, se
     Args:
         url: The server's address. None means the provider's own.
         rule: The variable that holds the key, and the servers that may receive it.
-        configured: The key set next to the address, in settings or arguments. It is sent to any address.
+        configured: The key set next to the address, in settings or arguments. Such a key may be sent to any address.
         settings: The settings that hold the variable.
 
     Raises:

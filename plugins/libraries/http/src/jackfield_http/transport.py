@@ -157,7 +157,7 @@ class Response:
 
 
 class Connections:
-    """The connections of one event loop to a server: idle ones, and new ones without limit. Closed when the loop ends.
+    """A pool of connections to a server for one event loop, without a size limit. Closed when the loop ends.
 
     A server may close an idle connection at any time. So a connection is checked before it is reused, and if it still
     ends before the first byte of a response, the request is sent again on a new one (RFC 9112, section 9.3.1).

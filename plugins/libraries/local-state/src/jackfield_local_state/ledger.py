@@ -135,7 +135,8 @@ class FileLedger(Generic[StateT]):
         patience_s: The time to wait for other threads and processes, in seconds.
 
     Raises:
-        ConfigError: On a change: the file is not this package's, or cannot be read or written. It is left unchanged.
+        ConfigError: On a change: the file is not this package's, or cannot be read or written. The file is left
+            unchanged.
         BusyError: On a change: others used the file the whole time.
     """
 

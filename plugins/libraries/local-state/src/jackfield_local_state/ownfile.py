@@ -61,7 +61,7 @@ class OwnFile:
 
     @contextmanager
     def use(self, *, patience_s: float) -> Iterator[sqlite3.Connection]:
-        """Yield this process's connection, locked for the current thread. Blocks while it is in use.
+        """Yield this process's connection, locked for the current thread. Blocks while others use the file.
 
         Each statement is committed on its own, except within `writing`.
 

@@ -78,7 +78,7 @@ class Address:
         """Parse a DSN, `postgresql://…`.
 
         Raises:
-            ConfigError: The DSN is invalid. The message does not show it, because it may contain a password.
+            ConfigError: The DSN is invalid. The message does not quote the DSN, which may contain a password.
         """
         parts, port = _split(dsn)
         options = dict(parse_qsl(parts.query))

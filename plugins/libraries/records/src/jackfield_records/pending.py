@@ -25,7 +25,7 @@ async def record_pending(
 ) -> PendingRun:
     """Record a run that has not begun, and hold it.
 
-    To other processes, it looks like an interrupted run without recorded steps.
+    To other processes, the run looks interrupted, without any recorded steps.
 
     Args:
         recorder: A recorder for the agent and the store.

@@ -67,8 +67,8 @@ class Progress(RunState):
         digests: The digests of calls that await approval, by call id.
         facts: Metadata from the process that recorded the run.
         hidden: The ids of calls whose arguments contain a secret that is not known here.
-        trace: The trace of the run `traced` as HTTP headers. That is this run, or the one it was forked from.
-        traced: That run's id, or ''.
+        trace: The trace, as HTTP headers, of this run or the one it was forked from.
+        traced: The id of the run that `trace` belongs to, or ''.
     """
 
     began: set[str] = field(default_factory=set)

@@ -228,8 +228,8 @@ class NestedRecorder:
     """Records a nested run in its parent run's record.
 
     The place identifies the nested run: the parent's turn and tool call, or the place named by its agent kind, and the
-    number of earlier runs there. The question is no identifier, because texts change: a prompt may contain the date, or
-    be edited.
+    number of earlier runs there. The question cannot identify it, because texts change: a prompt may contain the date,
+    or be edited.
 
     Attributes:
         parent: The parent run's record.
@@ -527,7 +527,7 @@ class RunRecord:
             await self._append(entries, state, patiently=patiently)
 
     def _end(self, event: RunFinished) -> list[str]:
-        """Return the entries for the end, with the messages of no step: a partial answer, cancelled results."""
+        """Return the entries for the end, with messages that are in no step: a partial answer, cancelled results."""
         known = self._progress.now()
         if event.messages[: len(known)] == known:
             return self._written(replace(event, messages=event.messages[len(known) :]))

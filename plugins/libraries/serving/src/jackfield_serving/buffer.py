@@ -61,7 +61,7 @@ class EventBuffer:
         self.last = index * STRIDE
 
     def add(self, event: RunEvent) -> bool:
-        """Add a live event, or return False if its answer has too many. Readers then get the recorded answer."""
+        """Add a live event. Returns False if its answer is too long to number; readers then get the recorded answer."""
         width = width_of(event.event)
         if self.last % STRIDE + width >= HALF or event.run_id in self._cut_runs:
             self._cut_runs.add(event.run_id)

@@ -270,7 +270,7 @@ class Serving:
     ) -> AsyncIterator[Numbered]:
         """Yield a run's events after a number, first recorded and then live, until the run ends or pauses.
 
-        Leaving or reading slowly does not affect the run. A late or slow reader gets longer pieces of text.
+        Leaving or reading slowly does not affect the run. A late or slow reader gets larger chunks of text.
 
         Args:
             run_id: The run's id.
@@ -396,7 +396,7 @@ class Serving:
         return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
 
     def documents(self, agent: str) -> tuple[str, ...]:
-        """Return the documents of an agent and those below it: paths, folders and patterns; () if it is unknown.
+        """Return the documents of an agent and those below it (paths, folders, patterns), or () if there is no agent.
 
         Faces must not show these names to clients on other machines.
         """

@@ -19,7 +19,7 @@ _COMMENT = b":\n\n"
 
 
 class EventStream:
-    """A server-sent events response, as an ASGI application. It ends when its client disconnects.
+    """A server-sent events response, as an ASGI application, which ends when its client disconnects.
 
     A comment is sent after every 15 seconds of silence, so that proxies do not consider the connection dead.
 

@@ -46,7 +46,8 @@ class AgentInfo:
         workspace: The folder in which the agent's tools work. Faces show it only to clients on this machine.
         suggestions: Questions to suggest to a person who has not asked anything yet.
         models: Models that people may choose instead of `model`.
-        adjustable: The model options that people may change, with their values. None if the model decides.
+        adjustable: The model options that people may change, with their values. A value of None leaves the choice to
+            the model.
     """
 
     name: str
@@ -148,7 +149,7 @@ class SearchHit:
     Attributes:
         session: The conversation's id.
         run_id: The latest run with a hit.
-        agent: That run's agent.
+        agent: The agent of that run.
         excerpt: An excerpt from the run's question or answers, around a word of the search.
         changed: The time when the run last changed.
     """

@@ -1,6 +1,6 @@
 """Names from OpenTelemetry's semantic conventions for generative AI, as of November 2026.
 
-They are defined here, because the official package marks them as deprecated or private.
+The names are defined here, because the official package marks them as deprecated or private.
 """
 
 from __future__ import annotations

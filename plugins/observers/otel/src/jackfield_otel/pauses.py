@@ -32,7 +32,7 @@ class Pauses:
                 self._spans.popitem(last=False)
 
     def links_to(self, run_id: str, messages: Sequence[Message]) -> list[Link]:
-        """Return a link to the span that a new run continues, or [] if there is no known one.
+        """Return a link to the span that a new run continues, or [] if that span is not known here.
 
         A run without a store continues under a new id, but its waiting calls identify it.
         """
