@@ -1,1 +1,1 @@
-"""The command `jackfield index`: a knowledge base on disk, built from files and folders."""
+"""`jackfield index`: maintain a knowledge base on disk, built from files and directories."""

@@ -1,4 +1,4 @@
-"""`jackfield index`: keep documents in an index on disk, inspect it, search it."""
+"""`jackfield index`: store documents in an index on disk, inspect the index, and search it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from jackfield_index.progress import ProgressLine
 from jackfield_knowledge import Built, KnowledgeIndex, index_names, watch
 from jackfield_knowledge.places import FILE
 
-_FUSED_HITS = 100  # hits of each searcher if several are fused
+_FUSED_HITS = 100  # hits per searcher if several are fused
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield index …`, and return its exit code.
+    """Run `jackfield index …` and return its exit code.
 
     Raises:
         ConfigError: A name is invalid, or an index cannot be used.
@@ -149,7 +149,7 @@ def _say_stopped() -> None:
 
 
 def _record_own_index(index: KnowledgeIndex, options: argparse.Namespace) -> None:
-    """Record consent to an index with a path: the user built it, so it needs none until it is replaced."""
+    """Record consent to an index given by path: it needs none until it is replaced, since the user built it."""
     if _has_path(options) and index.exists:
         request = _request(index, index.searchers())
         if request.effects:
@@ -172,11 +172,11 @@ def _report(
             f"{built.removed} removed, {len(built.failed)} failed, {len(built.skipped)} skipped; "
             f"it holds {facts.documents} documents, {facts.chunks} chunks"
         )
-    sys.stdout.flush()  # `watch` continues
+    sys.stdout.flush()  # `watch` keeps running
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Build the index, and again whenever its files change; Ctrl-C ends it with 0, unless a build is in progress."""
+    """Build the index, then rebuild it whenever its files change. Ctrl-C exits with 0 unless a build is in progress."""
     index, config = KnowledgeIndex(options.name), read_config(options)
     if options.files or not index.exists:
         code = _build(argparse.Namespace(**{"chunk_size": None, "chunk_overlap": None, **vars(options)}))
@@ -194,7 +194,7 @@ def _watch(options: argparse.Namespace) -> int:
             work = index.build(reader=reader, why_not=why_not, on_progress=line)
             try:
                 built, problems = await _build_and_prepare(index, work, searchers, line)
-            except JackfieldError:  # Ctrl-C, in contrast, is reported below while the build is in progress
+            except JackfieldError:  # unlike Ctrl-C, which is reported below while `is_building`
                 is_building = False
                 raise
             if built.read or built.removed or problems or built.failed:
@@ -214,7 +214,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _make_searchers(chosen: Mapping[str, Mapping[str, object]]) -> dict[str, Searcher]:
-    """Create the searchers to prepare, before the first file is read, so that wrong settings fail early."""
+    """Create the searchers to prepare before any file is read, so that wrong settings fail early."""
     try:
         return {
             name: make_searcher(name, settings, host=default_host())
@@ -231,7 +231,7 @@ def _default_searchers(config: RAGConfig) -> Mapping[str, Mapping[str, object]]:
 
 
 async def _prepare(index: KnowledgeIndex, searchers: Mapping[str, Searcher], line: ProgressLine) -> list[str]:
-    """Let searchers index the documents now instead of at the first search; return the problems."""
+    """Let the searchers index the documents now rather than at the first search; return any problems."""
     problems = []
     for name, searcher in searchers.items():
         line.say(f"{name}: indexing")
@@ -253,9 +253,9 @@ def _recorded_searchers(
     """Return the searchers recorded in an index, if the user built it here or agrees to its effects.
 
     Args:
-        index: The index, which may be missing.
-        options: Options of the command.
-        reads_files: True if the command reads the files of the index again, so that their names matter as well.
+        index: The index, which may not exist yet.
+        options: The command's options.
+        reads_files: True if the command reads the index's files again, in which case their names need consent as well.
 
     Raises:
         ConsentNeededError: The index came from elsewhere, and the user has not agreed to its effects.
@@ -273,7 +273,7 @@ def _recorded_searchers(
 def _request(
     index: KnowledgeIndex, searchers: Mapping[str, Mapping[str, object]], *, names: Iterable[str] | None = None
 ) -> Request:
-    """Return the effects of an index that need consent. Its documents are text and have none."""
+    """Return the effects of an index that need consent. Documents are only text and have no effects."""
     names = [step.name for step in index.names() if step.adds] if names is None else names
     table = {
         "rag_searchers": [{**settings, "name": name} for name, settings in searchers.items()],
@@ -283,7 +283,7 @@ def _request(
 
 
 def _has_path(options: argparse.Namespace) -> bool:
-    """Return True if the index is given by a path; indexes with a name are below the user's own data."""
+    """Return True if the index is given by path; named indexes are stored in the user's own data directory."""
     return "/" in options.name or os.sep in options.name
 
 
@@ -352,7 +352,7 @@ async def _find(
     where: Where | None,
 ) -> list[Hit]:
     searchers = {name: make_searcher(name, settings, host=default_host()) for name, settings in chosen.items()}
-    # A hit that one searcher ranks low may rank high after fusing.
+    # A hit ranked low by one searcher may rank high after fusion.
     each = limit if len(searchers) == 1 else max(limit, _FUSED_HITS)
     try:
         rankings = await ask_all(

@@ -1,4 +1,4 @@
-"""Options of `jackfield index`, and the settings for reading and searching that they give."""
+"""Define the options of `jackfield index`, and derive the settings for reading and searching."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jackfield_agent_files.files import load_agent_config
 from jackfield_documents import RAGConfig
 
 Action = Callable[[argparse.Namespace], int]
-"""Runs one of the commands, and returns the exit code."""
+"""Runs a command and returns its exit code."""
 
 _EXAMPLES = """\
 examples:
@@ -46,7 +46,7 @@ def make_parser(
     info: Action,
     search: Action,
 ) -> Parser:
-    """Return the parser; each command sets its action as `work`."""
+    """Return the argument parser; each command stores its action as `work`."""
     parser = Parser(
         prog="jackfield index",
         description="Keep documents in an index on disk, and search it. Only changed files are read again.",
@@ -160,7 +160,7 @@ def _seconds(text: str) -> float:
 
 
 def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
-    """Return the filter of `--where`; None without conditions. Several values of a key are alternatives.
+    """Return the filter from `--where`, or None without conditions. Several values for a key are alternatives.
 
     Raises:
         ConfigError: A condition is invalid.
@@ -185,10 +185,10 @@ def read_where(conditions: Sequence[str]) -> dict[str, object] | None:
 
 
 def read_values(texts: Sequence[str]) -> dict[str, object]:
-    """Return the values of `KEY=VALUE`.
+    """Parse `KEY=VALUE` pairs.
 
     Raises:
-        ConfigError: A text has no `=`.
+        ConfigError: A text contains no `=`.
     """
     values: dict[str, object] = {}
     for text in texts:
@@ -200,7 +200,7 @@ def read_values(texts: Sequence[str]) -> dict[str, object]:
 
 
 def read_value(text: str) -> object:
-    """Return a number, true, false or a quoted text as JSON has them; any other text as it is."""
+    """Parse a number, true, false or a quoted string as JSON; return any other text unchanged."""
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -212,7 +212,7 @@ def read_value(text: str) -> object:
 
 
 def read_config(options: argparse.Namespace) -> RAGConfig:
-    """Return `rag_cfg` of the agent file, overridden by the options.
+    """Return the agent file's `rag_cfg`, overridden by the options.
 
     Raises:
         ConfigError: An option or the agent file is invalid.
@@ -234,10 +234,10 @@ def read_config(options: argparse.Namespace) -> RAGConfig:
 
 
 def _parse_searchers(options: argparse.Namespace) -> list[dict[str, object]]:
-    """Return the searchers in the options.
+    """Return the searchers given by the options.
 
     Raises:
-        ConfigError: A searcher is invalid, or there is an embedding model but no search with vectors.
+        ConfigError: A searcher is invalid, or there is an embedding model but no vector search.
     """
     model = options.embedding_model
     searchers = [_parse_searcher(text) for text in options.searcher]
@@ -265,12 +265,12 @@ def _parse_searcher(text: str) -> dict[str, object]:
 
 
 def chosen_searchers(config: RAGConfig) -> dict[str, dict[str, object]] | None:
-    """Return the searchers that the user chose; None if the user left the choice to the index."""
+    """Return the searchers chosen by the user, or None to leave the choice to the index."""
     return config.searchers if {"rag_searchers", "retrieval_type", "rerank"} & config.model_fields_set else None
 
 
 def chosen_number(config: RAGConfig, setting: str, option: int | None) -> int | None:
-    """Return an option, or else the setting; None if the user left it to the index."""
+    """Return the option or else the setting, or None to leave the number to the index."""
     if option is not None or setting not in config.model_fields_set:
         return option
     return int(getattr(config, setting))

@@ -1,4 +1,4 @@
-"""Print indexes, builds and hits, as text or as JSON."""
+"""Print indexes, builds and hits, as text or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def warn(text: str) -> None:
 
 
 def index_facts(index: KnowledgeIndex) -> dict[str, object]:
-    """Return the size of an index as JSON values, or the reason why it cannot be read."""
+    """Return an index's size as JSON values, or the reason it cannot be read."""
     try:
         facts = index.facts()
     except JackfieldError as error:
@@ -49,7 +49,7 @@ def index_facts(index: KnowledgeIndex) -> dict[str, object]:
 
 
 def all_facts(index: KnowledgeIndex) -> dict[str, object]:
-    """Return the settings, the searchers and the files of an index as JSON values."""
+    """Return an index's settings, searchers and files as JSON values."""
     facts = index.facts()
     return {
         **index_facts(index),
@@ -66,7 +66,7 @@ def all_facts(index: KnowledgeIndex) -> dict[str, object]:
 
 
 def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
-    """Yield the settings, the searchers and the files of an index as lines."""
+    """Yield an index's settings, searchers and files as lines."""
     facts = index.facts()
     sizes = f"{facts.chunks} chunks of up to {facts.size_tokens} tokens"
     yield f"{shown_path(name)}: {facts.documents} documents, {sizes}"
@@ -81,7 +81,7 @@ def describe_index(index: KnowledgeIndex, name: str) -> Iterator[str]:
 
 
 def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each file that cannot be read, and for each searcher that failed."""
+    """Yield a line for each unreadable file and each searcher that failed."""
     for path, reason in islice(built.failed.items(), _SHOWN_FAILURES):
         yield f"{_relative(path)}: {shown_path(reason)}"
     if len(built.failed) > _SHOWN_FAILURES:
@@ -91,7 +91,7 @@ def describe_failures(built: Built, problems: Sequence[str]) -> Iterator[str]:
 
 
 def build_facts(index: KnowledgeIndex, built: Built) -> dict[str, object]:
-    """Return the result of a build as JSON values."""
+    """Return a build's result as JSON values."""
     return {
         **index_facts(index),
         "read": built.read,
@@ -119,7 +119,7 @@ def hit_facts(hit: Hit) -> Mapping[str, object]:
 
 
 def describe_hit(number: int, hit: Hit) -> Iterator[str]:
-    """Yield a hit as two lines: its location with its ranks, and an excerpt."""
+    """Yield two lines for a hit: its location and ranks, and an excerpt."""
     page = "" if hit.chunk.page is None else f", page {hit.chunk.page}"
     headings = " > ".join(shown_path(heading) for heading in headings_in_part(hit.chunk))
     ranks = ", ".join(f"{name} {rank}" for name, rank in hit.ranks.items())
@@ -130,6 +130,6 @@ def describe_hit(number: int, hit: Hit) -> Iterator[str]:
 
 
 def _relative(location: str) -> str:
-    """Return a path relative to the working directory if it is below it, without control characters."""
+    """Return a path relative to the working directory if possible, with control characters escaped."""
     path = Path(location)
     return shown_path(str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else location)

@@ -1,4 +1,4 @@
-"""Show the progress of a build as one line of the terminal that is overwritten."""
+"""Show the progress of a build on a terminal line that is overwritten."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jackfield.messages import basename_of
 from jackfield.retrieval import shown_path
 from jackfield_knowledge import Progress
 
-_PAUSE_S = 0.1  # faster updates cannot be read, and they cost time
+_PAUSE_S = 0.1  # faster updates would be unreadable and cost time
 _BAR = 24
 
 
 class ProgressLine:
-    """A progress line on standard error if that is a terminal; it is cleared at the end."""
+    """Progress line on standard error, shown only in a terminal and cleared at the end."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
@@ -28,7 +28,7 @@ class ProgressLine:
         self._show(progress.done, progress.total, "files", shown_path(basename_of(progress.location)))
 
     def count(self, searcher: str, done: int, total: int) -> None:
-        """Show how many chunks a searcher has indexed. Any thread may call it."""
+        """Show how many chunks a searcher has indexed. May be called from any thread."""
         self._show(done, total, "chunks", searcher)
 
     def _show(self, done: int, total: int, unit: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""`jackfield new KIND NAME`: create a plugin, or bring one up to date. The options are the template's questions."""
+"""`jackfield new KIND NAME`: create or update a plugin. The options are the template's questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jackfield_new.remotes import url_of_repository
 from jackfield_new.rendering import render_files
 from jackfield_new.updating import RECORD, Record, apply_update, check_clean, plan_update
 
-# Packages without components, which the core's list of known components does not contain.
+# Packages without components, which are missing from the core's list of known components.
 OTHER_PACKAGES = frozenset(
     f"jackfield-{name}"
     for name in (
@@ -45,14 +45,14 @@ OTHER_PACKAGES = frozenset(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Create or update a plugin, or list the kinds if there are no arguments.
+    """Create or update a plugin, or list the kinds if called without arguments.
 
     Returns:
         The exit code: 1 if an update leaves conflicts, otherwise 0.
 
     Raises:
-        ConfigError: An answer is missing or invalid, the name is one of our packages, or the folder cannot be used.
-            Nothing was written.
+        ConfigError: An answer is missing or invalid, the name belongs to one of our packages, or the directory cannot
+            be used. Nothing was written.
     """
     template = files("jackfield_new") / "template"
     questions = read_questions(template)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     options["kind"] = options["kind"].replace("-", "_")
     answered = {name: options[name] for name in names if options.get(name) is not None}
-    # A user who leaves out the name at a terminal is asked for everything; a script never is.
+    # Without a name, a user at a terminal is asked for everything; a script never is.
     can_ask = "name" not in answered and sys.stdin is not None and sys.stdin.isatty()
     if "url" not in answered and answered.get("standalone", True):
         answered["url"] = url_of_repository(options["dir"].absolute().parent if options["dir"] else Path())
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
 def _update(
     folder: Path, template: Traversable, questions: Sequence[Question], given: Mapping[str, Answer], *, force: bool
 ) -> int:
-    """Bring the plugin in a folder up to this template, with its recorded answers and those that are given now."""
+    """Update the plugin in a directory to this template, with its recorded answers overridden by `given`."""
     record = Record.read(folder)
     if given.keys() & {"kind", "name"}:
         raise ConfigError("an update keeps the kind and the name: leave them out")
@@ -111,7 +111,7 @@ def _update(
 
 
 def _without_unasked(answers: Mapping[str, Answer], questions: Sequence[Question]) -> Answers:
-    """Leave out the answers to questions that the other answers rule out, such as `http` for a tool."""
+    """Drop the answers to questions that other answers rule out, such as `http` for a tool."""
     return {
         question.name: answers[question.name]
         for question in questions
@@ -120,7 +120,7 @@ def _without_unasked(answers: Mapping[str, Answer], questions: Sequence[Question
 
 
 def _check_name(distribution: str) -> None:
-    """Refuse the name of one of our own packages, because installing the plugin would replace that package.
+    """Refuse the name of one of our own packages, which the plugin would replace when installed.
 
     Raises:
         ConfigError: The name is taken.
@@ -134,7 +134,7 @@ def _check_name(distribution: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors come in one line, before the hint, and without control characters."""
+    """Parser that reports errors on one line, followed by a hint, with control characters escaped."""
 
     def error(self, message: str) -> NoReturn:
         shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
@@ -207,7 +207,7 @@ def _default_folder(answers: Answers) -> Path:
 
 
 def _next_steps(target: Path, answers: Answers) -> str:
-    """Return the text that names the new plugin and the commands to type next."""
+    """Return a text that names the new plugin and the commands to type next."""
     folder = shlex.quote(str(target))
     if answers["standalone"]:
         commands = [f"cd {folder}", 'python -m pip install -e ".[test]"', "python -m pytest"]

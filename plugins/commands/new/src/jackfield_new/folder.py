@@ -1,4 +1,4 @@
-"""Write a plugin to disk, entirely or not at all."""
+"""Write a plugin to disk atomically."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from jackfield.errors import ConfigError
 
 
 def check_free(target: Path) -> None:
-    """Refuse a folder that is already in use.
+    """Refuse a directory that is already in use.
 
     Raises:
-        ConfigError: The path is a file, a folder that is not empty or not readable, or has unprintable characters.
+        ConfigError: The path is a file, contains unprintable characters, or is a directory that is unreadable or not
+            empty.
     """
     fault = ""
     try:
@@ -33,16 +34,16 @@ def check_free(target: Path) -> None:
 
 
 def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
-    """Write files into a new folder, and create missing parent folders.
+    """Write files to a new directory, creating missing parent directories.
 
-    The files are written next to the target and moved at the end, so that an error or Ctrl-C leaves nothing behind.
+    The files are written next to the target and moved at the end, so an error or Ctrl-C leaves nothing behind.
 
     Raises:
-        ConfigError: The folder is in use or cannot be written.
+        ConfigError: The directory is in use or cannot be written.
     """
     check_free(target)
     folder = Path(os.path.abspath(target))  # noqa: PTH100 - `resolve` would follow links
-    # The topmost missing folder is the one to move, so that its parents and children appear together.
+    # Move the topmost missing directory, so that all new directories appear at once.
     topmost = folder
     while not topmost.parent.exists():
         topmost = topmost.parent
@@ -54,12 +55,12 @@ def write_folder(target: Path, files: Mapping[PurePosixPath, bytes]) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         if topmost.is_dir():
-            topmost.rmdir()  # it is empty; Windows does not move a folder onto another
+            topmost.rmdir()  # empty; Windows cannot move one directory onto another
         staging.rename(topmost)
     except OSError as error:
         raise _not_created(target, error) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)  # it is gone if the move succeeded
+        shutil.rmtree(staging, ignore_errors=True)  # already gone if the move succeeded
 
 
 def _not_created(target: Path, error: OSError) -> ConfigError:

@@ -1,6 +1,6 @@
-"""The questions of the template: defaults, checks, and answers that follow from others.
+"""Handle the template's questions: their defaults, validation, and answers computed from others.
 
-They are read from the template's `copier.yml`, and mean the same as in copier.
+The questions are read from the template's `copier.yml` and have the same meaning as in copier.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false"
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question.
+    """A question of the template.
 
     Attributes:
-        name: The name of the answer in the template.
+        name: The answer's name in the template.
         type: `str` for text, `bool` for yes or no.
-        help: The question as the user sees it.
-        choices: The valid answers by their descriptions; empty if any answer is valid.
-        default: The default answer, as a template; None if an answer is required.
-        when: True, False or a template: if false, the question is not asked, and the unchecked default is the answer.
-        validator: A template that renders the problem with the answer, or nothing.
+        help: The question as shown to the user.
+        choices: The valid answers, by description; empty if any answer is valid.
+        default: The default answer, as a template, or None if an answer is required.
+        when: True, False or a template. If false, the question is not asked, and the default is used without
+            validation.
+        validator: A template that renders the problem with an answer, or nothing.
     """
 
     name: str
@@ -43,12 +44,12 @@ class Question:
 
     @property
     def is_computed(self) -> bool:
-        """True if it is never asked, but follows from other answers."""
+        """True if the question is never asked because its answer follows from others."""
         return self.when is False
 
 
 Ask = Callable[[Question, Answer | None, str], str]
-"""Asks the user: takes the default and the problem with the previous answer, returns the typed text."""
+"""Asks the user. Receives the default and the problem with the previous answer, and returns the typed text."""
 
 
 def read_questions(template: Traversable) -> list[Question]:
@@ -77,15 +78,15 @@ def _parse_question(name: str, details: Mapping[str, Any]) -> Question:
 
 
 def complete(questions: Sequence[Question], answered: Mapping[str, Answer], *, ask: Ask | None = None) -> Answers:
-    """Return the answers to all questions: given, typed by the user, default or computed.
+    """Return the answers to all questions, whether given, typed by the user, default or computed.
 
     Args:
-        questions: In order; later ones depend on the answers to earlier ones.
-        answered: Answers by the question's name.
-        ask: Asks the user until the answer is valid; None without a user.
+        questions: The questions in order. Later ones depend on the answers to earlier ones.
+        answered: The answers given, by question name.
+        ask: Asks the user until the answer is valid. If None, no question is asked.
 
     Raises:
-        ConfigError: An answer is missing or invalid; the message names it.
+        ConfigError: An answer is missing or invalid. The message names it.
     """
     answers: Answers = {}
     for question in questions:
@@ -129,7 +130,7 @@ def _ask_until_valid(question: Question, default: Answer | None, before: Answers
 
 
 def problem_with(question: Question, value: Answer, before: Answers) -> str:
-    """Return the problem with an answer, in the template's own words; '' if it is valid."""
+    """Return the problem with an answer, as worded by the template, or '' if the answer is valid."""
     if question.choices and value not in question.choices.values():
         return f"It must be one of: {', '.join(question.choices.values())}."
     return " ".join(render(question.validator, {**before, question.name: value}).split())

@@ -1,4 +1,4 @@
-"""Find the public address of a repository from its git remote."""
+"""Determine a repository's public URL from its git remote."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_PUBLIC = (".local", ".internal", ".localhost", ".localdomain", ".lan")
 
 
 def public_url(remote: str) -> str:
-    """Return the web address of a git remote, without credentials; '' for a path, or a host that is not public."""
+    """Return a git remote's web URL, without credentials, or '' for a path or a host that is not public."""
     match = _REMOTE.fullmatch(remote)
     if match is None or match[1].lower().endswith(_NOT_PUBLIC):
         return ""
@@ -21,7 +21,7 @@ def public_url(remote: str) -> str:
 
 
 def url_of_repository(folder: Path) -> str:
-    """Return the public address of the repository that a folder is in; '' if there is none, or no git."""
+    """Return the public URL of the repository that contains a directory, or '' if there is no repository or no git."""
     try:
         done = run_git(folder, "remote", "get-url", "origin")
     except OSError:
@@ -30,9 +30,9 @@ def url_of_repository(folder: Path) -> str:
 
 
 def run_git(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder.
+    """Run git in a directory.
 
     Raises:
-        OSError: There is no git, or no such folder.
+        OSError: Git or the directory does not exist.
     """
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, check=False)  # noqa: S603, S607

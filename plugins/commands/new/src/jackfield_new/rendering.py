@@ -1,4 +1,4 @@
-"""Render the files of the template, byte for byte as copier would write them, without copier."""
+"""Render the template's files without copier, byte for byte as copier would."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SUFFIX = ".jinja"
 
 
 def render(text: str, answers: Mapping[str, str | bool]) -> str:
-    """Render a text of the template."""
+    """Render a string from the template."""
     return _compile(text).render(answers)
 
 
 def render_files(folder: Traversable, answers: Mapping[str, str | bool]) -> dict[PurePosixPath, bytes]:
-    """Render every file of the plugin, by its path in the plugin.
+    """Render all files of the plugin, by their paths within it.
 
-    Names are templates as well: a file or folder whose name becomes empty is left out.
+    Names are templates as well. A file or directory whose name renders to nothing is omitted.
     """
     return dict(_render_below(folder, PurePosixPath(), answers))
 
@@ -49,13 +49,13 @@ def _compile(text: str) -> Template:
 
 @cache
 def _environment() -> SandboxedEnvironment:
-    # Sandboxed like copier's, but an unknown name is an error.
+    # Sandboxed like copier's, except that unknown names are errors.
     environment = SandboxedEnvironment(keep_trailing_newline=True, undefined=StrictUndefined)
     environment.filters["regex_search"] = _regex_search
     return environment
 
 
 def _regex_search(text: str, pattern: str) -> str | None:
-    """Jinja filter that copier takes from Ansible."""
+    """Jinja filter that copier adopts from Ansible."""
     match = re.search(pattern, text)
     return match.group() if match else None

@@ -1,7 +1,7 @@
-"""Bring a plugin up to a newer template, and keep the author's changes.
+"""Update a plugin to a newer template, while retaining the author's changes.
 
-A generated plugin keeps a record of the answers and of the files as the template wrote them. An update merges three
-versions of each file: as it was written, as it is now, and as the newer template writes it.
+A generated plugin contains a record of the answers and of the files as the template wrote them. An update merges three
+versions of each file: the original, the current one, and that of the newer template.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Record:
     """The record of a generated plugin.
 
     Attributes:
-        answers: The answers to the questions of the template.
-        files: The files as the template wrote them, by their paths.
+        answers: The answers to the template's questions.
+        files: The files as the template wrote them, by path.
     """
 
     answers: Answers
     files: Files
 
     def to_bytes(self) -> bytes:
-        """Return the record as the file of a plugin."""
+        """Return the content of the record file."""
         table = {
             "about": "jackfield new wrote this; jackfield new --update needs it, and changes it.",
             "format": _FORMAT,
@@ -46,10 +46,10 @@ class Record:
 
     @classmethod
     def read(cls, folder: Path) -> Record:
-        """Read the record of a plugin.
+        """Read a plugin's record.
 
         Raises:
-            ConfigError: There is none, or this version cannot read it.
+            ConfigError: The record does not exist, or this version cannot read it.
         """
         try:
             table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
@@ -68,14 +68,14 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one file by an update.
+    """A change that an update makes to a file.
 
     Attributes:
-        path: The file's path in the plugin.
-        action: The kind of change, for people.
-        content: The file's new content; None to remove the file.
-        conflicts: The number of places that both changed.
-        is_kept: True if the file stays unchanged although the template changed.
+        path: The file's path within the plugin.
+        action: A description of the change.
+        content: The new content, or None to remove the file.
+        conflicts: The number of places changed by both the author and the template.
+        is_kept: True if the file stays as it is although the template has changed.
     """
 
     path: PurePosixPath
@@ -86,10 +86,10 @@ class Change:
 
 
 def check_clean(folder: Path) -> None:
-    """Refuse a folder with changes that git could not restore.
+    """Refuse a directory with changes that git could not restore.
 
     Raises:
-        ConfigError: The folder has uncommitted changes or is in no git repository, or git is missing.
+        ConfigError: The directory has uncommitted changes or is not in a git repository, or git is missing.
     """
     try:
         done = run_git(folder, "status", "--porcelain", "--", ".")
@@ -102,10 +102,10 @@ def check_clean(folder: Path) -> None:
 
 
 def plan_update(folder: Path, record: Record, files: Files) -> list[Change]:
-    """Return the files that an update changes, and those it leaves although the template changed. Nothing is written.
+    """Return the files that an update changes, and those it leaves alone although the template has changed.
 
     Args:
-        folder: The plugin.
+        folder: The plugin's directory.
         record: The plugin's record.
         files: The files as the newer template writes them.
 
@@ -136,7 +136,7 @@ def apply_update(folder: Path, changes: list[Change], record: Record) -> None:
     """Write the changes and the new record.
 
     Raises:
-        ConfigError: A file cannot be written; `git checkout` restores the others.
+        ConfigError: A file cannot be written; `git restore` undoes the changes already made.
     """
     try:
         for change in changes:
@@ -154,7 +154,7 @@ def apply_update(folder: Path, changes: list[Change], record: Record) -> None:
 
 
 def _merge(present: bytes, base: bytes, new: bytes) -> tuple[bytes, int]:
-    """Merge two changed versions of a file; return the result and the number of conflicts in it."""
+    """Merge two changed versions of a file; return the result and its number of conflicts."""
     labels = ("yours", "the template as it was", "the newer template")
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("present", "base", "new")]
@@ -165,7 +165,7 @@ def _merge(present: bytes, base: bytes, new: bytes) -> tuple[bytes, int]:
             done = run_git(Path(folder), "merge-file", "-p", *options, *paths)
         except OSError as error:
             raise ConfigError(f"{_NEEDS_GIT}: install git ({error})") from error
-    if done.returncode > 127:  # otherwise not a number of conflicts
+    if done.returncode > 127:  # an error code, not the number of conflicts
         raise ConfigError(f"git cannot merge a file: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout, done.returncode
 
@@ -180,7 +180,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _checked(text: str) -> PurePosixPath:
-    """Check a path of a record, which may have been edited, because an update must not write outside the plugin."""
+    """Validate a path from a record, which may have been edited, so that updates cannot write outside the plugin."""
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{text!r} is outside of the plugin")

@@ -1,4 +1,4 @@
-"""Serve agents: `jackfield serve`, and `serving_app` for an application of your own."""
+"""Serve agents with `jackfield serve`, or with `serving_app` from an application of your own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    # At first use: describing the command loads nothing.
+    # Imported on first use, so that describing the command loads nothing.
     if name not in _MODULES:
         raise AttributeError(f"module 'jackfield_serve' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""The ASGI application that serves the faces of agents."""
+"""Build the ASGI application that serves agents through faces."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ def serving_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     host: Plugins | None = None,
 ) -> ServingApp:
-    """Return an ASGI application that serves agents: run it with uvicorn, or mount it into FastAPI or Starlette.
+    """Return an ASGI application that serves agents. Run it with uvicorn, or mount it in FastAPI or Starlette.
 
     Args:
-        agents: The agents by name: each an agent, an agent file, or `module:agent`.
+        agents: The agents by name. Each is an agent, an agent file, or `module:agent`.
         faces: The faces: names of installed ones, dicts with `name` and settings, or servers.
-        store: The store of the runs; see `jackfield_serving.Serving`.
-        limits: The limits of all runs together; see `jackfield_serving.Serving`.
-        tokens: The tokens of clients; None asks for none.
-        owner: Returns the owner of a request, in place of `tokens`; None refuses the request.
-        hosts: The names under which clients reach the application. Without tokens, only names of this machine itself
-            are allowed by default, so that no web page can reach it under a name of its own.
-        max_body_bytes: The limit of a request's body.
-        host: The host that looks up names.
+        store: The store for runs; see `jackfield_serving.Serving`.
+        limits: The limits for all runs together; see `jackfield_serving.Serving`.
+        tokens: The tokens of clients. If None, clients need no token.
+        owner: Returns the owner of a request, or None to refuse it. Replaces `tokens`.
+        hosts: The host names by which clients reach the application. Without tokens, only local names are allowed by
+            default, so that no web page can reach it under a name of its own.
+        max_body_bytes: The maximum size of a request body.
+        host: The plugin host that looks up names. Defaults to the default host.
 
     Raises:
-        ConfigError: A setting does not fit, or two faces have the same path.
-        PluginError: A face is not installed, or cannot be loaded.
+        ConfigError: A setting is invalid, or two faces have the same path.
+        PluginError: A face is not installed or cannot be loaded.
     """
     from jackfield_serving import Serving
 
@@ -80,17 +80,18 @@ def serving_app(
 
 
 class ServingApp:
-    """Serves faces over one `Serving`. It starts with the server's lifespan, or at the first request if the server has
-    none.
+    """ASGI application that serves faces on top of one `Serving`.
+
+    The application starts with the server's lifespan, or at the first request if the server does not support lifespans.
 
     Args:
-        serving: The agents and their runs. The application opens and closes it.
-        faces: The faces; each is an `HttpServer`.
-        checks: The checks of each request.
-        metrics: The page `/metrics`; None for no such page.
+        serving: The agents and their runs, opened and closed by the application.
+        faces: The faces, each an `HttpServer`.
+        checks: The checks for each request.
+        metrics: The page `/metrics`, or None for no such page.
 
     Raises:
-        ConfigError: A face has no HTTP, or two faces have the same path.
+        ConfigError: A face does not support HTTP, or two faces have the same path.
     """
 
     def __init__(
@@ -133,9 +134,9 @@ class ServingApp:
                     await self._serve(scope, receive, send, self._face_of(path))
 
     def drain(self, seconds: float) -> None:
-        """Start no more runs, and report that in `/readyz`. Closing then waits for active runs, at most `seconds`.
+        """Stop starting runs, and report this in `/readyz`. Closing then waits up to `seconds` for active runs.
 
-        A signal handler may call it.
+        This method may be called from a signal handler.
         """
         self.is_draining = True
         if self._loop is not None:
@@ -148,7 +149,7 @@ class ServingApp:
             self._drain = asyncio.create_task(self.serving.drain(seconds), name="jackfield-serve-drain")
 
     async def start(self) -> None:
-        """Open the agents and the faces, unless they are open.
+        """Open the agents and the faces, unless they are already open.
 
         Raises:
             JackfieldError: An agent or a face cannot be opened.
@@ -162,7 +163,7 @@ class ServingApp:
         await asyncio.shield(self._ready)
 
     async def aclose(self) -> None:
-        """Close the agents and the faces; active runs end as described in `Serving`."""
+        """Close the agents and the faces. Active runs end as described in `Serving`."""
         if self._host is None:
             return
         if self._drain is not None:
@@ -172,7 +173,7 @@ class ServingApp:
         await host
 
     async def _hold_open(self, ready: asyncio.Future[None]) -> None:
-        # One task opens and closes, because contexts of anyio must be left by the task that entered them.
+        # A single task opens and closes, because anyio contexts must be exited by the task that entered them.
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self.serving)
@@ -206,7 +207,7 @@ class ServingApp:
 
     async def _show_metrics(self, metrics: MetricsPage, scope: Scope, send: Send) -> None:
         try:
-            self.checks.admit(scope)  # names of agents and tools are not public
+            self.checks.admit(scope)  # agent and tool names are not public
             body = await metrics.read(queued=self.serving.queued)
         except RequestRefusedError as error:
             refusal = error.refusal
@@ -251,12 +252,12 @@ class ServingApp:
             if is_gone:
                 return
             refusal = refusal_of(error)
-            if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # intended: no traceback
+            if refusal.status >= 500 and isinstance(error, RequestRefusedError):  # deliberate, so no traceback
                 _log.warning("the face %s answered %d: %s", face.name if face else "", refusal.status, error)
             elif refusal.status >= 500:
                 _log.exception("the face %s failed", face.name if face else "")
             if began:
-                raise  # the server ends the connection, so that the client sees a broken response
+                raise  # the server closes the connection, so the client sees a broken response
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -265,7 +266,7 @@ class ServingApp:
 
 
 def _is_open(face: HttpServer | None, scope: Scope) -> bool:
-    """Return True for a request that a face answers without a token."""
+    """Return True if the face answers the request without a token."""
     if face is None or scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return False
     path = _path_below(scope)
@@ -273,7 +274,7 @@ def _is_open(face: HttpServer | None, scope: Scope) -> bool:
 
 
 def _path_below(scope: Scope) -> str:
-    """Return the path of a request below the mount point of the application."""
+    """Return a request's path relative to the application's mount point."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(f"{root}/") else path

@@ -1,4 +1,4 @@
-"""Check a request before a face sees it: its host, its origin, its size and its token."""
+"""Check each request before a face sees it: its host, origin, size and token."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAX_HEADER_BYTES = 32 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class Checks:
-    """The checks of each request.
+    """The checks for each request.
 
     Attributes:
-        tokens: The tokens of clients; None asks for none.
-        owner: Returns the owner of a request, in place of `tokens`; None refuses the request.
-        hosts: The names under which clients reach the application. If it is empty, any name will do for a request
-            that proves its owner, and only the names of this machine itself for all others.
-        max_body_bytes: The limit of a request's body.
+        tokens: The tokens of clients. If None, clients need no token.
+        owner: Returns the owner of a request, or None to refuse it. Replaces `tokens`.
+        hosts: The host names by which clients reach the application. If empty, any name is allowed if requests must
+            prove their owner, and otherwise only local names.
+        max_body_bytes: The maximum size of a request body.
     """
 
     tokens: Tokens | None = None
@@ -34,11 +34,11 @@ class Checks:
     max_body_bytes: int
 
     def admit(self, scope: Scope, *, needs_owner: bool = True) -> str:
-        """Return the owner of a request; '' if none is needed.
+        """Check a request, and return its owner, or '' if it needs none.
 
         Args:
             scope: The request.
-            needs_owner: False for a path that reveals nothing about agents and runs.
+            needs_owner: False for paths that reveal nothing about agents and runs.
 
         Raises:
             RequestRefusedError: The request is refused. Only its headers have been read.
@@ -56,7 +56,7 @@ class Checks:
         return owner
 
     def limit_body(self, receive: Receive) -> Receive:
-        """Return a `receive` that refuses a body above the limit."""
+        """Wrap `receive` to refuse bodies above the size limit."""
         size = 0
 
         async def limited() -> MutableMapping[str, Any]:
@@ -70,13 +70,13 @@ class Checks:
         return limited
 
     def _check_host(self, host: str, headers: Mapping[str, str]) -> None:
-        """Refuse host names that a web page could have pointed here, and pages of other origins."""
+        """Refuse host names that a web page could have pointed at this server, and pages from other origins."""
         allowed = self.hosts or (None if self.tokens or self.owner else LOOPBACK_HOSTS)
         if allowed is not None and _without_port(host) not in allowed:
             raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")
         origin = headers.get("origin")
         if origin is not None and origin.startswith(_EXTENSIONS):
-            # A page cannot claim such an origin, and no browser adds a token by itself, so the token decides.
+            # No page can claim such an origin, and no browser adds a token by itself, so the token decides.
             if self.tokens is None and self.owner is None:
                 message = "browser extensions need a token: start the server with --token-file"
                 raise _refused(403, "origin_not_allowed", message)

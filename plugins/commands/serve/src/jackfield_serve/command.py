@@ -11,11 +11,11 @@ from jackfield_serve.parser import make_parser
 
 
 def main(arguments: Sequence[str], command: FaceCommand | None = None) -> int:
-    """Run `jackfield serve` until it is stopped, or another command that serves one face.
+    """Run `jackfield serve`, or another command that serves a single face, until it is stopped.
 
     Raises:
-        ConfigError: An agent, an address or another option is not valid.
-        PluginError: A face is not installed, or cannot be loaded.
+        ConfigError: An agent, an address or another option is invalid.
+        PluginError: A face is not installed or cannot be loaded.
     """
     parser = make_parser(command)
     options = parser.parse_args(arguments)

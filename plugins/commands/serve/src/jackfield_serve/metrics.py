@@ -1,4 +1,4 @@
-"""The metrics of the runs of this process, for Prometheus: those of the observer `prometheus`, if it is installed."""
+"""Expose this process's run metrics to Prometheus, if the observer `prometheus` is installed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics(Protocol):
-    """The part of the observer that shows metrics."""
+    """The observer's interface for reading metrics."""
 
     def exposition(self) -> str:
-        """Return the metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus text format."""
 
     def set_queue_length(self, runs: int) -> None:
         """Set the number of queued runs."""
 
 
 class MetricsPage:
-    """The page `/metrics`. The observer is loaded at the first request for it.
+    """The page `/metrics`. The observer is loaded at the first request.
 
     Args:
-        host: The host that looks up the observer.
-        is_counted: An observer counts the runs of the server.
+        host: The plugin host that provides the observer.
+        is_counted: True if an observer counts the server's runs.
     """
 
     def __init__(self, host: Plugins, *, is_counted: bool = True) -> None:
@@ -44,7 +44,7 @@ class MetricsPage:
             queued: The number of queued runs.
 
         Raises:
-            RequestRefusedError: The observer is not installed, may not load, or counts no runs.
+            RequestRefusedError: The observer is not installed, must not load, or does not count runs.
         """
         return await sync.in_worker(self._read, queued)
 

@@ -1,4 +1,4 @@
-"""The agents, clients and address of `jackfield serve`, as its command line states them."""
+"""Read the agents, clients and address of `jackfield serve` from its command line."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _WEB = "web"
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """The options of the command, read and checked.
+    """The command's validated options.
 
     Attributes:
-        agents: The agents by name: each a file, `module:agent`, or an agent.
-        params: The values of variables in agent files.
-        trust: The user vouches for the agent files.
-        faces: The faces: names, or dicts with `name` and settings.
-        host, port: The address to listen at.
-        token_file: The file with the tokens; None if no token is asked for.
+        agents: The agents by name. Each is a file, `module:agent`, or an agent.
+        params: Values for variables in agent files.
+        trust: True if the user vouches for the agent files.
+        faces: The faces, as names or as dicts with `name` and settings.
+        host, port: The address to listen on.
+        token_file: The token file, or None if clients need no token.
         tokens: The tokens.
-        hosts: Names under which clients reach the server, besides its address.
-        store: The name of the store of the runs; None keeps them in memory.
+        hosts: Host names by which clients reach the server, in addition to its address.
+        store: The name of the store for runs, or None to keep them in memory.
         workers: The number of processes.
-        runs: Runs at the same time in each process; others wait.
-        max_body_bytes: The limit of a request's body.
-        drain_s: The time in which requests may finish when the server is stopped.
-        browser: The page is opened in the user's browser.
-        words: The command line, for workers.
+        runs: The maximum number of concurrent runs per process. Further runs are queued.
+        max_body_bytes: The maximum size of a request body.
+        drain_s: How long requests may take to finish when the server is stopped.
+        browser: True to open the page in the user's browser.
+        words: The command line, for worker processes.
     """
 
     agents: Mapping[str, str | Agent]
@@ -71,10 +71,10 @@ class ServeOptions:
 def read_options(
     options: argparse.Namespace, *, words: Sequence[str] = (), command: FaceCommand | None = None
 ) -> ServeOptions:
-    """Check the options of the command line `words`.
+    """Validate the options from the command line `words`.
 
     Raises:
-        ConfigError: An option is not valid, or two options exclude each other.
+        ConfigError: An option is invalid, or two options are mutually exclusive.
     """
     tokens = Tokens.read(options.token_file) if options.token_file else None
     if tokens is None and not _is_loopback(options.host):
@@ -113,11 +113,11 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -> ServingApp:
-    """Return the application with the agents of the options, or with the agents already made from them.
+    """Return the application with the given agents, or with those created from the options.
 
     Raises:
-        ConsentNeededError: An agent file has effects that the user has not agreed to.
-        ConfigError: An agent cannot be made.
+        ConsentNeededError: The user has not agreed to the effects of an agent file.
+        ConfigError: An agent cannot be created.
     """
     faces = [load_server(face, default_host()) for face in options.faces]
     for face in faces:
@@ -138,11 +138,11 @@ def make_app(options: ServeOptions, agents: Mapping[str, Agent] | None = None) -
 
 
 def load_agents(options: ServeOptions) -> dict[str, Agent]:
-    """Make the agents.
+    """Create the agents.
 
     Raises:
-        ConsentNeededError: An agent file has effects that the user has not agreed to.
-        ConfigError: An agent cannot be made.
+        ConsentNeededError: The user has not agreed to the effects of an agent file.
+        ConfigError: An agent cannot be created.
     """
     return {
         name: _load_agent(agent, options) if isinstance(agent, str) else agent for name, agent in options.agents.items()

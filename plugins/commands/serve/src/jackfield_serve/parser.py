@@ -1,4 +1,4 @@
-"""The options of `jackfield serve`."""
+"""Define the options of `jackfield serve`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ space. An owner sees its own runs only.
 
 
 def make_parser(command: FaceCommand | None = None) -> Parser:
-    """Return the parser of `jackfield serve`, or of a command that serves one face."""
+    """Return the argument parser of `jackfield serve`, or of a command that serves a single face."""
     parser = Parser(
         prog=command.name if command else "jackfield serve",
         description=command.description if command else "Serve agents to clients.",
@@ -49,7 +49,7 @@ def make_parser(command: FaceCommand | None = None) -> Parser:
         dest="browser",
         action="store_false",
         default=command is not None,
-        # Workers parse the command line of every command with the parser of `jackfield serve`.
+        # Workers parse every command's arguments with the parser of `jackfield serve`.
         help="do not open the browser" if command else argparse.SUPPRESS,
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")

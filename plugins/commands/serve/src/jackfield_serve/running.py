@@ -1,4 +1,4 @@
-"""Run the application: in uvicorn, or over standard input."""
+"""Run the application, either in uvicorn or over standard input and output."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _HEADER_BYTES = 64 << 10
 _ALL_ADDRESSES = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared, not bound
 _DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 _VARIABLE = "JACKFIELD_SERVE_ARGUMENTS"
-# Hundreds of runs hold many objects, and few of them are in cycles: with Python's default of 700, the collector takes
-# a sixth of a busy server's time.
+# Hundreds of runs hold many objects, few of them in cycles. With Python's default of 700, garbage collection takes a
+# sixth of a busy server's time.
 _OBJECTS_PER_COLLECTION = 20_000
 
 
 class DrainingServer(uvicorn.Server):
-    """A server that lets its application drain when a signal stops it."""
+    """Uvicorn server that drains its application when stopped by a signal."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop; the second signal does not wait for requests."""
+        """Start draining. A second signal stops the server without waiting for requests."""
         app = self.config.loaded_app
         if isinstance(app, ServingApp):
             app.drain(self.config.timeout_graceful_shutdown or 0)
@@ -50,14 +50,14 @@ class DrainingServer(uvicorn.Server):
 
 
 def run_http(options: ServeOptions) -> int:
-    """Serve over HTTP until a signal comes.
+    """Serve over HTTP until stopped by a signal.
 
     Raises:
-        ConfigError: The address cannot be used, or an agent cannot be made.
+        ConfigError: The address cannot be used, or an agent cannot be created.
         StoreError: The store cannot be read or written.
     """
     agents = load_agents(options)
-    # With several workers as well, so that a mistake is reported once, before they start.
+    # Even with several workers, so that a mistake is reported once, before they start.
     app = make_app(options, agents)
     _require_store(options)
     host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
@@ -77,7 +77,7 @@ def run_http(options: ServeOptions) -> int:
 
 
 def _require_store(options: ServeOptions) -> None:
-    """Read and write the store once: otherwise, the server would start, and the first question would fail.
+    """Try reading and writing the store, which would otherwise fail only at the first question.
 
     Raises:
         StoreError: The store cannot be read or written.
@@ -96,9 +96,9 @@ async def _try_store(store: Store) -> None:
 
 
 def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
-    """Run the server until a signal arrives; under a running loop, as in a notebook, in its own thread."""
+    """Run the server until a signal arrives; inside a running event loop, as in a notebook, use a thread."""
     if not _has_running_loop():
-        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when it has stopped
+        with contextlib.suppress(KeyboardInterrupt):  # re-raised by uvicorn after it has stopped
             server.run([listener])
         return
     sys.stdout.write("  Interrupt the cell to stop the server.\n")
@@ -111,14 +111,14 @@ def _run_until_stopped(server: DrainingServer, listener: socket.socket) -> None:
 def _has_running_loop() -> bool:
     try:
         asyncio.get_running_loop()
-    except RuntimeError:  # not while the server runs, because all its errors would show this one as their context
+    except RuntimeError:  # return outside, or every error of the server would have this one as its context
         return False
     return True
 
 
 @contextlib.contextmanager
 def _interrupts(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle Ctrl-C in this thread, if this is the one that receives signals."""
+    """Handle Ctrl-C while the block runs, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -130,7 +130,7 @@ def _interrupts(handle: Callable[[int, FrameType | None], None]) -> Iterator[Non
 
 
 def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequence[tuple[str, str]]) -> None:
-    """Print the addresses, the agents they expose, and who may reach them."""
+    """Print the URLs, the agents they expose, and who can reach them."""
     table = [(name, f"{url}{path}".rstrip("/") if path == "/" else f"{url}{path}") for name, path in paths]
     width = max(len(name) for name, _ in table)
     lines = [f"Serving {', '.join(agents)}"]
@@ -146,7 +146,7 @@ def _describe(chosen: ServeOptions, url: str, agents: Sequence[str], paths: Sequ
 
 
 def warn_of_missing_keys(agents: Mapping[str, Agent]) -> None:
-    """Name the API keys that agents need and that are not set: otherwise, the first question would fail."""
+    """Warn about API keys that agents need but that are not set, before the first question fails."""
     for name, agent in agents.items():
         for text in unset_secrets(agent):
             line = f"! agent {name!r} needs an API key that is not set: {text}. Set it, and start again"
@@ -154,10 +154,10 @@ def warn_of_missing_keys(agents: Mapping[str, Agent]) -> None:
 
 
 def run_stdio(options: ServeOptions, name: str) -> int:
-    """Serve one client over standard input and output, until it closes its side.
+    """Serve one client over standard input and output until it disconnects.
 
     Raises:
-        ConfigError: The face has no such form, or standard input is not a pipe.
+        ConfigError: The face does not support standard input, or standard input is not a pipe.
         StoreError: The store cannot be read or written.
     """
     face = load_server(name, default_host())
@@ -166,7 +166,7 @@ def run_stdio(options: ServeOptions, name: str) -> int:
     agents = load_agents(options)
     _require_store(options)
     warn_of_missing_keys(agents)
-    # Output of tools and libraries must not mix with the messages of the protocol.
+    # Output of tools and libraries must not mix with protocol messages.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
@@ -210,7 +210,7 @@ def _listen(options: ServeOptions) -> Iterator[socket.socket]:
 
 
 def _why_not(error: OSError, host: str, port: int) -> str:
-    """Return the reason why the server cannot listen, and the next step."""
+    """Explain why the server cannot listen, and what to do."""
     match error.errno:
         case errno.EADDRINUSE:
             return f"port {port} is in use: stop the other program, or pass --port 0 for a free port"
@@ -222,9 +222,9 @@ def _why_not(error: OSError, host: str, port: int) -> str:
 
 
 def _open_browser(url: str) -> None:
-    """Open a page in the user's browser, if there is a desktop: a browser in the terminal would take it over."""
+    """Open a page in the user's browser, but only on a desktop: a text browser would take over the terminal."""
     if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in _DESKTOP):
-        # In a thread, because some browsers keep their caller waiting until they are closed.
+        # In a thread, because some browsers block their caller until they are closed.
         threading.Thread(target=webbrowser.open, args=(url,), name="jackfield-browser", daemon=True).start()
 
 
@@ -233,7 +233,7 @@ def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
         app,
         factory=isinstance(app, str),
         workers=options.workers,
-        http="h11",  # it limits the size of headers
+        http="h11",  # limits the size of headers
         h11_max_incomplete_event_size=_HEADER_BYTES,
         ws_max_size=options.max_body_bytes,
         log_config=None,
@@ -251,14 +251,14 @@ def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
 def _run_workers(options: ServeOptions, listener: socket.socket) -> int:
     from uvicorn.supervisors import Multiprocess
 
-    # Workers are new processes, which get their options from the environment. The tokens are read from their file.
+    # Workers are new processes that get their options from the environment, and tokens from the token file.
     os.environ[_VARIABLE] = json.dumps(options.words)
     Multiprocess(_configure("jackfield_serve.running:make_worker_app", options), [listener]).run()
     return 0
 
 
 def make_worker_app() -> ServingApp:
-    """Return the application of a worker process."""
+    """Return the application for a worker process."""
     from jackfield_serve.options import read_options
     from jackfield_serve.parser import make_parser
 
@@ -268,7 +268,7 @@ def make_worker_app() -> ServingApp:
 
 
 def _tune_collector() -> None:
-    """Make the garbage collector ignore everything loaded so far, and run less often."""
+    """Make garbage collection ignore everything loaded so far, and run less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])

@@ -1,4 +1,4 @@
-"""Tokens of clients, and the owners whose runs they may use."""
+"""Authenticate clients by tokens, each of which belongs to an owner of runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _OWNER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 
 
 class Tokens:
-    """The tokens that clients may use. Each belongs to an owner, and an owner sees its own runs only.
+    """The valid tokens. Each belongs to an owner, who can see only their own runs.
 
     Args:
-        tokens: Pairs of an owner and a token. '' as owner means that the token has an owner of its own.
+        tokens: Pairs of owner and token. If the owner is '', the token gets an owner of its own.
 
     Raises:
-        ConfigError: A token is too short or has other characters than a header may carry, or an owner has no valid
-            name. The error does not show the token.
+        ConfigError: A token is too short or contains invalid characters, or an owner's name is invalid. The message
+            does not reveal the token.
     """
 
     def __init__(self, tokens: Iterable[tuple[str, str]]) -> None:
@@ -42,12 +42,12 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
-        """Read a file with one token per line, perhaps after the name of its owner and a space.
+        """Read a file with one token per line, optionally preceded by its owner's name and a space.
 
-        Lines that begin with `#` are comments.
+        Lines that start with `#` are comments.
 
         Raises:
-            ConfigError: The file cannot be read, or a token in it is not valid.
+            ConfigError: The file cannot be read, or contains an invalid token.
         """
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -64,11 +64,11 @@ class Tokens:
             raise ConfigError(f"token file {str(path)!r}: {error}") from None
 
     def owner_of(self, authorization: str) -> str | None:
-        """Return the owner of the token in an `Authorization` header; None if it holds no valid token."""
+        """Return the owner of the token in an `Authorization` header, or None if it contains no valid token."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        # Looked up by digest, so that the time of a look-up reveals nothing about the tokens.
+        # Looked up by digest, so that timing reveals nothing about the tokens.
         return self._owners.get(hashlib.sha256(token.strip().encode("utf-8", "replace")).digest())
 
     def __repr__(self) -> str:

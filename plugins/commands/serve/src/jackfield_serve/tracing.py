@@ -1,4 +1,4 @@
-"""Make runs a part of the trace of the request that starts them."""
+"""Let runs join the trace of the request that starts them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _NAMES = (b"traceparent", b"tracestate")
 
 @contextmanager
 def join_trace(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
-    """Make the span that a request names in `traceparent` the current one.
+    """Use the span from the request's `traceparent` header as the current span.
 
-    Do nothing if a span is already active (such as that of a surrounding application), or if OpenTelemetry is not
+    Do nothing if another span is already active, such as that of a surrounding application, or if OpenTelemetry is not
     installed.
     """
     carrier = {name.decode(): value.decode("latin-1") for name, value in headers if name in _NAMES}
