@@ -177,7 +177,7 @@ class _Reader:
                 yield from self._of_value("", table)
 
     def effects_of_file(self, path: Path) -> Iterator[Effect]:
-        """Return the effects of an agent file that the current file uses. Each resolves paths in its own folder."""
+        """Return the effects of another agent file, whose paths are relative to its own folder."""
         text = self.agents.get(str(path))
         if text is None:
             text = self.agents[str(path)] = read_text(path, max_bytes=MAX_BYTES, what="an agent file")

@@ -49,7 +49,7 @@ class Analyzer:
         # A stemmer stores the current word, and parallel searches share an analyzer.
         self._stemmer_lock = Lock()
         self._stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
-        # A few words make up most of a text, and the same analyzer reads texts and queries.
+        # A few words make up most of a text, and the same analyzer processes texts and queries.
         self._terms_of_known_word = lru_cache(_KNOWN_WORDS)(self._split_word)
         self._has_words = chinese == "words"
         self._split_han = _load_han_splitter() if self._has_words else _split_to_characters_and_pairs

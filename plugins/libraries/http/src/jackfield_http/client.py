@@ -213,7 +213,7 @@ class HTTPClient:
         loop = asyncio.get_running_loop()
         with self._lock:
             by_loop = {other: kept for other, kept in self._connections.items() if not other.is_closed()}
-            # Another task of this loop may have been faster.
+            # Another task on this loop may have been faster.
             connections = by_loop.get(loop) or Connections(route)
             self._connections = {**by_loop, loop: connections}
         return connections

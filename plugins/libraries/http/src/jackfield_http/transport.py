@@ -38,7 +38,7 @@ MAX_PARTS = 1024
 _MARKS = (b"\r\n", b"data:")  # each part has one of them
 
 _log = logging.getLogger(__name__)
-_LAST_CHUNK = b"\r\n0"  # how its first line begins; before it is the end of another chunk, or of the headers
+_LAST_CHUNK = b"\r\n0"  # the beginning of its first line, after the end of another chunk or of the headers
 _JSON = "application/json"
 _LAST_BYTES = b"0\r\n\r\n"
 
@@ -261,7 +261,7 @@ class Connections:
         while self._idle and self._idle[0].has_expired():
             await self._idle.popleft().aclose()
         if connection.is_available() and self._keeper is not None:  # not closed meanwhile
-            self._idle.append(connection)  # behind the others: it was in use until now, and is looked at when taken
+            self._idle.append(connection)  # at the end, because it was just in use; it is checked when taken
         else:
             await connection.aclose()
 

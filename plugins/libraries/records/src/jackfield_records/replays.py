@@ -82,7 +82,7 @@ class Replay:
         return RunEvent(run.run_id, self._numbers[run.number], label, run.depth, event)
 
     def _in_full(self, run: Progress, event: Step) -> list[Step]:
-        """Return a step together with the events that accompanied it but have no entry of their own."""
+        """Expand a step to the events that a live run would have, including those without an entry of their own."""
         match event:
             case TurnFinished():
                 calls = [(one.function_id, one.function_call) for one in event.messages if one.function_call]

@@ -23,7 +23,7 @@ def searched_text(entries: Iterable[str]) -> str:
 
 
 def excerpt_of(entries: Iterable[str], words: Sequence[str], *, most_chars: int = 160) -> str:
-    """Return a one-line excerpt of a run's question or answers that contains most of the words, or '' without content.
+    """Return a one-line excerpt from the question or answer that contains the most words, or '' without content.
 
     Args:
         entries: The run's record.

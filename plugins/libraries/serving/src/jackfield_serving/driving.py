@@ -106,7 +106,7 @@ class Driver:
                 if has_slot:
                     self._slots.release()
         except Exception as error:  # noqa: BLE001 - the run's end, which its readers get
-            # Clients are only referred to this log for the cause, unless they caused the error themselves.
+            # Clients only get a reference to this log as the cause, unless they caused the error themselves.
             is_ours = failure_of(RunFailed(str(error), type(error).__name__)).status >= 500
             _log.log(logging.WARNING if is_ours else logging.INFO, "run %s failed", live.run_id, exc_info=True)
             await self._record_failure(served, live, hold, error)

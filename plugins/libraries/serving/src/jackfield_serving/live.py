@@ -82,7 +82,7 @@ class LiveRun:
         self._nested = {head.below: head.begins for head in heads if head.begins}
         self._old_runs = {*self._nested.values()}
         self._opening: dict[str, RunEvent] = {}  # nested runs whose first entry has not arrived
-        # A resumed agent first repeats what was done.
+        # A resumed agent first repeats the finished steps.
         beginnings = [place for place, head in enumerate(heads) if head == EntryHead("RunStarted")]
         has_steps = any(head.event == "TurnFinished" for head in heads[max(beginnings, default=0) :])
         self._repeats = {run.run_id, *self._old_runs} if has_steps else set[str]()

@@ -396,7 +396,7 @@ class Serving:
         return {one.call_id: preview for one, preview in zip(calls, previews, strict=True) if preview}
 
     def documents(self, agent: str) -> tuple[str, ...]:
-        """Return the documents of an agent and those below it (paths, folders, patterns), or () if there is no agent.
+        """Return the documents of an agent and those below it (paths, folders, patterns), or () for an unknown agent.
 
         Faces must not show these names to clients on other machines.
         """
