@@ -93,7 +93,7 @@ def _raise_for(name: str) -> NoReturn:
         from importlib.util import find_spec
 
         if name.isidentifier() and find_spec(f"{__name__}.{name}"):
-            # Python looks submodules up in this way before it imports them, and needs no suggestions.
+            # Python looks up submodules this way before importing them, and needs no suggestions.
             raise AttributeError(f"module {__name__!r} has no attribute {name!r} yet: import {__name__}.{name} first")
         import json
         import pkgutil
@@ -107,7 +107,7 @@ def _raise_for(name: str) -> NoReturn:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-if not TYPE_CHECKING:  # type checkers read the imports above, and report a misspelt name
+if not TYPE_CHECKING:  # type checkers use the imports above, and report misspelt names
 
     def __getattr__(name):
         if name not in _MODULES:

@@ -58,7 +58,7 @@ def fits(value: object, hint: object) -> bool:
     return isinstance(value, _ALSO.get(origin, origin)) and (not inner or _content_fits(value, inner))
 
 
-@cache  # each run checks its arguments
+@cache  # each run checks its arguments with this
 def _parts_of(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     origin = get_origin(hint) or hint
     return (Union if origin is UnionType else origin), get_args(hint)

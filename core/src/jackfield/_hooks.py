@@ -42,7 +42,7 @@ class Hook(Generic[Spec]):
     @overload
     def __call__(self, function: Offer[Spec], /) -> Offer[Spec]: ...
 
-    @overload  # a method of a registered object
+    @overload  # the function is a method of a registered object
     def __call__(self, function: Callable[[Self], Sequence[Spec]], /) -> Callable[[Self], Sequence[Spec]]: ...
 
     def __call__(self, function: Callable[..., Sequence[Spec]], /) -> Callable[..., Sequence[Spec]]:

@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 OpenAIMessage: TypeAlias = Mapping[str, Any]
 
 _KEYS = frozenset({"tool_calls", "tool_call_id", "refusal", "annotations", "reasoning"})
-# `dict` first, because `isinstance(…, Mapping)` is slow and a history is long.
+# `dict` comes first because `isinstance(…, Mapping)` is slow and histories are long.
 _MAPPINGS = (dict, Mapping)
 _LARGEST_ID = 1 << 64
 
@@ -32,7 +32,7 @@ def translate_messages(values: Iterable[Value], message_keys: frozenset[str]) ->
         values: Messages and dicts, oldest first.
         message_keys: The keys of a message in our format.
     """
-    tool_names: dict[str, str] = {}  # by the ids of the calls
+    tool_names: dict[str, str] = {}  # keyed by call id
     for value in values:
         if not is_openai_message(value):
             yield value
@@ -103,7 +103,7 @@ def translate_part(part: object) -> object:
         case {"type": "input_audio", "input_audio": audio}:
             return {"audio": audio}
         case {"type": "file", "file": {"file_data": str(uri), **others}}:
-            if uri[:5].lower() != "data:":  # the parts of a foreign client must not name files of this machine
+            if uri[:5].lower() != "data:":  # a foreign client must not name files on this machine
                 raise ValueError("'file_data' must be a data: URI, as in data:application/pdf;base64,…")
             head, separator, data = uri.partition(";base64,")
             name = others.get("filename")

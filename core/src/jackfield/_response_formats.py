@@ -61,6 +61,6 @@ def _strict(node: object) -> Any:
 
 
 def _strict_entry(key: str, value: object) -> Any:
-    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # keys are names here
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):  # their keys are names
         return {name: _strict(inner) for name, inner in value.items()}
     return value if key in ("enum", "const", "examples") else _strict(value)

@@ -161,7 +161,7 @@ class RunState:
         return self.settle()
 
 
-# By class, not with `match`, because most events are deltas, which then cost one look-up.
+# Dispatch by class instead of `match`, so that deltas, which most events are, cost one lookup.
 _CHANGES: Mapping[type, Callable[[RunState, Any], bool]] = {
     TurnStarted: lambda state, _: state.settle(),
     TurnFinished: RunState._finish_turn,

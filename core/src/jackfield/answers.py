@@ -44,7 +44,7 @@ class Form(Generic[T]):
         if isinstance(wanted, Mapping):
             if fault := fault_of_schema(wanted):
                 raise ConfigError(f"the schema for the answer is not a valid JSON Schema: {fault}")
-            if reference := _dangling_reference(wanted):  # checked before a request is paid for
+            if reference := _dangling_reference(wanted):  # fail before a request is paid for
                 raise ConfigError(f"the schema refers to {reference!r}, which is not in it")
             self.schema = dict(wanted)
             self._checker = SchemaChecker(self.schema)
@@ -95,7 +95,7 @@ class Form(Generic[T]):
         from pydantic import ValidationError
 
         try:
-            return self._adapter.validate_json(json.dumps(value))  # in JSON, dates are texts and tuples are lists
+            return self._adapter.validate_json(json.dumps(value))  # in JSON, dates are strings and tuples are lists
         except ValidationError as error:
             problems = error.errors(include_input=False, include_url=False)[:5]
             raise MisfitError(
@@ -124,7 +124,7 @@ def sent_back_text(problem: str, lang: Lang) -> str:
     return _SENT_BACK[lang].format(problem=problem[:MAX_SHOWN_CHARS])
 
 
-_DATA = ("enum", "const", "default", "examples")  # keys of a schema with plain values, which contain no references
+_DATA = ("enum", "const", "default", "examples")  # schema keys whose values are plain data, without references
 _PROMPT: Mapping[Lang, str] = {
     "en": "Answer with one JSON object and nothing else, no words before or after it. It must fit this JSON Schema:\n"
     "{schema}",
@@ -186,7 +186,7 @@ def _find_json(text: str) -> Any:
     bracket = re.search(r"[{\[].*", answer, re.DOTALL)
     from_bracket = [bracket[0]] if bracket else []
     candidates = [answer, *reversed(_FENCE.findall(answer)), *from_bracket]
-    # Complete JSON wins over a value with text after it, and only malformed JSON is repaired.
+    # Complete JSON wins over a value followed by text, and only malformed JSON is repaired.
     for candidate in candidates:
         with suppress(ValueError, RecursionError):
             return json.loads(candidate, strict=False)

@@ -30,8 +30,8 @@ UNREAD_FILES = "jackfield.unread_files"
 """The name of the event that lists files sent only by name."""
 
 _PDF = b"%PDF"
-_NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # these formats are ASCII
-_MOSTLY_DATA = (".ipynb", ".eml", ".fodt", ".fods", ".fodp")  # text with pictures in base64 and much markup
+_NO_TEXT = (_PDF, b"{\\rtf", b"%!PS")  # ASCII formats that are not plain text
+_MOSTLY_DATA = (".ipynb", ".eml", ".fodt", ".fods", ".fodp")  # text formats full of base64 pictures and markup
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\b\x1b")
 _SHORT_CHARS = 40_000
@@ -243,7 +243,7 @@ def decode_uri(uri: str) -> AttachedFile:
     Raises:
         UnsupportedInputError: The content is not valid base64.
     """
-    import base64  # few files are data: URIs
+    import base64  # only needed for data: URIs, which are rare
     import mimetypes
 
     head, _, data = uri[5:].partition(",")
@@ -251,7 +251,7 @@ def decode_uri(uri: str) -> AttachedFile:
     name = stated_name(uri) or f"file{mimetypes.guess_extension(media_type) or ''}"
     try:
         content = unquote_to_bytes(data)
-        if "base64" in parameters:  # it may contain line breaks
+        if "base64" in parameters:  # base64 may contain line breaks
             content = base64.b64decode(b"".join(content.split()), validate=True)
     except ValueError as error:
         raise UnsupportedInputError(

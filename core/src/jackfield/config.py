@@ -89,7 +89,7 @@ ComponentSettings = Annotated[dict[str, Any], AfterValidator(SettingsDict), Plai
 class Config(BaseModel):
     """Base class of all configurations, which are frozen. Use `parse` to create one from a dict."""
 
-    # Built at first use, because most programs use two of these classes.
+    # Models are built on first use, because most programs use only two of these classes.
     model_config = ConfigDict(
         extra="forbid", frozen=True, protected_namespaces=(), defer_build=True, hide_input_in_errors=True
     )
@@ -130,7 +130,7 @@ class Config(BaseModel):
 
 def _explain(error: ValidationError, cls: type[BaseModel], what: str) -> str:
     lines: list[str] = []
-    wanted: dict[tuple[int | str, ...], list[str]] = {}  # by place, because each type of a union reports its own error
+    wanted: dict[tuple[int | str, ...], list[str]] = {}  # by path: each union member reports its own error
     given: dict[tuple[int | str, ...], object] = {}
     for problem in error.errors(include_url=False):
         place = _place(problem["loc"])
@@ -406,7 +406,7 @@ class LLMConfig(Config):
         return self.api_base or self.base_url or server
 
 
-_LISTS = (tuple, list)  # checks against an abstract type are slow, and each request makes one
+_LISTS = (tuple, list)  # checks against an abstract type are slow, and every request makes one
 
 
 def checked_list(values: Several, what: str, of: str) -> Several:

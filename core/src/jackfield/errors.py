@@ -84,7 +84,7 @@ class ConsentNeededError(ConfigError):
     @property
     def lines(self) -> list[str]:
         """The message, line by line."""
-        import shlex  # for this error only
+        import shlex  # only needed for this error
 
         command = f"jackfield trust {shlex.quote(str(self.path))}, or " if self.by_command else ""
         return [
@@ -104,7 +104,7 @@ class MissingSecretError(ConfigError):
     """
 
     def __init__(self, variable: str, *, needed_by: str, others: Sequence[str] = ()) -> None:
-        from jackfield._folders import user_folder  # for this error only
+        from jackfield._folders import user_folder  # only needed for this error
 
         super().__init__(
             f"{needed_by} needs an API key: set the environment variable {variable}, "

@@ -234,7 +234,7 @@ class RunStarted:
 
     is_delta = False
     is_note = False
-    is_recorded = False  # not as an event, because a record begins with these messages
+    is_recorded = False  # not recorded as an event, because a record starts with these messages
 
     messages: tuple[Message, ...]
 

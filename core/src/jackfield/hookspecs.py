@@ -178,7 +178,7 @@ def unknown_hook(name: str) -> str:
     return f"unknown hook {name!r}{hint}"
 
 
-if not TYPE_CHECKING:  # type checkers report misspelt hooks themselves
+if not TYPE_CHECKING:  # type checkers report misspelt hooks on their own
 
     def __getattr__(name):
         # Imports look up `__path__`, and need no suggestions.

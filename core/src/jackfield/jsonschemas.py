@@ -75,11 +75,11 @@ class SchemaChecker:
             errors = self._find_errors(value)
         except RecursionError:
             return ["the value or its schema is nested too deeply to be checked"]
-        except OverflowError:  # from dividing a number with thousands of digits
+        except OverflowError:  # raised when dividing a number with thousands of digits
             return ["a number is too large to be checked"]
         except UncheckableError:
             raise
-        except ValueError as error:  # from the library that reads URLs
+        except ValueError as error:  # raised by the library that parses URLs
             raise UncheckableError(f"the schema has a reference that cannot be read: {error}") from error
         errors.sort(key=lambda error: list(map(str, error.path)))
         return [_sentence(error.path, error.message) for error in errors[:MAX_MISFITS]]
@@ -102,7 +102,7 @@ def _reference_of(error: Unresolvable) -> str:
     """Return the reference as written, or at least the part from `#` on."""
     from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 
-    match error.__cause__:  # jsonschema wraps it
+    match error.__cause__:  # jsonschema wraps the original error
         case PointerToNowhere(ref=pointer):
             return f"#{pointer}"
         case NoSuchAnchor(anchor=anchor) | InvalidAnchor(anchor=anchor):
@@ -143,7 +143,7 @@ class _Steps:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            if not self._is_measured:  # not earlier, because nearly all checks end before this
+            if not self._is_measured:  # measured late, because nearly all checks end before this point
                 self._is_measured = True
                 self._left += _STEPS_PER_VALUE * _size(self._value)
             if self._left < 0:
@@ -493,7 +493,7 @@ def fault_of_schema(schema: Schema, *, ignore_patterns: bool = False) -> str:
         ignore_patterns: True to accept patterns that `patterns` cannot match, because other code matches them.
     """
     try:
-        # Exact in types and values, so a cached result belongs to this content, even if the dict changes later.
+        # The key is exact in types and values, so a cached result stays correct even if the dict changes later.
         content = marshal.dumps(schema, 0)  # type: ignore[arg-type]
     except ValueError:  # marshal does not support a value, or the schema is nested too deeply
         return _fault_of_schema(schema, ignore_patterns)
@@ -544,8 +544,8 @@ def _entries(value: object) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-# The schemas of most tools have only the usual keywords. Checking these here saves the import of the library, which
-# takes an eighth of a program's start. The library checks any other schema, and describes the fault.
+# Most tools' schemas have only common keywords. Checking those here avoids importing the library, which takes an
+# eighth of a program's start-up time. The library checks all other schemas, and describes their faults.
 
 
 def _is_surely_valid(schema: object) -> bool:

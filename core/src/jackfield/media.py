@@ -81,7 +81,7 @@ def path_of(address: object, *, remote: Sequence[str] = ("http", "https")) -> Pa
         return None
     if parts.scheme != "file":
         return Path(address)
-    from urllib.request import url2pathname  # this loads an HTTP client, and few addresses are `file:` URLs
+    from urllib.request import url2pathname  # this loads an HTTP client, and `file:` URLs are rare
 
     # `file://name.png` is incorrect but common. The name takes the place of the host.
     return Path(url2pathname(unquote(parts.netloc + parts.path)))
@@ -289,7 +289,7 @@ def _type_by_name(path: Path, content: bytes) -> str:
     """Return the media type that a file's name implies. Text and documents are not media, whatever their names."""
     if _is_text(content[:1024]) or content.startswith(_DOCUMENTS):
         return ""
-    import mimetypes  # this reads the machine's tables, which few files need
+    import mimetypes  # this reads the system's tables, which few files need
 
     return mimetypes.guess_type(path.name)[0] or ""
 

@@ -37,7 +37,7 @@ another reason, given in `provider_reason`; the answer may be incomplete.
 FINISH_REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # with a drive or a share
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\")  # starts with a drive letter or a share
 
 PART_SEPARATOR = " › "
 """Separator between a file's name and the name of a file inside it."""
@@ -107,7 +107,7 @@ def _explain(model: BaseModel, error: ValidationError | TypeError) -> InvalidMes
     if isinstance(error, TypeError):
         return InvalidMessageError(f"a {type(model).__name__} is not valid: a part of it has a key that is not a text")
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost problem; the others concern alternatives
+    problem = max(problems, key=lambda one: len(one["loc"]))  # the innermost problem; others concern alternatives
     same = [one["msg"] for one in problems if len(one["loc"]) == len(problem["loc"]) > 1]
     # If a value may have several types, pydantic names each type as if it were a field.
     fields = [str(part) for part in problem["loc"] if part != "str" and "[" not in str(part)]
@@ -268,7 +268,7 @@ def _path_and_host(location: str) -> tuple[str, str]:
     except ValueError:  # starts like a URL, but is not a valid one
         return _with_slashes(location), ""
     if parts.scheme in ("http", "https", "file"):
-        return parts.path, parts.netloc.rpartition("@")[2]  # without a user and a password
+        return parts.path, parts.netloc.rpartition("@")[2]  # without user name and password
     return _with_slashes(location), ""
 
 
@@ -414,7 +414,7 @@ def as_message(value: MessageLike) -> Message:
         unknown = min(
             repr(key[:_SHORT_CHARS]) if isinstance(key, str) else f"of type {type(key).__name__}" for key in keys
         )
-        from jackfield.suggestions import suggest  # for errors only
+        from jackfield.suggestions import suggest  # only needed for errors
 
         hint = suggest(unknown.strip("'"), list(Message.model_fields))
         stop = "" if hint.endswith("?") else "."

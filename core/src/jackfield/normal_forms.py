@@ -9,9 +9,9 @@ from typing import Literal
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-_MOST_MARKS = 30  # in a row, as in the Stream-Safe Text Format; no script has more than a few
+_MOST_MARKS = 30  # marks in a row, as in the Stream-Safe Text Format; no script uses more than a few
 _END_OF_LETTERS = 0x20000  # from here on, Unicode has Han characters and signs of private use
-_JOINER = "\u034f"  # invisible, and ends a row of marks
+_JOINER = "\u034f"  # invisible, and ends a run of marks
 
 
 def normalize(form: NormalForm, text: str) -> str:
@@ -22,7 +22,7 @@ def normalize(form: NormalForm, text: str) -> str:
 
     Source: Unicode Standard Annex #15, section 13, Stream-Safe Text Format.
     """
-    if unicodedata.is_normalized(form, text):  # linear, because unordered marks end it at once
+    if unicodedata.is_normalized(form, text):  # linear, because unordered marks end the check at once
         return text
     return unicodedata.normalize(form, _rows_of_marks().sub(rf"\g<0>{_JOINER}", text))
 

@@ -157,8 +157,8 @@ class _Translation:
     def __init__(self, text: str) -> None:
         self._text = text
         self._out: list[str] = []
-        self._sizes = [0]  # of the open groups
-        self._last = 0  # the size of the piece that a repeat would repeat
+        self._sizes = [0]  # sizes of the open groups
+        self._last = 0  # the size of the part that a repeat would apply to
         self._repeats = 0  # after the last piece: 1 for a repeat, 2 with the `?` that makes it lazy
 
     @property

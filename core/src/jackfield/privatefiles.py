@@ -19,7 +19,7 @@ def write_private(path: Path, content: str | bytes) -> None:
         OSError: The file cannot be written. An existing file is left intact.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # of mode 0600 from the start
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")  # created with mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode(errors="replace") if isinstance(content, str) else content)

@@ -61,7 +61,7 @@ class SentSecrets:
         return f"<{len(self._keys)} secrets>"
 
     def __reduce__(self) -> tuple[type[SentSecrets], tuple[()]]:
-        return SentSecrets, ()  # other processes send their own
+        return SentSecrets, ()  # other processes have their own secrets
 
     def hide(self, text: str) -> str:
         """Replace the secrets in the text with `HIDDEN`."""
@@ -93,7 +93,7 @@ def _lower_each(text: str) -> str:
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
-    # A few characters become several in lower case.
+    # A few characters become longer in lower case.
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 

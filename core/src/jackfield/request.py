@@ -22,7 +22,7 @@ FunctionSchema: TypeAlias = Mapping[str, Any]
 """A tool as the model sees it: `name`, `description` and `parameters` (an object's JSON Schema, draft 2020-12)."""
 
 
-_CHINESE = "[\u4e00-\u9fff]"  # compiled at first use, which takes a millisecond
+_CHINESE = "[\u4e00-\u9fff]"  # compiled on first use, because it takes a millisecond
 
 
 @dataclass(frozen=True, slots=True)

@@ -460,7 +460,7 @@ class RunStream(Generic[T]):
         async with closing(self._events) as events:
             async for event in events:
                 fold.feed(event)
-                if event.run_id != fold.run_id:  # of a subagent
+                if event.run_id != fold.run_id:  # the event belongs to a subagent
                     yield event
                     continue
                 inner = event.event

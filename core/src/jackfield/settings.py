@@ -149,7 +149,7 @@ class Settings:
         return by_address if by_address is not None else self.options.get(f"{kind}.{address.rpartition('/')[2]}", {})
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A pickle would contain the secrets in plain text. Other processes read their own.
+        # A pickle would contain the secrets in plain text. Other processes read them from their own files.
         shown = tuple(getattr(self, name.name) for name in fields(self) if name.name != "_secrets")
         return (_with_own_secrets, shown)
 

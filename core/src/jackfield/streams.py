@@ -90,7 +90,7 @@ class InterruptibleWait:
         if task is None:
             raise RuntimeError("events of a run can only be read inside a task of asyncio")
         self._task, self._earlier_cancels = task, task.cancelling()
-        if self._is_over:  # events that need no wait still arrive
+        if self._is_over:  # events that are ready without waiting still arrive
             asyncio.get_running_loop().call_soon(self.interrupt)
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:

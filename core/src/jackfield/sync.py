@@ -161,7 +161,7 @@ class _Call(Generic[T]):
         if not self.done.is_set():
             try:
                 self.background.call(self._cancel)
-            except JackfieldError:  # no loop, no task
+            except JackfieldError:  # without a loop, there is no task to cancel
                 self._work.close()
                 self.done.set()
 
@@ -189,7 +189,7 @@ class _Pump(Generic[T]):
         self._ready = threading.Event()  # set for new items and at the end
         self._room = asyncio.Event()  # clear while the producer may be waiting
         self._room.set()
-        self._call: _Call[None] | None = None  # from the first item on
+        self._call: _Call[None] | None = None  # set when the first item is requested
         self._stopped = False
 
     def batches(self) -> Iterator[list[T]]:
@@ -218,13 +218,13 @@ class _Pump(Generic[T]):
         """Fill the queue. Runs on the loop."""
         async with closing(self._events) as events:
             async for item in events:
-                if self._stopped:  # it ignored the cancellation
+                if self._stopped:  # the producer ignored the cancellation
                     break
                 self._items.append(item)
                 self._signal()
                 if len(self._items) >= _QUEUE_LIMIT:
                     self._room.clear()
-                    # In this order, a drain before the check leaves room, and a drain after it sees the wait.
+                    # This order matters: a drain before the check leaves room, and a drain after it sees the wait.
                     if len(self._items) >= _QUEUE_LIMIT:
                         await self._room.wait()
 
@@ -236,7 +236,7 @@ class _Pump(Generic[T]):
         """Wait for items in the consumer's thread and return them, or [] at the end."""
         while True:
             _wait_lending(self._ready.wait)
-            # In this order, an item that arrives after the clearing is either seen below or signalled again.
+            # This order matters: an item that arrives after `clear` is either seen below or signalled again.
             self._ready.clear()
             done = call.done.is_set()
             batch = [self._items.popleft() for _ in range(len(self._items))]
@@ -321,7 +321,7 @@ async def shared_in_worker(function: Callable[P, T], /, *args: P.args, **kwargs:
     mine: concurrent.futures.Future[T] = concurrent.futures.Future()
     flight: concurrent.futures.Future[T] = process.flights.setdefault(key, mine)
     if flight is mine:
-        mine.set_running_or_notify_cancel()  # so that a cancelled caller cannot cancel it for others
+        mine.set_running_or_notify_cancel()  # a cancelled caller must not cancel the future for others
         mine.add_done_callback(lambda _: process.flights.pop(key, None))  # before any caller gets the result
         process.workers.submit(_Job(_with_context(function, *args, **kwargs), functools.partial(_settle, mine)))
     return await asyncio.wrap_future(flight)
@@ -428,7 +428,7 @@ class _Workers:
         """Stop waiting for a job. If it has not started, it never will. Return True if it is running."""
         with self._handing_out():
             job.is_abandoned = True
-            with contextlib.suppress(ValueError):  # it has started
+            with contextlib.suppress(ValueError):  # the job has already started
                 self._waiting.remove(job)
             return job in self._running
 
@@ -512,7 +512,7 @@ class _Workers:
             with self._handing_out():
                 self._running.discard(job)
                 self._idle += 1
-            job = _here.job = None  # so that an idle thread keeps no objects alive
+            job = _here.job = None  # an idle thread must keep no objects alive
 
     def _next(self) -> _Job[Any] | None:
         """Return a job for an idle thread, or None after some idle seconds, which ends the thread."""

@@ -22,7 +22,7 @@ class Tags:
     def __init__(self, *tags: str) -> None:
         self._tags = tags
         self._longest = max(map(len, tags))
-        # Longer tags first, because one may begin with another.
+        # Longer tags come first, because one may start with another.
         self._pattern = re.compile("|".join(re.escape(tag) for tag in sorted(tags, key=len, reverse=True)))
         self._first = re.compile(f"[{re.escape(''.join(sorted({tag[0] for tag in tags})))}]")
         # These are not methods, because they run for each chunk of a stream, where another call would double the cost.
@@ -41,7 +41,7 @@ class Tags:
         first = self.may_be_in(text, max(start, len(text) - self._longest + 1))
         while first:
             begun = text[first.start() :]
-            for tag in self._tags:  # not a generator, because this runs often
+            for tag in self._tags:  # a loop instead of a generator, because this runs often
                 if tag.startswith(begun):
                     return first.start()
             first = self.may_be_in(text, first.end())

@@ -207,7 +207,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             "llm": llm, "function_list": function_list, "observers": observers, "store": store, "handoffs": handoffs,
             "files": () if self.reads_files else files,
         }  # fmt: skip
-        with ForgetLocals(), NameAllMissing("fncall", parts, self.host):  # a key may be among them
+        with ForgetLocals(), NameAllMissing("fncall", parts, self.host):  # arguments may include an API key
             self.llm = None if llm is None else get_chat_model(llm, host=self.host)
             _check_texts(system_message=system_message, name=name, description=description)
             self.system_message = system_message or ""
@@ -354,7 +354,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 resources=opened,
                 run_id=run_id,
                 config=config,
-                # A caller's language wins; a detected one may be corrected by a processor.
+                # The caller's language wins. A processor may correct a detected one.
                 config_lang=lang,
                 deps=deps,
                 asked=asked,
@@ -491,7 +491,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         """
         finished: RunFinished | None = None
         async for placed in self.astream(messages, **options):
-            if isinstance(placed.event, RunFinished):  # the last such event belongs to this run
+            if isinstance(placed.event, RunFinished):  # the last `RunFinished` belongs to this run
                 finished = placed.event
         return Response.at_end(cast(RunFinished, finished), dicts=want_dicts(messages))
 
@@ -502,7 +502,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         `astream`. A consumer that is slower than the run receives fewer, longer items. Leaving the loop early cancels
         the run. To also wait until its resources are closed, call `close` or use a `with` block.
         """
-        self._check_options(options)  # now, not when the first item is requested
+        self._check_options(options)  # fail now, not when the first item is requested
         view = RunView(self.name)
         dicts = want_dicts(messages)
 

@@ -65,7 +65,7 @@ def models_in(settings: object, host: Plugins) -> Iterator[str]:
             if model and backend in _backends(host):
                 yield f"llm.{backend}"
         case Mapping() if settings.keys() & {"model", "model_type"}:
-            # A mapping with these keys may be something else. It then names no backend, and needs nothing.
+            # A mapping with these keys may be something else, which names no backend and needs nothing.
             with suppress(ConfigError):
                 yield from _components_of_model(settings, host)
         case Mapping():

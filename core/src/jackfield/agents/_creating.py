@@ -61,7 +61,7 @@ def create_agent(
         ConfigError: A setting is not valid.
         PluginError: The kind, the model or a tool is not installed, or cannot be loaded.
     """
-    with ForgetLocals():  # a key may be among them
+    with ForgetLocals():  # arguments may include an API key
         return _created(kind, checked_host(host), options)
 
 

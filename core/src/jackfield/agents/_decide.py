@@ -74,7 +74,7 @@ def decide(
     if calls := open_calls(history):
         if limits.tool_calls is not None and spent.tool_calls + len(calls) > limits.tool_calls:
             return Finish("tool_call_limit")
-        is_fresh = spent.turns > turns_before  # an answer of its own model
+        is_fresh = spent.turns > turns_before  # the calls come from the run's own model
         return RunTools(calls) if is_fresh or resume else Pause(calls)
     if spent.turns and history[-1].role == ASSISTANT:
         return Finish("finished" if _says_something(history[-1]) else "empty_reply")
@@ -84,4 +84,4 @@ def decide(
 
 
 def _says_something(message: Message) -> bool:
-    return bool(message.content)  # reasoning alone is not an answer
+    return bool(message.content)  # reasoning alone does not count as an answer

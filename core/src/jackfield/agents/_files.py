@@ -77,7 +77,7 @@ class _Folder:
 
 def _save(uri: str, folder: Path) -> str:
     """Write the contents of a `data:` URI to a file, and return its path."""
-    import hashlib  # few files are data: URIs
+    import hashlib  # only needed for data: URIs, which are rare
 
     from jackfield.attachments import decode_uri
 
@@ -153,7 +153,7 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
 
 
 def _missing(name: str, user: str) -> MissingFileError:
-    # Only the last part of the path, because the text may reach a model.
+    # Show only the last part of the path, because the text may reach a model.
     return MissingFileError(f"there is no file {basename_of(name)!r}, which {user}: correct the path")
 
 

@@ -35,12 +35,12 @@ class NameAllMissing:
 
     def complete(self, error: PluginNotFoundError) -> PluginNotFoundError:
         """Return an error that also lists the other missing components, or `error` itself if there are none."""
-        from jackfield.agents._components import config_of, missing_components  # for errors only
+        from jackfield.agents._components import config_of, missing_components  # only needed for errors
 
         first = _innermost(error)
         try:
             missing = missing_components(config_of(self.kind, self.options), self.host)
-        except JackfieldError:  # an option is wrong as well, which is reported once the plugin is installed
+        except JackfieldError:  # another option is wrong too, which will be reported once the plugin is installed
             missing = {}
         text = _text(first, missing)
         if text == str(error):
@@ -61,7 +61,7 @@ def complete_error(error: BaseException, agent: AgentLike, *, kind: str, files: 
                 complete = MissingSecretError(error.variable, needed_by=error.needed_by, others=others)
                 complete.__cause__ = error
                 return complete
-    from jackfield.plugins._misfits import explain_error  # for errors only
+    from jackfield.plugins._misfits import explain_error  # only needed for errors
 
     return explain_error(error)
 

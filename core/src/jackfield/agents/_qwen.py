@@ -151,5 +151,5 @@ class QwenMethods:
 
 
 def _next_in(run: Run, lists: Iterator[list[Message]], end: list[Message]) -> list[Message]:
-    _RUN.set(run)  # each call of a worker thread has its own context
+    _RUN.set(run)  # each call in a worker thread runs in its own context
     return next(lists, end)

@@ -61,7 +61,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # type checkers read the imports above
+if not TYPE_CHECKING:  # type checkers use the imports above
 
     def __getattr__(name):
         if name not in _MODULES:

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         self._words = sys.argv[1:] if args is None else list(args)
         if self._is_intermixing or not self._takes_lists():
             return super().parse_known_args(args, namespace)
-        self._is_intermixing = True  # the method below calls this one twice
+        self._is_intermixing = True  # `parse_known_intermixed_args` calls this method twice
         words = list(self._words)
         if "--" in words:  # which argparse forgets between the two calls
             start = words.index("--") + 1
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
         return bool(lengths & {argparse.ZERO_OR_MORE, argparse.ONE_OR_MORE}) and not lengths & rest
 
     def _explain(self, words: Sequence[str]) -> str:
-        import shlex  # for errors only
+        import shlex  # only needed for errors
 
         from jackfield.suggestions import close_names
 
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
 
     def _how_to_pass_dashes(self, names: Sequence[str]) -> str:
         """Return a hint on how to pass a value that starts with a dash, which argparse rejects, or ''."""
-        import shlex  # for errors only
+        import shlex  # only needed for errors
 
         for option, value in pairwise(self._words):
             is_option = value.partition("=")[0] in self._option_string_actions or value == "--"

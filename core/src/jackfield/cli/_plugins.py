@@ -48,7 +48,7 @@ def print_rows(host: PluginHost, rows: list[dict[str, str]], kind: str | None, *
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         _print_absence(kind)
-    if not (kind or host.policy.rows("llm")):  # not `names`: local files would be asked
+    if not (kind or host.policy.rows("llm")):  # `names` would query local files
         print(f"To ask a model, install a backend first: pip install {FIRST_BACKEND}")
     sys.stderr.writelines(f"{escape_line(one.distribution)} {escape_line(one.text)}\n" for one in problems)
 

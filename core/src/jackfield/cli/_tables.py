@@ -21,12 +21,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
         return
     table = [
-        # One check for a whole row, which is nearly always plain.
+        # Check a whole row at once, because it is nearly always plain.
         row if _is_plain("".join(row)) else [escape_line(cell) for cell in row]
         for row in (columns, *rows)
     ]
     lines = layout_table(table, terminal_columns(sys.stdout))
-    # One write, because on an unbuffered stream, each line would take two.
+    # Write once. On an unbuffered stream, each line would take two writes.
     sys.stdout.write("\n".join([*lines, ""]))
 
 
@@ -38,7 +38,7 @@ def terminal_columns(stream: TextIO) -> int:
     """Return a terminal's width, or 0 for other streams, where lines are not wrapped."""
     if not stream.isatty():
         return 0
-    import shutil  # only for terminals
+    import shutil  # only needed for terminals
 
     return shutil.get_terminal_size().columns
 
@@ -78,7 +78,7 @@ def _wrap_row(row: Sequence[str], columns: int) -> list[str]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON. Terminals get ASCII, because JSON leaves some control characters unescaped."""
-    import json  # not for tables
+    import json  # not needed for tables
 
     print(json.dumps(value, indent=2, ensure_ascii=needs_ascii(sys.stdout)))
 

@@ -40,7 +40,7 @@ def escape_line(text: str) -> str:
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    return re.compile(f"[{_UNSEEN}]")  # at first use, because it takes some milliseconds and most texts do not need it
+    return re.compile(f"[{_UNSEEN}]")  # takes milliseconds, and most texts do not need it
 
 
 def _code(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-# Lines must not begin or end with these, by typographic rules of Chinese and Japanese.
+# By Chinese and Japanese typographic rules, lines must not start or end with these.
 _CLOSING = frozenset("，。、；：！？）】」』》〉〕…—”’·!),.:;?]}%")
 _OPENING = frozenset("（【「『《〈〔“‘([{")
 _ASCII_PIECES = re.compile(r"\A *[^ ]* *|[^ ]+ *")
@@ -71,7 +71,7 @@ def find_breaks(text: str, columns: int, *, indent: int = 0) -> list[int]:
 
 def split_line(text: str) -> Iterator[str]:
     """Split text without line feeds at possible line ends: after spaces, and next to Chinese or Japanese characters."""
-    if text.isascii():  # fast, because an answer is wrapped again whenever it grows
+    if text.isascii():  # must be fast, because an answer is wrapped again whenever it grows
         yield from _ASCII_PIECES.findall(text)
         return
     start = 0

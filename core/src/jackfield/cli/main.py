@@ -47,7 +47,7 @@ def run_command(command: Callable[[], int]) -> int:
             try:
                 return command()
             finally:
-                sys.stdout.flush()  # now, because an error at the interpreter's exit would not be handled
+                sys.stdout.flush()  # flush now, because an error at interpreter exit would not be handled
         except ConsentNeededError as error:
             sys.stderr.write("jackfield: " + "".join(f"{escape_line(line)}\n" for line in error.lines))
             return 1
@@ -57,7 +57,7 @@ def run_command(command: Callable[[], int]) -> int:
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             return 130
-        except BrokenPipeError:  # the reader is gone
+        except BrokenPipeError:  # the reader of the output is gone
             _discard_output()
             return 1
         except OSError as error:
@@ -94,7 +94,7 @@ def _run_own_command(words: Sequence[str]) -> int:
     _show_news(default_host())
     handler: Callable[[argparse.Namespace], int] = options.handler
     collects = gc.isenabled()
-    gc.disable()  # a list makes thousands of values but no garbage; collecting would take a tenth of its time
+    gc.disable()  # a list creates thousands of values but no garbage, and collection would take a tenth of the time
     try:
         return handler(options)
     finally:
@@ -153,7 +153,7 @@ def _report_unknown(blocked: Sequence[str]) -> None:
 
 def _show_news(host: PluginHost) -> None:
     """Let the manager, if installed, announce new plugins in the terminal."""
-    # A pipe must not pay for the look-up.
+    # Output to a pipe must not pay for the lookup.
     row = _find_managers_command(_NEWS, host) if sys.stderr.isatty() else None
     # The user did not name the manager, so it must be proven to be ours.
     if row is None or host.policy.why_not(row) or host.policy.unproven(row):
@@ -223,7 +223,7 @@ def _same_name(command: str, host: PluginHost) -> str:
 def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
     handler = host.load_row(row)
     try:
-        # The manager prints metadata from strangers. Other plugins are trusted to draw.
+        # The manager prints third-party metadata. Other plugins may draw on the terminal.
         with nullcontext() if row.distribution == MANAGER else unguard_output():
             code = handler(list(arguments))
     except (JackfieldError, BrokenPipeError):
@@ -233,7 +233,7 @@ def _call(row: Row, arguments: Sequence[str], host: PluginHost) -> int:
             raise ConfigError("the working folder was deleted: change to another one, and try again") from error
         if host.settings.trace or (isinstance(error, OSError) and error.errno in _FULL):
             raise
-        from jackfield.plugins._misfits import explain_error  # for errors only
+        from jackfield.plugins._misfits import explain_error  # only needed for errors
 
         cause = f"{type(error).__name__}: {error}"
         if (explained := explain_error(error)) is not error:
@@ -303,11 +303,11 @@ def _parser(words: Sequence[str]) -> Parser:
         _add_plugin_actions(commands.add_parser("plugins"))
         return parser
     for name, help_ in TERMINAL_COMMANDS.items():
-        commands.add_parser(name, help=help_)  # only for the help, because a plugin runs them
+        commands.add_parser(name, help=help_)  # listed only for the help, because a plugin runs them
     commands.add_parser("plugins", help="list what is installed, and whether it may load")
     if not words or words[0] in ("-h", "--help"):
         for name, help_ in _other_commands():
-            commands.add_parser(name, help=help_)  # only for the help
+            commands.add_parser(name, help=help_)  # listed only for the help
     return parser
 
 

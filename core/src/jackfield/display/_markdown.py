@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\n]*)\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _OPENS = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
-_JOINER = "\u2060"  # invisible; a character after it no longer begins a tag or an image
+_JOINER = "\u2060"  # invisible; stops the next character from starting a tag or an image
 _MAX_RESULT_CHARS = 4000  # of a tool's result
 
 
@@ -108,7 +108,7 @@ def _spoken(message: MessageLike) -> Iterator[str]:
     if reasoning:
         yield _fold("Reasoning", _make_safe(reasoning if isinstance(reasoning, str) else _text(reasoning)))
     text = _make_safe(_text(message.items))
-    # Code must begin a line; after a name, it would not be code.
+    # A code block must start on its own line; after a name, it would not be code.
     between = "\n\n" if "\n" in text else " "
     yield f"**{message.role}:**{between}{text}" if text and message.role != "assistant" else text
 

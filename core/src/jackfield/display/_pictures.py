@@ -23,7 +23,7 @@ def show(markdown: str, plain: str, messages: Iterable[MessageLike]) -> None:
         plain: Text for terminals, which do not render Markdown.
         messages: The messages whose pictures to show, at most 20 pictures.
     """
-    notebook: Any = sys.modules["IPython"]  # only notebooks call this
+    notebook: Any = sys.modules["IPython"]  # only needed in notebooks
     publish = notebook.get_ipython().display_pub.publish
     publish({"text/markdown": markdown, "text/plain": plain})
     for number, (media_type, picture) in enumerate(pictures_in(messages)):

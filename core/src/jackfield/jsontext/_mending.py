@@ -9,7 +9,7 @@ from typing import Any
 from jackfield.jsontext._strict import MAX_DEPTH, TooDeepError, loads_strict
 
 MAX_REPAIR_CHARS = 200_000  # models do not write longer arguments by mistake
-_MAX_TOKENS = 50_000  # one step each, which takes less than a tenth of a second in all
+_MAX_TOKENS = 50_000  # all tokens together take less than a tenth of a second
 
 
 def mend(text: str, error: ValueError) -> object:

@@ -65,7 +65,7 @@ class BaseChatModel(Asking, QwenAgentMethods, StatesSecrets, ABC):
         processors: Sequence[Processor] | None = None,
         host: Plugins | None = None,
     ) -> None:
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # arguments may include an API key
             self.config = self.config_class.parse(config, what=f"configuration of {self.backend}")
         self._replacing_processors = processors
         self._additional_processors: Sequence[Processor] = ()

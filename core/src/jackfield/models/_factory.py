@@ -51,7 +51,7 @@ def get_chat_model(
         if processors is not None:
             raise ConfigError("this model already exists with its processors: pass them when you make it")
         return cfg
-    with ForgetLocals():  # a key may be among them
+    with ForgetLocals():  # arguments may include an API key
         model = _make_model(cfg, host)
         if processors is not None:
             model._use_processors(make_processors(processors, host), add=add)

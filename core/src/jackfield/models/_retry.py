@@ -136,7 +136,7 @@ class Retry(Processor):
                     "raise `deadline` or ask for less"
                 ) from error
             except (AttributeError, ImportError) as error:
-                from jackfield.plugins._misfits import explain_error  # for errors only
+                from jackfield.plugins._misfits import explain_error  # only needed for errors
 
                 raise explain_error(error)  # noqa: B904 - with the error as its cause, or the error itself
             except ModelServiceError as error:

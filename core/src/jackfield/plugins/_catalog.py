@@ -136,7 +136,7 @@ def scan(paths: Iterable[str] | None = None) -> Catalog:
         for location in _locations(folder, results.problems):
             path = f"{location}/entry_points.txt"
             raw = read_some(path, _MAX_FILE_BYTES)
-            if raw and _MENTIONS_A_GROUP.search(raw):  # about 1 of 100 distributions
+            if raw and _MENTIONS_A_GROUP.search(raw):  # about 1 in 100 distributions
                 results.add(raw, location)
             elif raw is None and os.path.lexists(path):
                 results.report("entry_points.txt cannot be read, so its components are not found", location)
@@ -156,7 +156,7 @@ def _folders(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         try:
             folder = os.path.realpath(path or os.getcwd())  # noqa: PTH109 - pathlib costs more than the scan
-        except (OSError, ValueError):  # ValueError: an entry with a NUL
+        except (OSError, ValueError):  # ValueError: the path contains a NUL
             continue
         if folder not in seen:
             seen.add(folder)
@@ -247,7 +247,7 @@ def _stem(location: str) -> str:
 def _name_and_version(stem: str) -> tuple[str, str]:
     name, _, version = stem.partition("-")
     plain = name.lower().replace("_", "-")
-    if "." in plain or "--" in plain:  # rare in names, and the pattern costs as much as reading the file
+    if "." in plain or "--" in plain:  # rare in names; the regex costs as much as reading the file
         plain = _NAME_SEPARATORS.sub("-", plain)
     return plain, version
 

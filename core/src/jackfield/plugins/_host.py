@@ -235,7 +235,7 @@ class PluginHost:
         """
         from jackfield._frames import ForgetLocals
 
-        with ForgetLocals():  # a key may be among them
+        with ForgetLocals():  # arguments may include an API key
             target, spec = self.load_row(row), self._loader.any_spec(row)
             if cfg and not spec.config:
                 raise ConfigError(f"{row.kind} {row.address!r} takes no settings; got {', '.join(map(repr, cfg))}")

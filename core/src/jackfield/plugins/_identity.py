@@ -170,7 +170,7 @@ def _origins(module: str) -> list[_Origin]:
     origins = []
     for depth, spec in enumerate(specs_of_import(module), start=1):
         if spec.origin is not None:
-            parts = depth + (spec.submodule_search_locations is not None)  # one more: the package's __init__
+            parts = depth + (spec.submodule_search_locations is not None)  # one more part for the package's __init__
             pieces = spec.origin.replace(os.sep, "/").split("/")
             origins.append(_Origin(spec.origin, "/".join(pieces[:-parts]) or "/", "/".join(pieces[-parts:])))
     return origins

@@ -28,7 +28,7 @@ def specs_of_import(module: str, paths: Sequence[str] | None = None) -> list[Mod
 def _spec(name: str, where: list[str] | None) -> ModuleSpec | None:
     loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
-        return loaded  # as an import would
+        return loaded  # an import would return it as well
     for finder in sys.meta_path if where is None else (PathFinder,):
         with suppress(ImportError, ValueError, OSError, AttributeError, KeyError):
             if spec := finder.find_spec(name, where):

@@ -102,7 +102,7 @@ class Loader:
         except PluginError as error:
             if self._policy().settings.strict:
                 raise
-            if self._logged.setdefault(source, error) is error:  # atomic: one of two threads logs
+            if self._logged.setdefault(source, error) is error:  # atomic, so only one of two threads logs
                 import logging  # broken sources are rare
 
                 logging.getLogger("jackfield").warning("jackfield: %s", error)
@@ -116,7 +116,7 @@ class Loader:
 
     def _register(self, row: Row) -> tuple[RegistrationManager, str]:
         """Register a row's plugin with pluggy. Return the manager and the name of the plugin in it."""
-        plugin = self._plugin_of(row)  # outside of the lock, because it may wait for another import
+        plugin = self._plugin_of(row)  # outside the lock, because this may wait for another import
         with self._lock:
             if self._manager is None:
                 from jackfield.plugins._registration import RegistrationManager
@@ -185,7 +185,7 @@ class Loader:
             with blaming(row, f"{module_name} cannot be imported", besides=ModuleNotFoundError):
                 return importlib.import_module(module_name)
         except ModuleNotFoundError as error:
-            from jackfield.plugins._misfits import misfit_of  # for errors only
+            from jackfield.plugins._misfits import misfit_of  # only needed for errors
 
             missing = error.name or ""
             is_other_package = missing != module_name and not module_name.startswith(f"{missing}.")
@@ -292,7 +292,7 @@ def blaming(row: Row, failure: str, *, besides: type[BaseException] = KeyboardIn
 
 
 def _broken(row: Row, failure: str, error: BaseException) -> BrokenPluginError:
-    from jackfield.plugins._misfits import misfit_of  # for errors only
+    from jackfield.plugins._misfits import misfit_of  # only needed for errors
 
     if misfit := misfit_of(error):
         return BrokenPluginError(

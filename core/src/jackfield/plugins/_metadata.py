@@ -25,7 +25,7 @@ def read_some(path: str, most: int) -> bytes | None:
     except (OSError, ValueError):
         return None
     try:
-        # One small read, because a file object, a large buffer or a call for the size costs more than most files.
+        # Use one small read. A file object, a large buffer or a stat call would cost more than reading most files.
         raw = os.read(descriptor, _SMALL_BYTES)
         if len(raw) == _SMALL_BYTES:
             while len(raw) <= most and (more := os.read(descriptor, min(most + 1 - len(raw), 1 << 20))):

@@ -110,7 +110,7 @@ def _module_that_failed(error: BaseException) -> str:
 
 def _distribution_of(package: str) -> Any:
     """Return the metadata of the distribution that owns a top-level package, or None."""
-    import importlib_metadata  # for errors only
+    import importlib_metadata  # only needed for errors
 
     candidates = [normalise(package)]
     try:

@@ -169,7 +169,7 @@ def _misfit(row: Row) -> str:
 
 def is_blocked(row: Row, settings: Settings) -> str:
     """Return the entry of `block` that names a component or its whole distribution, or ''."""
-    if settings.block:  # rarely; this runs for every row
+    if settings.block:  # rarely set; this runs for every row
         for name in (row.distribution, row.id, row.address):
             if name in settings.block:
                 return name

@@ -52,7 +52,7 @@ class RegistrationManager(pluggy.PluginManager):
             TypeError: The answer is not a list of the hook's descriptors.
         """
         caller: pluggy.HookCaller = getattr(self.hook, hook.name)
-        # Not a subset caller, which calls all plugins but some, and would include one registered by another thread.
+        # pluggy's subset caller only excludes plugins, so it could call one that another thread has just registered.
         specs: list[Spec] = []
         for implementation in caller.get_hookimpls():
             if implementation.plugin_name == plugin_name:

@@ -200,7 +200,7 @@ def make_searcher(name: str, cfg: Mapping[str, object] | None = None, *, host: P
     """
     row = host.find("searcher", name)
     searcher_class = host.load_row(row)
-    with ForgetLocals():  # a key may be among them
+    with ForgetLocals():  # arguments may include an API key
         searcher = searcher_class(dict(cfg or {}), **host_argument(host, row, searcher_class))
     if not isinstance(searcher, Searcher):
         raise BrokenPluginError(f"searcher {name!r} is not a subclass of jackfield.retrieval.Searcher")

@@ -89,7 +89,7 @@ class Preparation(Generic[T]):
         def report(event: PreparationProgress) -> None:
             if threading.get_ident() == thread:
                 note(event)
-            elif not loop.is_closed():  # abandoned work may outlive its loop
+            elif not loop.is_closed():  # abandoned work may outlive its event loop
                 loop.call_soon_threadsafe(note, event)
 
         return report

@@ -28,7 +28,7 @@ _LIMITED: Mapping[Risk, str] = {
     "process_count": "the number of processes",
     "file_size": "the size of files",
 }
-_END_S = 5.0  # a program has this time to end
+_END_S = 5.0  # time for a program to end before it is killed
 _PIECE_BYTES = 1 << 16
 
 
@@ -256,7 +256,7 @@ class _Output:
 async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
     if process.stdin is None:
         return
-    with suppress(BrokenPipeError, ConnectionResetError):  # the program may not read its input
+    with suppress(BrokenPipeError, ConnectionResetError):  # the program may not read all its input
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()

@@ -48,7 +48,7 @@ def forms_of(value: str, name: str) -> Iterator[Form]:
         if text in known or len(text) < SHORTEST:
             continue
         known.add(text)
-        # Searching for a longer beginning is faster, and base64 is rarely cut.
+        # Searching for a longer prefix is faster, and base64 is rarely truncated.
         least = text[:_LEAST_OF_BASE64] if form.startswith("base64") else _least_of(text)
         yield Form(text, least, f"[secret:{name}:{form}]" if form else f"[secret:{name}]")
 

@@ -29,7 +29,7 @@ HIDDEN_PARTS = "[secret]"
 SEAL = "sealed"
 """Key for an object's digest, computed before its secrets were hidden."""
 
-# Never changed in a message, an event or an entry of a record.
+# Fields of messages, events and record entries that are never changed.
 STRUCTURE = frozenset({
     "event", "role", "name", "function_id", "call_id", "call_ids", "in_doubt", "approvals", "run_id", "agent", "agents",
     "by", "to", "kind", "stop_reason", "asked", "below", "place", "key", "id", "response_id", "format", "version",
@@ -91,12 +91,12 @@ class Secrets:
 
     def include(self, component: object) -> None:
         """Also hide the secrets of a component, such as an agent that joins a run. Repeated calls have no effect."""
-        with suppress(TypeError):  # dicts and None have no hash or weak reference
+        with suppress(TypeError):  # dicts and None support no hash or weak reference
             if component in self._included:
                 return
         search = SecretSearch()
         self.add(list(search.search(component)))
-        # Subagents are included again when they are asked, and a tree of them may be deep.
+        # Subagents are included again when they run, and their tree may be deep.
         for included in (component, *search.components):
             with suppress(TypeError):
                 self._included.add(included)
@@ -217,7 +217,7 @@ class Secrets:
             pass
         if hidden != value:
             text = json.dumps(hidden, ensure_ascii=False)
-        return self._replace(text)  # hide such a secret nevertheless
+        return self._replace(text)  # hides such a secret nevertheless
 
     def _replace(self, text: str) -> str:
         spans = self._spans(text)

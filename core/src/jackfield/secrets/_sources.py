@@ -16,7 +16,7 @@ _IN_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDEN
 _MAY_ALL_BE_SECRET = re.compile(r"(^|_)(headers|cookies|env|environment)$", re.IGNORECASE)
 _NOT_SECRET_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 _NO_SOURCES = (type(None), bool, int, float, bytes, type)
-_SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # large, and without secrets
+_SCHEMAS = frozenset({"parameters", "schema", "schemas", "functions", "host"})  # large values without secrets
 
 
 @runtime_checkable
@@ -152,7 +152,7 @@ def secrets_in_headers(headers: Mapping[Any, Any], name: str = "headers") -> Ite
         if not isinstance(shown, str) or str(key).lower() in _NOT_SECRET_HEADERS:
             continue
         if shown.startswith("${") and shown.endswith("}"):
-            continue  # names a variable
+            continue  # the value only names a variable
         label = _joined_name(name, str(key))
         is_named = bool(NAMED_LIKE_SECRETS.search(str(key)))
         words = shown.split()

@@ -67,7 +67,7 @@ class ScriptedModel(BaseChatModel):
     ) -> None:
         super().__init__(config or LLMConfig(model="scripted"), processors=processors, host=host)
         given = self.config.generate_cfg
-        if "max_retries" not in given.model_fields_set:  # retries would use up the script's answers
+        if "max_retries" not in given.model_fields_set:  # retries would consume the script's answers
             self.config = self.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
         self._script = script
         self._facts = facts or ModelFacts()

@@ -65,7 +65,7 @@ def writable(text: str) -> str:
 def _write_json(value: object) -> str:
     indent = None if isinstance(value, int | float | None) else 4  # indentation uses the slow encoder
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
-    if "NaN" in text or "Infinity" in text:  # JSON has no such numbers, but the words may be part of a text
+    if "NaN" in text or "Infinity" in text:  # not valid as JSON numbers, but valid inside a string
         text = json.dumps(json.loads(text, parse_constant=str), indent=indent, ensure_ascii=False)
     return text
 

@@ -83,7 +83,7 @@ def _shorten_list(items: list[Any], room: int) -> list[Any]:
         kept.append(item)
         room -= size
     rest = items[len(kept) :]
-    if rest and not kept and isinstance(rest[0], dict | list | str):  # part of it says more than a note
+    if rest and not kept and isinstance(rest[0], dict | list | str):  # part of the element says more than a note
         kept.append(_shorten(rest[0], room - _NOTE_CHARS))
         rest = rest[1:]
     return [*kept, _note(len(rest), "elements")] if rest else kept

@@ -14,7 +14,7 @@ _MAX_TRACEBACK_CHARS = 10_000
 
 def describe_failure(name: str, error: BaseException) -> str:
     """Describe an exception for the model if its own text was not written for models."""
-    from jackfield.plugins._misfits import explain_error  # for errors only
+    from jackfield.plugins._misfits import explain_error  # only needed for errors
 
     error = explain_error(error)
     if isinstance(error, BrokenPluginError):

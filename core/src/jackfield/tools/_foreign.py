@@ -68,13 +68,13 @@ async def run_tool(
             output = await run_in_worker(begin_and_call)
         except asyncio.CancelledError as error:
             result = sync.result_of_cancelled(error)
-            if not result or on_begin is None:  # without `on_begin`, the caller wants the cancellation
+            if not result or on_begin is None:  # callers without `on_begin` are cancelled instead
                 raise
             output = result[0]  # the call has returned, but the event loop has not noticed yet
     if inspect.isawaitable(output):
         output = await output
     if inspect.isgenerator(output) or inspect.isasyncgen(output):
-        from jackfield.tools._progress import run_generator  # few tools are generators
+        from jackfield.tools._progress import run_generator  # generators are rare
 
         return await run_generator(output, tool.name, context)
     return output
@@ -190,7 +190,7 @@ async def _wait_for(task: asyncio.Task[Any], timeout_s: float | None) -> bool:
 
 
 def _outcome_of(task: asyncio.Task[_Outcome[T]]) -> _Outcome[T]:
-    if task.cancelled() or task.exception():  # before it began; by Ctrl-C
+    if task.cancelled() or task.exception():  # cancelled before it began, or by Ctrl-C
         return None, asyncio.CancelledError()
     return task.result()
 

@@ -24,7 +24,7 @@ R = TypeVar("R", default=Any)
 
 _FIELD = "argument_"
 _SECTION = re.compile(r"\n(?:Args|Returns|Raises|Yields|Examples?|Note|Source):")
-_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # and all indented lines below it
+_ARGUMENTS = re.compile(r"\nArgs:((?:\n(?: .*)?)*)")  # including all indented lines below
 _ARGUMENT = re.compile(r"^ {1,4}(\w+)(?:\s*\([^)]*\))?:", re.MULTILINE)
 
 

@@ -45,7 +45,7 @@ def object_schema(name: str, parameters: object) -> Mapping[str, object]:
         return parameters
     if not isinstance(parameters, list | tuple):
         raise ConfigError(f"the parameters of tool {name!r} must be a JSON Schema of type 'object', or a list")
-    from jackfield.tools._parameters import schema_of_list  # few tools have a list
+    from jackfield.tools._parameters import schema_of_list  # lists of parameters are rare
 
     return schema_of_list(name, parameters)
 
