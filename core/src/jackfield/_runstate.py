@@ -99,7 +99,7 @@ class RunState:
         return tuple(self.history[self.start :])
 
     def after(self, spent: Spent) -> RunState:
-        """Return the same state with the usage of other work added."""
+        """Return the same state with `spent` as the run's total usage."""
         return replace(self, spent=spent)
 
     def apply(self, event: ModelEvent | AgentEvent) -> bool:
@@ -108,7 +108,7 @@ class RunState:
         return change is not None and change(self, event)
 
     def settle(self) -> bool:
-        """Append results that were held until earlier calls had theirs, and return True if there were any."""
+        """Append buffered results that still wait for an earlier call's, and return True if there were any."""
         self._next_result = 0
         if not self._results:
             return False

@@ -212,7 +212,7 @@ def _hint_for_unknown(path: tuple[int | str, ...], cls: type[BaseModel]) -> str:
 
 
 def _names_elsewhere(option: str) -> str:
-    """Return our replacement for another library's option, or '' if the option is unknown."""
+    """Return a hint about our counterpart of another library's option, or '' if the option is unknown."""
     import json
     import pkgutil  # both for errors only
 

@@ -18,7 +18,7 @@ _PICTURES = frozenset({"bmp", "gif", "jpeg", "jpg", "png", "tif", "tiff", "webp"
 
 
 def known_parser_of(file: str) -> str:
-    """Return the name of our parser for a file extension.
+    """Return the name of our parser for a file, by its extension.
 
     Return '' if no parser reads the file, or for images, which are sent to the model unparsed.
     """

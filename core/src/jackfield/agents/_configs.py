@@ -73,7 +73,7 @@ class AgentConfig(Config):
         return {**common, "options": own} if own else given
 
     def settings_of(self, tool: str) -> dict[str, object]:
-        """Return the settings of the named tool, which override the shared `rag_cfg`."""
+        """Return the settings of the named tool, merged over the shared `rag_cfg`."""
         entries = (entry for entry in self.function_list if isinstance(entry, dict) and entry.get("name") == tool)
         return {**(self.rag_cfg or {}), **next(entries, {})}
 

@@ -190,7 +190,7 @@ def _run_plugin_command(command: str, arguments: Sequence[str]) -> int:
 
 
 def _run_manager(command: str, arguments: Sequence[str], host: PluginHost) -> int:
-    """Run a command of the manager. Other packages cannot take its name, because error messages refer to it.
+    """Run one of the manager's commands. Other packages cannot take these names, because error messages refer to them.
 
     The manager itself announces new plugins, after parsing the command.
     """

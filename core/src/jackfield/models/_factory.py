@@ -96,7 +96,7 @@ def _split(cfg: object, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _names_elsewhere() -> dict[str, str]:
-    """Map other libraries' names of backends and servers to ours."""
+    """Map other libraries' names of backends and servers to hints about ours."""
     import json
     import pkgutil  # both for errors only
 

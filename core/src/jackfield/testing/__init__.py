@@ -43,7 +43,7 @@ def calls(*wanted: tuple[str, dict[str, object]], text: str = "") -> list[ModelE
 
 
 class ScriptedModel(BaseChatModel):
-    """Model that answers with the steps of a script, in order. An exception in a step is raised when its turn comes.
+    """Model that answers with the steps of a script, in order. An exception in a step is raised at that step.
 
     Args:
         script: The events of each answer, or a function from the request to the events.

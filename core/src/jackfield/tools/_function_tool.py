@@ -112,7 +112,7 @@ _ToolClass = TypeVar("_ToolClass", bound=type[BaseTool])
 
 
 class _Decorator(Protocol):
-    """The decorator that `tool(…)` returns. It makes a tool from a function, and returns a class unchanged."""
+    """The decorator that `tool(…)` returns. It makes a tool from a function, and returns a class itself."""
 
     @overload  # a class is also a callable, and the first match wins
     def __call__(self, function: _ToolClass, /) -> _ToolClass: ...  # type: ignore[overload-overlap]
@@ -141,7 +141,7 @@ def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
         description: The tool's description for the model, or a dict of texts by language. Defaults to the docstring.
         read_only, concurrent, timeout_s, needs_approval, effects, idempotent, resumable, cacheable, raw_argument: See
             `BaseTool`.
-        file_access: True to include the conversation's files in the function's `ToolContext`.
+        file_access: True, the default for functions, to include the conversation's files in the `ToolContext`.
 
     Raises:
         ConfigError: A parameter has no type or one that cannot be resolved, the function has no docstring, or
