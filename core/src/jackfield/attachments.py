@@ -1,8 +1,8 @@
-"""Prepare files attached by users for a model: sent unchanged, converted to text, or refused.
+"""Prepare files attached by users for a model: sent unchanged, converted to text, or rejected.
 
 A PDF stays in the message if the model accepts PDFs. A text file is sent unchanged, below its name. Any other file is
-read by a parser, which a processor provides; without a parser, the request is refused. Notebooks, emails and other text
-formats that are mostly data are read by a parser if one is available. Files are never dropped silently.
+read by a parser, which a processor provides. Without a parser, the request is rejected. Notebooks, emails and other
+text formats that are mostly data are read by a parser if one is available. Files are never dropped silently.
 """
 
 from __future__ import annotations

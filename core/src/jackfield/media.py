@@ -206,7 +206,7 @@ def media_type_of(head: bytes) -> str:
 def address_of(
     value: str, kind: str, *, max_bytes: int = MAX_FILE_BYTES, remote: Sequence[str] = ("http", "https")
 ) -> str:
-    """Return the address to send to a server. URLs and `data:` URIs are unchanged; files become `data:` URIs.
+    """Return the address to send to a server. URLs and `data:` URIs stay unchanged, and files become `data:` URIs.
 
     Raises:
         UnsupportedInputError: The file cannot be used (see `read_media`), or a `data:` URI is of another kind.

@@ -535,7 +535,7 @@ def _without_beginning(content: str | list[ContentItem], text: str) -> str | lis
 
 
 class Usage(DictCompatibleModel):
-    """Tokens used by answers, and their cost. `cost` is None if the price is unknown; it is never guessed."""
+    """Tokens used by answers, and their cost. `cost` is None if the price is unknown, and never an estimate."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)

@@ -240,8 +240,8 @@ def _check_depth(value: object) -> None:
 class ServingLike(Protocol):
     """Interface through which faces use agents and their runs.
 
-    `jackfield_serving.Serving` implements it and has more methods; a face that needs them depends on that library. A
-    run continues without viewers. Owners see only their own runs; other owners' runs do not exist for them.
+    `jackfield_serving.Serving` implements it and has more methods. A face that needs them depends on that library. A
+    run continues without viewers. Owners see only their own runs. For them, other owners' runs do not exist.
     """
 
     @property

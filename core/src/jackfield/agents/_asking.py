@@ -169,8 +169,8 @@ def resume(
 ) -> RunResult[Any]:
     """Resume a recorded run, possibly one that another process started, and return its result.
 
-    The run continues where its record ends; recorded steps are not repeated. A call that was under way when the program
-    ended is repeated if its tool is `read_only` or `idempotent`. Otherwise the run pauses, and
+    The run continues where its record ends, without repeating recorded steps. A call that was under way when the
+    program ended is repeated if its tool is `read_only` or `idempotent`. Otherwise the run pauses, and
     `ApprovalNeeded.in_doubt` lists the call.
 
     Args:

@@ -112,7 +112,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
         limits: Limits that apply to each run.
         approve: A function that decides about each call that needs approval, a rule that selects those calls, or both:
             `{"ask": "read_only", "by": function}`. The function receives the call exactly as it will be made. True
-            allows the call; False or an exception denies it, with the exception's text as the reason; any other value
+            allows the call. False or an exception denies it, with the exception's text as the reason. Any other value
             ends the run with an error. Without a function, the run pauses. The rules are `"ask"` (all calls),
             `"read_only"` (all calls except those of read-only tools) and `{"allow": ["search_*"]}` (all calls except
             those of matching tools). Without a rule, each tool states whether its calls need approval.
@@ -296,8 +296,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             cancel: A token to stop the run from another task or thread. The run then ends with `cancelled` and a valid
                 history.
             resources: A holder for tools' resources that should outlive the run. The caller closes it.
-            resume: True to run the calls at the end of the conversation, except those that still need approval. Or
-                decisions about these calls, by call id: True, False or `Denial(reason)`.
+            resume: True to run the calls at the end of the conversation. Calls that need approval still need it. To
+                decide about them, pass a mapping from call id to True, False or `Denial(reason)`.
             approve: A function that replaces the agent's own `approve` for this run.
             ask: A function that answers questions raised during calls (`ToolContext.ask`) if there is no `approve`. It
                 returns a decision, or values for the question's form. Calls that need approval still pause the run.
@@ -309,7 +309,7 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
                 Answers that do not match are returned to the model with the validation errors.
             way: The strategy for making the model follow `output`; see `BaseChatModel.parse`. Defaults to the strictest
                 one that the model supports. `RunResult.way` reports the strategy used.
-            attempts: The maximum number of answers the model may give before one matches `output`.
+            attempts: The maximum number of attempts at an answer that matches `output`.
             parent: The run that waits for this one. Its limits apply to both runs; see `run_below`.
             session: The conversation in the agent's store to which the run belongs.
             run_id: The id of a recorded run to resume where its record ends. Leave `messages` empty, and pass decisions
@@ -317,8 +317,8 @@ class Agent(QwenMethods, StatesSecrets, Generic[Deps]):
             options: Further options that the agent kind declares in `run_options`.
 
         Raises:
-            ConfigError: The agent kind does not support an option, its value or this `way`, `config` contains an
-                unknown option, or `output` is neither a type nor a JSON Schema.
+            ConfigError: An option, its value or `way` is not supported by the agent kind, `config` contains an unknown
+                option, or `output` is neither a type nor a JSON Schema.
             InvalidAnswerError: No answer matched `output`.
             StoreError: The run cannot be recorded, has no record to resume from, or is in use by another process.
             JackfieldError: The run failed. The last event was `RunFailed`.

@@ -52,8 +52,8 @@ def create_agent(
     """Create an agent.
 
     Args:
-        kind: `basic`, `fncall`, or the name or address of an installed kind, such as `assistant`. Or a complete
-            `AgentConfig` or equivalent dict.
+        kind: `basic`, `fncall`, the name or address of an installed kind, such as `assistant`, or a complete
+            `AgentConfig` (or an equivalent dict).
         host: The plugin host that resolves names.
         options: Keyword arguments for the kind's class, which override the configuration.
 

@@ -141,7 +141,7 @@ def file_use_of(tools: Iterable[BaseTool], *, reads_files: bool) -> FileUse:
 
     Args:
         tools: The run's tools. Those with `file_access` and the effect `files` can open long and unreadable files
-            themselves; others with `file_access` may handle unreadable ones.
+            themselves. Others with `file_access` may handle unreadable ones.
         reads_files: True if the agent kind reads files itself.
     """
     if reads_files:

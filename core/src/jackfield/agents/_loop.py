@@ -1,4 +1,4 @@
-"""Alternate between the model and its tools until the run ends. `_decide` chooses each step; this module runs it."""
+"""Alternate between the model and its tools until the run ends. `_decide` chooses each step to run."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def run_below(
         options: Options for `Agent.astream`. Decisions about pending calls are forwarded without `resume`.
 
     Raises:
-        ToolServiceError: The agent is already part of this chain of runs, so it would call itself endlessly. Or its
-            calls need approval; a recorded parent run then pauses as well.
+        ToolServiceError: The agent is already part of this chain of runs, so it would call itself endlessly, or its
+            calls need approval. In the latter case, a recorded parent run pauses as well.
         JackfieldError: The run failed.
     """
     if parent is None:

@@ -17,7 +17,7 @@ class TooDeepError(ValueError):
 
 
 def loads_strict(text: str) -> object:
-    """Parse JSON without repairs. Raw control characters in strings are accepted; NaN and Infinity are not.
+    """Parse JSON without repairs. Raw control characters in strings are accepted, but NaN and Infinity are not.
 
     Raises:
         TooDeepError: The text has more than a hundred levels of brackets.

@@ -41,9 +41,9 @@ def wait_before_retry(
     """Return the seconds to wait before the next attempt, or None if there should be no further attempt.
 
     The wait is random, between half of a bound and the bound. The bound starts at half a second and doubles with each
-    attempt, up to one minute. If the server requests a wait, that is the minimum; otherwise rate limits wait at least
-    two seconds. If the server requests more than `max_delay_s`, there is no retry, and a note on the error explains
-    why.
+    attempt, up to one minute. A wait that the server requests is a minimum. If it requests none, rate limits wait at
+    least two seconds. If the server requests more than `max_delay_s`, there is no retry, and a note on the error
+    explains why.
 
     Args:
         error: The error of the last attempt.
@@ -96,8 +96,8 @@ class Retry(Processor):
 
     Each retry is announced with `RetryScheduled`. If part of an answer has already been sent, `StreamReset` withdraws
     it. Errors are raised immediately if waiting cannot help, if the wait would exceed the deadline, or if the server
-    requests a wait longer than `max_retry_delay`; the error's `retry_after_s` is then the requested wait. The error of
-    the last attempt is raised unchanged.
+    requests a wait longer than `max_retry_delay`, which is then the error's `retry_after_s`. The error of the last
+    attempt is raised unchanged.
     """
 
     name = "retry"

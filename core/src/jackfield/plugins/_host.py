@@ -122,7 +122,7 @@ class PluginHost:
         Local files from the settings are queried. A distribution that offers `kind.*` is queried only if nothing else
         offers the name, and if the address names the distribution or the settings enable it.
 
-        A bare name that we publish always resolves to our package; our code's defaults are all such names. To use
+        A bare name that we publish always resolves to our package. All defaults in our code are such names. To use
         another package that offers the name, or one that is not proven to be ours, pass the full address or add a rule.
 
         Raises:

@@ -121,12 +121,12 @@ class ToolContext(Generic[Deps]):
 class BaseTool(Configured, ABC):
     """Base class of tools. A subclass sets `name`, `description` and `parameters`, and defines `call`.
 
-    `call` may be `async`, or a plain method, which runs in a worker thread. One instance serves several calls at the
-    same time unless `concurrent` is False.
+    `call` may be `async`. A plain method runs in a worker thread. One instance serves several calls at the same time
+    unless `concurrent` is False.
 
     Safety-relevant attributes (`needs_approval`, `effects`, `read_only`, `concurrent`, `timeout_s`, `file_access`,
     `idempotent`, `resumable`, `cacheable`) can be set in a descriptor, on the class, on the instance and in the
-    settings. The strictest value wins; `safety` returns the outcome.
+    settings. The strictest value wins, as returned by `safety`.
 
     Args:
         cfg, settings: The tool's settings; see `Configured`. Settings that the core handles (the names above, and

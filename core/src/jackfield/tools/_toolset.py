@@ -53,8 +53,8 @@ class ToolChanges:
 class Toolset(Configured, ABC):
     """Base class of toolsets.
 
-    Toolsets are created together with their agent, so creating one must be cheap and open nothing. To open resources
-    for a run, use `context.resources.get`; they are closed with the run.
+    Toolsets are created together with their agent, so creating one must be cheap and open nothing. Open resources for a
+    run with `context.resources.get`, which closes them with the run.
 
     Args:
         cfg, settings: The toolset's settings; see `Configured`.
