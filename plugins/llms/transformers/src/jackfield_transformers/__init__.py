@@ -1,1 +1,1 @@
-"""Language models of Hugging Face transformers, run in this process."""
+"""Backend that runs Hugging Face transformers models in this process."""

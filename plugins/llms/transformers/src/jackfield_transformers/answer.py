@@ -1,4 +1,4 @@
-"""Read the tokens of an answer as events. Pure: the decoder is passed in."""
+"""Convert the tokens of an answer to events. This module is pure: the decoder is passed in."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The options for reading an answer.
+    """How to read an answer.
 
     Attributes:
         end_tokens: The tokens that end an answer.
-        stops: The texts that end it.
-        thoughts: `<think>` at its beginning is separated from the text.
-        inside_thought: The prompt already opened that tag.
+        stops: The stop sequences.
+        thoughts: True to separate a leading `<think>` block from the text.
+        inside_thought: True if the prompt has already opened that block.
     """
 
     end_tokens: frozenset[int]
@@ -30,11 +30,11 @@ class Reading:
 
 
 class AnswerReader:
-    """Reads one answer, token by token.
+    """Reader for one answer, token by token.
 
     Attributes:
-        complete: True once the answer has ended; later tokens do not belong to it.
-        tokens: The number of its tokens, including its end token and those of a stop text.
+        complete: True once the answer has ended. Later tokens are ignored.
+        tokens: The number of tokens, including the end token and any stop sequence.
     """
 
     def __init__(self, decode: Decode, reading: Reading) -> None:
@@ -61,7 +61,7 @@ class AnswerReader:
         return events
 
     def finish(self, model: str, prompt_tokens: int) -> Iterator[ModelEvent]:
-        """Yield the last events. Without an end token or a stop text, the answer was cut off at the limit."""
+        """Yield the final events. Without an end token or stop sequence, the answer counts as truncated."""
         yield from self._split(self._before_stop(self._decoder.finish()))
         if self._search is not None:
             yield from self._split(self._search.rest())
@@ -73,7 +73,7 @@ class AnswerReader:
         yield ModelFinished("stop" if self.complete else "length", model=model)
 
     def _before_stop(self, piece: str) -> str:
-        """Return the part of a text that cannot begin a stop text; a whole stop text completes the answer."""
+        """Return the text that cannot be part of a stop sequence; a complete stop sequence ends the answer."""
         if self._search is None:
             return piece
         shown = "" if self._search.found else self._search.feed(piece)

@@ -1,4 +1,4 @@
-"""Ask a model of Hugging Face transformers that runs in this process."""
+"""Call Hugging Face transformers models that run in this process."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ KEY_VARIABLE = "HF_TOKEN"
 DEFAULT_MAX_TOKENS = 2048
 
 _Item: TypeAlias = ModelEvent | BaseException | None
-"""An item from the thread that generates: an event or an error; None is the end."""
+"""An event or error from the generating thread, or None at the end."""
 
 
 class TransformersChat(BaseChatModel):
-    """A model in this process. It is loaded at the first call and answers one call at a time, while others wait.
+    """Chat model in this process. The model is loaded at the first call, and calls are answered one at a time.
 
-    Generation can run ahead of the reader, up to the answer's end. Leaving early stops it at the next token.
+    Generation may run ahead of the reader, up to the end of the answer. If the reader leaves early, generation stops at
+    the next token.
     """
 
     backend: ClassVar[str] = BACKEND
@@ -58,7 +59,10 @@ class TransformersChat(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """The facts as configured, else the model's: known at once for a folder, after loading for a hub model."""
+        """The model's facts, overridden by the configuration.
+
+        For a directory, they are known immediately; for a model from the hub, only after loading.
+        """
         loaded = self._models.get(self.config.model)
         return ModelFacts(
             context_tokens=loaded.context_tokens if loaded else self._context_before_loading(),
@@ -70,7 +74,7 @@ class TransformersChat(BaseChatModel):
         )
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Generate in a separate thread, and pass on the events."""
+        """Generate an answer in a separate thread, and yield its events."""
         self._check(request)
         events = self._generate(request)
         if request.functions and request.config.function_choice != "none":
@@ -81,14 +85,14 @@ class TransformersChat(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Release the model; a running call keeps it until it ends, and the next call loads it again."""
+        """Release the model. A call in progress keeps it until it ends, and the next call loads it again."""
         self._models = {}
         await super().aclose()
 
     # --- one call ---
 
     def _check(self, request: ChatRequest) -> None:
-        """Before a model is loaded, refuse options that no model of this backend supports."""
+        """Refuse options that no model of this backend supports, before loading a model."""
         wanted = request.config.response_format
         if wanted is not None and wanted.get("type") != "text":
             raise ModelRequestError(
@@ -129,7 +133,7 @@ class TransformersChat(BaseChatModel):
         def work() -> None:
             try:
                 self._answer(loaded, request, put, left)
-            except BaseException as error:  # noqa: BLE001 - passed to the caller, who raises it
+            except BaseException as error:  # noqa: BLE001 - re-raised by the caller
                 put(error)
             else:
                 put(None)
@@ -142,12 +146,12 @@ class TransformersChat(BaseChatModel):
                 yield item
         finally:
             left.set()
-            item = None  # an error and this frame would hold each other, and both the model
+            item = None  # the error and this frame would form a cycle that holds the model
 
     def _answer(
         self, loaded: LoadedModel, request: ChatRequest, put: Callable[[_Item], None], left: threading.Event
     ) -> None:
-        """Answer in this thread, once earlier calls have ended; stop when `left` is set."""
+        """Generate an answer in this thread, after earlier calls have ended; stop when `left` is set."""
         with loaded.turn, translate_answering(loaded.name):
             if left.is_set():
                 return
@@ -168,7 +172,7 @@ class TransformersChat(BaseChatModel):
                 put(event)
 
     def _reading(self, loaded: LoadedModel, request: ChatRequest, opens_thought: bool) -> Reading:
-        # A special token has no text to search for.
+        # Special tokens have no text to search for.
         special = set(loaded.tokenizer.all_special_ids)
         as_tokens = {stop: loaded.tokenizer.convert_tokens_to_ids(stop) for stop in request.config.stop}
         return Reading(

@@ -1,4 +1,4 @@
-"""The settings of this backend."""
+"""Settings of this backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jackfield.config import LLMConfig
 
 
 class TransformersConfig(LLMConfig):
-    """The model, its loading, and its abilities. `model` is a folder, or a name at the hub (`org/name`)."""
+    """The model, its loading options and its capabilities. `model` is a directory or a hub name (`org/name`)."""
 
     device: str = Field(
         default="auto", min_length=1, description="cpu, cuda, cuda:1 …; auto: cuda if available, else cpu"

@@ -1,35 +1,35 @@
-"""Decode tokens as they arrive, without half characters.
+"""Decode tokens as they arrive, without splitting characters.
 
-A token is not a piece of text: a character may consist of several tokens, and in some vocabularies a word's leading
-space appears only after another token. So a few tokens before the new ones are decoded again with them.
+Tokens do not map directly to text: a character may consist of several tokens, and in some vocabularies a word's leading
+space appears only once another token precedes it. New tokens are therefore decoded together with a few earlier ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-REPLACEMENT = "\ufffd"  # decoders return it for invalid or incomplete characters
+REPLACEMENT = "\ufffd"  # decoders' substitute for invalid or incomplete characters
 _CONTEXT_TOKENS = 6
 _PATIENCE_TOKENS = (
     8  # after so many without a complete character, the bytes are invalid, because a character has at most four
 )
-_MOST_OPEN = 3  # the most bytes of an incomplete character
+_MOST_OPEN = 3  # maximum bytes of an incomplete character
 
 Decode = Callable[[Sequence[int]], str]
 
 
 class TokenDecoder:
-    """Returns the text of tokens as soon as it is certain. The pieces together are the text of all tokens."""
+    """Returns the text of tokens as soon as it is final. The pieces add up to the text of all tokens."""
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode
         self._window: list[int] = []
-        self._boundary = 0  # the position in the window after a token that ended with a character; 0 for none
-        self._open = 0  # the number of tokens since the last one that ended with a character
-        self._returned = 0  # the number of characters of the window that were returned
+        self._boundary = 0  # the window position after a token that completed a character, or 0
+        self._open = 0  # the number of tokens since the last one that completed a character
+        self._returned = 0  # the number of characters in the window already returned
 
     def feed(self, token: int) -> str:
-        """Return the text that a token makes certain."""
+        """Return the text that a token makes final."""
         self._window.append(token)
         text = self._decode(self._window)
         if not text.endswith(REPLACEMENT):
@@ -44,7 +44,7 @@ class TokenDecoder:
         return self._up_to(text, len(text) - min(_MOST_OPEN, open_characters))
 
     def finish(self) -> str:
-        """Return the rest; incomplete characters are replaced."""
+        """Return the rest, with incomplete characters replaced."""
         text = self._decode(self._window)
         return self._up_to(text, len(text))
 
@@ -54,7 +54,7 @@ class TokenDecoder:
         return piece
 
     def _move_on(self) -> None:
-        """Drop tokens that no longer matter. A window begins at a character, some tokens before the new ones."""
+        """Drop tokens that are no longer needed. A window starts at a character, a few tokens before the new ones."""
         if len(self._window) - self._boundary < _CONTEXT_TOKENS:
             return
         if self._boundary:

@@ -1,4 +1,4 @@
-"""Translate errors of transformers, the hub and torch into Jackfield's, in this one place."""
+"""Translate errors of transformers, the hub and torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 @contextmanager
 def translate_loading(model: str, *, key: str = "") -> Iterator[None]:
-    """Translate errors of loading a model into Jackfield's; `key` is removed from their texts."""
+    """Translate errors raised while loading a model, removing `key` from their messages."""
     try:
         yield
     except JackfieldError:
@@ -34,7 +34,7 @@ def translate_loading(model: str, *, key: str = "") -> Iterator[None]:
 
 @contextmanager
 def translate_answering(model: str) -> Iterator[None]:
-    """Translate errors of generating an answer into Jackfield's."""
+    """Translate errors raised while generating an answer."""
     try:
         yield
     except JackfieldError:
@@ -67,7 +67,7 @@ def error_of_loading(error: Exception, model: str, *, key: str = "") -> ModelSer
 
 
 def _error_of_hub(causes: list[BaseException], model: str) -> ModelServiceError | None:
-    """Return the error for a failure of the hub; None if no cause is the hub's."""
+    """Return the error for a hub failure, or None if the hub is not among the causes."""
     from huggingface_hub import errors as hub
 
     if _is_any(causes, hub.GatedRepoError):
@@ -130,7 +130,7 @@ def _is_network_error(cause: BaseException) -> bool:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    # torch has a class for this only on accelerators; on a CPU it is a RuntimeError with a text.
+    # torch has an exception class for this only on accelerators; on a CPU, it raises a RuntimeError.
     return isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY)
 
 

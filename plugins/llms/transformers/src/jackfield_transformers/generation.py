@@ -1,7 +1,7 @@
 """Let a loaded model continue a prompt, token by token, until the listener stops it.
 
-Each call has its own random generator. `generate` itself would use the generator that all of torch shares in this
-process, so seeds would have no effect while two calls run at once.
+Each call has its own random generator. `generate` would use the one that torch shares across the process, so seeds
+would have no effect while two calls run concurrently.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TEMPLATE_OPTIONS = ("chat_template_kwargs", "enable_thinking")  # in `extra_body`, for the template
 
-# Options with which `generate` returns anything but one growing answer, or that have a name in Jackfield.
+# Options that keep `generate` from returning a single growing answer, or that Jackfield sets itself.
 _UNSUPPORTED = {
     "num_beams",
     "num_return_sequences",
@@ -35,7 +35,7 @@ _UNSUPPORTED = {
     "max_new_tokens",
 }
 
-# Values that have no effect. Not None, which `generate` would replace by the model's own values.
+# Values without effect. Not None, which `generate` would replace with the model's own values.
 _NO_SAMPLING = {
     "temperature": 1.0,
     "top_p": 1.0,
@@ -46,7 +46,7 @@ _NO_SAMPLING = {
 }
 
 Listener = Callable[[Sequence[int]], bool]
-"""Receives the new tokens; returns True to stop."""
+"""Receives new tokens, and returns True to stop."""
 
 
 def generate(
@@ -60,9 +60,9 @@ def generate(
     """Continue a prompt.
 
     Args:
-        loaded: The model; the caller holds its lock.
+        loaded: The model, whose lock the caller holds.
         prompt: `input_ids` and the model's other inputs, as tensors on its device.
-        config: The options that were set; the others are the model's own.
+        config: The options that were set. All others default to the model's own.
         max_new_tokens: The maximum number of tokens, at least 1.
         listener: Receives each token as soon as it is chosen.
     """
@@ -105,7 +105,7 @@ def _extra(own: GenerationConfig, config: GenerateConfig) -> dict[str, object]:
 
 
 def _without_sampling(options: GenerationConfig, loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
-    """Return the options so that `generate` takes the likeliest token: our last processor does the sampling."""
+    """Make `generate` choose the most likely token, because sampling is done by our last processor."""
     options = copy.deepcopy(options)
     ends = sorted(loaded.end_tokens)
     padding = loaded.tokenizer.pad_token_id
@@ -123,16 +123,16 @@ def _without_sampling(options: GenerationConfig, loaded: LoadedModel, max_new_to
 
 
 class _ListeningCriterion:
-    """A stopping criterion that passes the new tokens on.
+    """Stopping criterion that forwards new tokens to the listener.
 
-    A transformers streamer would receive a token only after the decision to continue.
+    A transformers streamer would receive each token only after the decision whether to continue.
     """
 
     def __init__(self, listener: Listener, prompt_length: int) -> None:
         self._listener = listener
         self._length = prompt_length
 
-    def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:  # noqa: ARG002 - the signature is transformers'
+    def __call__(self, input_ids: Tensor, scores: Tensor, **_: object) -> Tensor:  # noqa: ARG002 - transformers' signature
         import torch
 
         new = input_ids[0, self._length :].tolist()
@@ -150,7 +150,7 @@ def _sampling(options: GenerationConfig, config: GenerateConfig, device: device)
     from transformers.generation import logits_process as warpers
 
     wanted: list[tuple[float | None, float, Callable[..., object]]] = [
-        # An option, the value that switches it off, and its class; in the order of `generate`.
+        # An option, the value that disables it, and its class, in the order of `generate`.
         (options.temperature, 1.0, warpers.TemperatureLogitsWarper),
         (options.top_k, 0, warpers.TopKLogitsWarper),
         (options.top_p, 1.0, warpers.TopPLogitsWarper),
@@ -167,12 +167,12 @@ def _sampling(options: GenerationConfig, config: GenerateConfig, device: device)
 
 
 class _Sampler:
-    """Draws a token according to the scores, and excludes all others."""
+    """Samples a token from the scores, and rules out all others."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - the signature is transformers'
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - transformers' signature
         import torch
 
         drawn = torch.multinomial(torch.softmax(scores, dim=-1), 1, generator=self._generator)
@@ -185,7 +185,7 @@ def _penalties(config: GenerateConfig, prompt_length: int) -> list[object]:
 
 
 class _Penalties:
-    """Lowers the scores of tokens that the answer already has: once, and per occurrence. OpenAI defines the two."""
+    """Applies presence and frequency penalties, as defined by OpenAI, to tokens already in the answer."""
 
     def __init__(self, presence: float, frequency: float, prompt_length: int) -> None:
         self._presence = presence

@@ -1,4 +1,4 @@
-"""Load a model with its tokenizer. Importing this imports no torch; loading does."""
+"""Load a model with its tokenizer. Torch is imported only when a model is loaded."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ END_OF_THOUGHT = "</think>"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
-    """A model that can answer.
+    """A model ready to answer.
 
     Attributes:
-        name: The name in the configuration.
-        model: The transformers model; it can `generate`.
+        name: The model's name in the configuration.
+        model: The transformers model, which can `generate`.
         tokenizer: The transformers tokenizer.
-        writer: Writes prompts: the tokenizer, or the processor of a model that takes images.
-        template: The chat template, in Jinja.
+        writer: Writes prompts; the tokenizer, or the processor of a model that accepts images.
+        template: The Jinja chat template.
         end_tokens: The tokens that end an answer.
-        context_tokens: The longest prompt and answer together; None if unknown.
-        thinks: The text in `<think>` is returned as reasoning.
-        sees: The model takes images.
-        turn: A lock; only its holder may use the model, one call at a time.
+        context_tokens: The maximum number of tokens in prompt and answer combined, or None if unknown.
+        thinks: True if text in `<think>` is returned as reasoning.
+        sees: True if the model accepts images.
+        turn: The lock to hold while using the model.
     """
 
     name: str
@@ -46,27 +46,27 @@ class LoadedModel:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def text_of(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, without special tokens."""
+        """Decode tokens, omitting special tokens."""
         text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
 
 def load(name: str, config: TransformersConfig, *, key: str = "") -> LoadedModel:
-    """Load a model; this takes from seconds to minutes.
+    """Load a model, which takes from seconds to minutes.
 
     Args:
-        name: A folder, or a name at the hub.
+        name: A directory, or a name on the hub.
         config: The settings.
-        key: A token for the hub; '' for the token of the machine's login, if any.
+        key: A token for the hub. If '', the machine's login is used if there is one.
 
     Raises:
-        ModelServiceError: The model does not exist, or cannot be loaded.
+        ModelServiceError: The model does not exist or cannot be loaded.
     """
     source = Path(name).expanduser()
     with translate_loading(name, key=key):
         options: dict[str, Any] = {
             "revision": config.revision,
-            # Never left unset: transformers would then ask at the terminal.
+            # Always set, or transformers would ask on the terminal.
             "trust_remote_code": config.trust_remote_code,
             # The hub must not learn the names of local folders.
             "local_files_only": config.local_files_only or source.is_dir(),
@@ -79,7 +79,7 @@ def _load(source: str, name: str, config: TransformersConfig, options: Mapping[s
     import transformers
 
     auto: Any = transformers  # some of its annotations are wrong
-    # The configuration first: its errors about a folder without a model are the clearest.
+    # The configuration first, because its errors about a directory without a model are the clearest.
     auto.AutoConfig.from_pretrained(source, **options)
     if config.images:
         writer = auto.AutoProcessor.from_pretrained(source, **options)
@@ -93,7 +93,7 @@ def _load(source: str, name: str, config: TransformersConfig, options: Mapping[s
         model = model.to(_device(config.device))
     model.eval()
     if getattr(tokenizer, "chat_control_tokens", ()) is None:
-        tokenizer.chat_control_tokens = []  # only special tokens can forge a turn; `<tool_call>` may be written
+        tokenizer.chat_control_tokens = []  # only special tokens can forge a turn; `<tool_call>` is allowed
     return LoadedModel(
         name=name,
         model=model,
@@ -113,7 +113,7 @@ def can_sanitize(writer: Any) -> bool:
 
 
 def context_of(model_config: Mapping[str, Any]) -> int | None:
-    """Return a model's context size, in tokens, from its `config.json`; None if it states none."""
+    """Return the context size in tokens from a model's `config.json`, or None if not stated."""
     for values in (model_config, model_config.get("text_config") or {}):
         for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
             tokens = values.get(key)
@@ -123,7 +123,7 @@ def context_of(model_config: Mapping[str, Any]) -> int | None:
 
 
 def context_of_folder(name: str) -> int | None:
-    """Do the same as `context_of` for a folder; return None if it has no file that can be read."""
+    """Return the context size of a model in a directory, or None if unknown."""
     try:
         config = json.loads((Path(name).expanduser() / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

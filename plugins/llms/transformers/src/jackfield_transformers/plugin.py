@@ -1,4 +1,4 @@
-"""Describe the backend of this package."""
+"""The components of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import LLMSpec, hook
 
 @hook.llms
 def llms() -> list[LLMSpec]:
-    """Return the backend."""
+    """Return the backend `transformers`."""
     return [
         LLMSpec(
             name="transformers",

@@ -1,4 +1,4 @@
-"""Turn a history into the messages that chat templates take. Pure."""
+"""Convert histories to the messages that chat templates expect. This module is pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TemplateMessage = dict[str, Any]
 
 
 def template_messages(history: Sequence[Message], *, in_parts: bool = False) -> list[TemplateMessage]:
-    """Return a history in the form that templates expect: an answer with its calls is one message.
+    """Convert a history, so that an answer and its calls form a single message.
 
     Args:
-        history: Oldest first.
-        in_parts: Every content is a list of parts, as templates for models with images expect. An image is its
-            address, as in the history.
+        history: The messages, oldest first.
+        in_parts: True to represent all content as lists of parts, as templates of models with images expect. An image
+            part contains the address from the history.
     """
     return [message for part in parts_of(history) for message in _of_part(part, in_parts=in_parts)]
 
 
 def template_tools(functions: Iterable[FunctionSchema]) -> list[dict[str, Any]]:
-    """Return tools in the form that templates take."""
+    """Convert tools to the format that templates expect."""
     return [{"type": "function", "function": dict(function)} for function in functions]
 
 
@@ -58,7 +58,7 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
             {
                 "id": call.id,
                 "type": "function",
-                # As an object, which templates write in the form that their model knows.
+                # As an object, which templates render in their model's own format.
                 "function": {"name": call.function.name, "arguments": json.loads(call.function.arguments)},
             }
             for call in answer.calls
@@ -67,7 +67,7 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
 
 
 def _as_user(result: Result, text: str, *, in_parts: bool) -> TemplateMessage:
-    """Return a user message with the part of a result that a `tool` message cannot hold, or that belongs to no call."""
+    """Return a user message for the parts of a result that a `tool` message cannot contain, or a result without a call."""
     items = [ContentItem(text=f"{result.label}\n{text}" if text else result.label), *result.media]
     return {"role": USER, "content": _content(items, in_parts=in_parts)}
 

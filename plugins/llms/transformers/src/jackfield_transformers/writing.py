@@ -1,4 +1,4 @@
-"""Write a request as a model's prompt: with its chat template, as tokens, on its device."""
+"""Write a request as a prompt: rendered by the model's chat template, tokenized, and moved to its device."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from jackfield_transformers.generation import TEMPLATE_OPTIONS
 from jackfield_transformers.loading import LoadedModel, can_sanitize
 from jackfield_transformers.prompt import TemplateMessage, template_messages, template_tools
 
-_TAIL_TOKENS = 16  # more than `<think>` and a line break have in any vocabulary
+_TAIL_TOKENS = 16  # more than `<think>` and a line break take in any vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompt:
-    """A prompt, ready for the model.
+    """A prompt ready for the model.
 
     Attributes:
-        inputs: The inputs of the model, as tensors.
-        tokens: The length of the prompt.
-        opens_thought: The prompt ends with the tag that begins a thought.
+        inputs: The model's inputs, as tensors.
+        tokens: The length of the prompt in tokens.
+        opens_thought: True if the prompt ends with the tag that opens a thought.
     """
 
     inputs: dict[str, Any]
@@ -39,12 +39,12 @@ class Prompt:
 
 
 def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str, Any]) -> Prompt:
-    """Write the prompt of a request. An answer at the end of the history is continued.
+    """Write a request's prompt. If the history ends with an answer, the answer is continued.
 
     Args:
-        loaded: The model; the caller holds its lock.
+        loaded: The model, whose lock the caller holds.
         request: The history, and the tools for models whose template describes them.
-        template_options: Further variables for the template.
+        template_options: Additional template variables.
 
     Raises:
         ContextLengthError: The prompt leaves no room for an answer.
@@ -71,7 +71,7 @@ def write(loaded: LoadedModel, request: ChatRequest, template_options: dict[str,
     )
     inputs = dict(encoded.to(loaded.model.device))
     if "token_type_ids" not in inspect.signature(loaded.model.forward).parameters:
-        inputs.pop("token_type_ids", None)  # generic tokenizers return them even for models that do not take them
+        inputs.pop("token_type_ids", None)  # generic tokenizers return them even for models that do not accept them
     tokens = int(inputs["input_ids"].shape[1])
     _check_length(tokens, loaded)
     tail = loaded.tokenizer.decode(inputs["input_ids"][0, -_TAIL_TOKENS:].tolist(), skip_special_tokens=False)
@@ -100,7 +100,7 @@ def _is_unfinished(messages: Sequence[TemplateMessage]) -> bool:
 
 
 def _open_image(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part with its image opened; any other part unchanged."""
+    """Open the image in an image part; return other parts unchanged."""
     if part["type"] != "image":
         return part
     try:
