@@ -1,1 +1,1 @@
-"""The command `jackfield eval`: evaluate agents on a set of cases, and find regressions."""
+"""`jackfield eval`: evaluate agents on a set of cases, and detect regressions."""

@@ -1,4 +1,4 @@
-"""Read a file of cases: questions, scorers for the answers, and the agents to evaluate."""
+"""Load a case file: questions, scorers for the answers, and the agents to evaluate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME = re.compile(r"\w[\w.-]{0,79}")
 
 
 class _File(Config):
-    """The content of the file."""
+    """The contents of a case file."""
 
     agents: tuple[str, ...] = Field(default=(), description="Agent files, relative to this one")
     cases: tuple[dict[str, Any], ...] = Field(min_length=1)
@@ -55,14 +55,14 @@ class _Case(Config):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question.
+    """A question with its scorers.
 
     Attributes:
-        name: Unique in its file.
-        messages: The question, perhaps with a conversation before it.
+        name: The name, unique within its file.
+        messages: The question, optionally preceded by a conversation.
         files: Documents for the agent, in addition to its own.
-        scorers: Scorers of the answer; at least one.
-        digest: Hash of the case; results are compared only if it is unchanged.
+        scorers: One or more scorers for the answer.
+        digest: A hash of the case. Results are compared only if it is unchanged.
     """
 
     name: str
@@ -73,23 +73,23 @@ class Case:
 
     @property
     def question(self) -> str:
-        """The last message, for a judge."""
+        """The last message's text, for a judge."""
         return self.messages[-1].get_text_content()
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A file of cases.
+    """A loaded case file.
 
     Attributes:
         path: The file.
-        settings: The settings in the file.
-        cases: The cases in the file.
+        settings: The file's settings.
+        cases: The file's cases.
         agents: The agents by name.
-        folders: The folders of the file and of the agents, whose paths differ between machines.
-        text: The content of the file.
-        judged: The part of it that the user agreed to, as values: without its agents if others replace them.
-        agent_texts: The contents of the agent files that the user agreed to, by path.
+        folders: The directories of the file and the agents, whose paths differ between machines.
+        text: The file's content.
+        judged: The part of the file to which the user agreed, as values; its agents are omitted if others replace them.
+        agent_texts: The contents of the agent files to which the user agreed, by path.
     """
 
     path: Path
@@ -102,34 +102,34 @@ class Suite:
     agent_texts: dict[str, str]
 
     def request(self) -> Request:
-        """Return the effects of the file as it was read, with the current cassettes."""
+        """Return the effects of the file as loaded, together with the current cassettes."""
         return request_for(self.path, self.text, self.judged, read_as="cases", agents=self.agent_texts)
 
     @property
     def cassettes(self) -> Path:
-        """The folder of cassettes."""
+        """The cassette directory."""
         return self.path.parent / (self.settings.cassettes or f"{self.path.stem}.cassettes")
 
     @property
     def results(self) -> Path:
-        """The folder of results."""
+        """The results directory."""
         return self.path.parent / (self.settings.results or f"{self.path.stem}.results")
 
 
 def load_suite(
     path: Path, *, agents: Sequence[str] = (), changes: Mapping[str, object] | None = None, trust: bool = False
 ) -> Suite:
-    """Load a file of cases and the agents that it names.
+    """Load a case file and the agents it names.
 
     Args:
         path: A YAML or JSON file.
-        agents: Agent files that replace those in the file.
-        changes: Settings that replace those in the file.
-        trust: The user vouches for the file, and for the agents that it names.
+        agents: Agent files that replace those named by the file.
+        changes: Settings that override those in the file.
+        trust: True if the user vouches for the file and the agents it names.
 
     Raises:
-        ConsentNeededError: The file, or an agent, has effects that the user has not agreed to.
-        ConfigError: The file is invalid; the message names the case.
+        ConsentNeededError: The user has not agreed to the effects of the file or of an agent.
+        ConfigError: The file is invalid. The message names the case.
     """
     text = read_text(path, max_bytes=_MAX_BYTES, what="a file of cases")
     table = _table(path, text)
@@ -144,10 +144,10 @@ def load_suite(
     judged = _without_agents(path, text, table) if agents else table
     texts: dict[str, str] = {}
     require_consent(request_for(path, text, judged, read_as="cases", agents=texts), trust=trust)
-    # Consent to the file covers the agents that it names, with the content that was shown, and no others.
+    # Consent to the file covers only the agents it names, with the content that was shown.
     agreed_texts = {} if agents else texts
     configs = {
-        # The whole path, so that requests do not depend on the working directory.
+        # The absolute path, so that requests do not depend on the working directory.
         agent.stem: load_agent_config(agent.resolve(), trust=trust or not agents, text=agreed_texts.get(str(agent)))
         for agent in agent_paths
     }
@@ -155,7 +155,7 @@ def load_suite(
 
 
 def _without_agents(path: Path, text: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a file that needs consent if other agents replace its own, which may be missing."""
+    """Return the part of a file that needs consent when other agents replace its own, which may not exist."""
     rest = {key: value for key, value in table.items() if key != "agents"}
     if is_agreed(request_for(path, text, rest, read_as="cases")):
         return rest
@@ -203,7 +203,7 @@ def _parse_case(path: Path, number: int, entry: Mapping[str, Any]) -> Case:
         raise ConfigError(f"{where}: {error}") from None
     if not scorers:
         raise ConfigError(f"{where} has no scorer: add expect: TEXT, or score: [{{regex: …}}]")
-    # Paths are relative to the file of cases.
+    # Paths are relative to the case file.
     files = tuple(file if "://" in file else str(path.resolve().parent / file) for file in case.files)
     return Case(case.name, messages, files, tuple(scorers), _digest(entry))
 
@@ -222,7 +222,7 @@ def _check_stems(paths: Iterable[Path]) -> None:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    # Each case has a folder of cassettes, and some file systems ignore the case of letters.
+    # Each case has its own cassette directory, and some file systems are case-insensitive.
     seen: set[str] = set()
     for name in names:
         folded = name.casefold()

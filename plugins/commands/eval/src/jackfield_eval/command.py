@@ -1,4 +1,4 @@
-"""`jackfield eval`: evaluate agents on the cases of a file."""
+"""`jackfield eval`: evaluate agents on the cases in a file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _EPILOG = """examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `jackfield eval`; 0 unless a run failed or a condition is not met.
+    """Run `jackfield eval`; return 0 unless a run failed or a condition is not met.
 
     Raises:
-        ConfigError: The file of cases, or a file that it names, is invalid.
+        ConfigError: The case file, or a file it names, is invalid.
     """
     options = _parser().parse_args(arguments)
     from datetime import UTC, datetime
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _changes(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the file that options replace."""
+    """Return the file settings that options override."""
     changes: dict[str, Any] = {}
     for name in ("repeat", "concurrency", "max_tokens", "max_cost"):
         if getattr(options, name) is not None:
@@ -103,7 +103,7 @@ def _judge(report: Report, options: argparse.Namespace, before: tuple[str, dict[
 
 
 def _unmet(report: Report, options: argparse.Namespace) -> Iterator[str]:
-    """Yield the conditions that are not met."""
+    """Yield the unmet conditions."""
     from jackfield_eval.report import percent
 
     failed = sum(result.errors for result in report.agents)
@@ -150,7 +150,7 @@ def _case_row(result: CaseResult) -> tuple[str, ...]:
 
 
 def _first_reason(result: CaseResult) -> str:
-    """Return the first reason for a failure, and how many others there are; '' if all runs passed."""
+    """Return the first reason for a failure and the number of others, or '' if all runs passed."""
     reasons = list(dict.fromkeys(attempt.why for attempt in result.attempts if attempt.why))
     if not reasons:
         return ""
@@ -193,7 +193,7 @@ def _format_percents(interval: Interval) -> str:
 
 @contextmanager
 def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows the progress on a terminal, until the block ends; None elsewhere."""
+    """Yield a callback that shows progress while the block runs, or None if there is no terminal."""
     if options.json or not sys.stderr.isatty():
         yield None
         return

@@ -13,10 +13,10 @@ from jackfield.settings import Settings
 
 
 def load_function(address: str, settings: Settings) -> Callable[..., Any]:
-    """Load `module:function` from a local file that the settings name and the user has agreed to.
+    """Load `module:function` from a local file named in the settings and trusted by the user.
 
     Raises:
-        ConfigError: No trusted file has this name, the file fails, or it has no such function.
+        ConfigError: No trusted file has this name, the file fails to load, or it does not define the function.
     """
     module, colon, name = address.partition(":")
     if not (colon and module.isidentifier() and name.isidentifier()):
@@ -40,7 +40,7 @@ def _run_file(stem: str, settings: Settings) -> ModuleType:
 
 
 def _read_trusted(stem: str, settings: Settings) -> tuple[str, bytes]:
-    """Return the path and the content of a trusted local file."""
+    """Return the path and content of a trusted local file."""
     files = [file for file in settings.local if Path(file.path).stem == stem]
     if not files:
         raise ConfigError(_how_to_trust(stem, settings))
@@ -48,7 +48,7 @@ def _read_trusted(stem: str, settings: Settings) -> tuple[str, bytes]:
     if file.fault:
         raise ConfigError(f"{stem}.py {file.fault}")
     raw = Path(file.path).read_bytes()
-    # Only the content that the user agreed to may run.
+    # Run only the content to which the user agreed.
     if hashlib.sha256(raw).hexdigest() != file.content:
         raise ConfigError(f"{file.path} has changed since the settings were read: run the command again")
     return file.path, raw

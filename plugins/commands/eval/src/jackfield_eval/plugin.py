@@ -1,4 +1,4 @@
-"""Descriptor of the command. Listing plugins imports this module, so it imports the plugin API only."""
+"""The components of this package. Listing plugins imports this module, so it imports nothing but the plugin API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import CommandSpec, hook
 
 @hook.commands
 def commands() -> list[CommandSpec]:
-    """Return the command."""
+    """Return the command `eval`."""
     return [
         CommandSpec(
             name="eval",

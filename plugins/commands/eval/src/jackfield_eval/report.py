@@ -1,4 +1,4 @@
-"""Report an evaluation by case and by agent, compare it with the previous one, and store it."""
+"""Report an evaluation by case and agent, compare it with the previous one, and save it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of an agent for a case, over all repetitions."""
+    """An agent's result for a case, over all repetitions."""
 
     agent: str
     case: str
@@ -34,33 +34,32 @@ class CaseResult:
 
     @property
     def share(self) -> float:
-        """The share of runs that passed."""
+        """The fraction of runs that passed."""
         return mean([float(attempt.passed) for attempt in self.attempts])
 
     @property
     def score(self) -> float:
-        """The mean score of the runs."""
+        """The runs' mean score."""
         return mean([attempt.value for attempt in self.attempts])
 
     @property
     def errors(self) -> int:
-        """The number of failed runs."""
+        """The number of runs that failed with an error."""
         return sum(bool(attempt.error) for attempt in self.attempts)
 
     @property
     def interval(self) -> Interval | None:
-        """The confidence interval of the share; None for a single run, which says almost nothing."""
+        """The confidence interval of the share, or None for a single run, which says almost nothing."""
         return wilson(self.share, len(self.attempts)) if len(self.attempts) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """The result of an agent for all cases.
+    """An agent's result for all cases.
 
     Attributes:
-        share: The share of passes.
-        share_interval: The confidence interval of the share. Repetitions of a case are not independent, so it counts
-            cases.
+        share: The pass rate.
+        share_interval: The confidence interval of the pass rate, over cases because repetitions are not independent.
         score: The mean score.
         score_interval: The confidence interval of the mean score, over cases.
     """
@@ -76,14 +75,14 @@ class AgentResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences to an earlier evaluation, by pairs of an agent and a case.
+    """The differences from an earlier evaluation, for pairs of agent and case.
 
     Attributes:
-        since: The name of the earlier file.
-        worse, better: The pairs whose result changed, as `agent/case: from → to`.
-        pairs: The number of compared pairs.
-        difference: The mean difference of scores, now minus before; 0 if nothing was compared.
-        interval: The confidence interval of the difference; None for fewer than two pairs.
+        since: The name of the earlier results file.
+        worse, better: The pairs whose result has changed, as `agent/case: from → to`.
+        pairs: The number of pairs compared.
+        difference: The mean score difference, new minus old; 0 if nothing was compared.
+        interval: The confidence interval of the difference, or None for fewer than two pairs.
         left_out: The number of pairs that are new or whose case has changed.
     """
 
@@ -98,7 +97,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The report of an evaluation. `unmet` lists the conditions that are not met."""
+    """The report of an evaluation. `unmet` lists the unmet conditions."""
 
     suite: Suite
     mode: str
@@ -110,7 +109,7 @@ class Report:
 
 
 def build_report(suite: Suite, attempts: Sequence[Attempt], *, mode: str, seed: int) -> Report:
-    """Group runs by case and by agent."""
+    """Group runs by case and agent."""
     by_pair: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         by_pair[attempt.agent, attempt.case].append(attempt)
@@ -141,7 +140,7 @@ def _agent_result(agent: str, cases: Sequence[CaseResult], seed: int) -> AgentRe
 
 
 def compare(report: Report, before: Mapping[str, Any], *, since: str) -> Comparison:
-    """Compare a report with an earlier evaluation, as loaded by `load_last_results`."""
+    """Compare a report with an earlier evaluation from `load_last_results`."""
     earlier = {(entry["agent"], entry["case"], entry["digest"]): entry for entry in before["cases"]}
     worse: list[str] = []
     better: list[str] = []
@@ -151,7 +150,7 @@ def compare(report: Report, before: Mapping[str, Any], *, since: str) -> Compari
         if old is None:
             continue
         differences.append(now.score - old["score"])
-        # Passes count first, because the score may rise while they fall.
+        # Compare passes first, because the score may rise while passes drop.
         loss = (round(old["share"] - now.share, 9), round(old["score"] - now.score, 9))
         change = f"{now.agent}/{now.case}: {_format_result(old['share'], old['score'])} → "
         change += _format_result(now.share, now.score)
@@ -183,7 +182,7 @@ def percent(share: float) -> str:
 
 
 def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
-    """Return the name of the newest file of results and its content; None if the folder has no results.
+    """Return the name and content of the newest results file, or None if there are no results.
 
     Raises:
         ConfigError: The newest file is invalid.
@@ -204,10 +203,10 @@ def load_last_results(folder: Path) -> tuple[str, dict[str, Any]] | None:
 
 
 def save_results(report: Report, *, now: datetime) -> Path:
-    """Write the results to a new file; only the newest fifty files are kept.
+    """Save the results to a new file, retaining only the newest fifty files.
 
     Raises:
-        ConfigError: The folder cannot be written.
+        ConfigError: The directory cannot be written.
     """
     folder = report.suite.results
     path = folder / f"{now.strftime(_STAMP)}.json"

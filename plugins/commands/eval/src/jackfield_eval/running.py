@@ -1,4 +1,4 @@
-"""Run agents on cases, several at a time. A run that fails is a result; the others continue."""
+"""Run agents on cases concurrently. A failed run becomes a result and does not affect the others."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NOT_RUN = "not run: the limit of tokens or cost was reached"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One run of one agent on one case.
+    """One run of an agent on a case.
 
     Attributes:
-        number: Number of the repetition, from 1.
+        number: The number of the repetition, starting at 1.
         scores: The scores; empty if the run ended before scoring.
-        answer: The text of the answer.
-        stop_reason: The reason why the run ended; '' if it failed.
-        error: The error that ended it; '' without one. A wrong answer is not an error.
+        answer: The answer's text.
+        stop_reason: Why the run ended, or '' if it failed.
+        error: The error that ended the run, or ''. A wrong answer is not an error.
         usage: Tokens and cost, including judges.
     """
 
@@ -50,17 +50,17 @@ class Attempt:
 
     @property
     def passed(self) -> bool:
-        """True if the run finished, and every score is sufficient."""
+        """True if the run finished and all its scores are sufficient."""
         return self._is_finished and all(score.passed for score in self.scores)
 
     @property
     def value(self) -> float:
-        """The mean of its scores, from 0 to 1; 0 if there are none."""
+        """The mean of the scores, from 0 to 1; 0 if the run did not finish."""
         return mean([score.value for score in self.scores]) if self._is_finished else 0.0
 
     @property
     def why(self) -> str:
-        """The reason why it did not pass; '' if it passed."""
+        """Why the run did not pass, or ''."""
         if self.error:
             return self.error
         if self._is_finished:
@@ -74,7 +74,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Budget:
-    """The limits of tokens and cost for all runs together."""
+    """Token and cost limits for all runs together."""
 
     tokens: float
     cost: float | None
@@ -82,7 +82,7 @@ class Budget:
     spent: Usage = field(default_factory=Usage)
 
     def spend(self, usage: Usage) -> None:
-        """Add the usage of a run."""
+        """Add a run's usage."""
         self.spent = self.spent + usage
 
     @property
@@ -90,7 +90,7 @@ class Budget:
         """True if no further run may start.
 
         Raises:
-            ConfigError: The cost is limited, but the price of the models is unknown.
+            ConfigError: The cost is limited, but the models' price is unknown.
         """
         if self.spent.total_tokens >= self.tokens:
             return True
@@ -106,25 +106,25 @@ class Budget:
 async def run_all(
     suite: Suite, host: TapingHost, *, mode: Mode, on_done: Callable[[int, int], None] | None = None
 ) -> list[Attempt]:
-    """Run every agent on every case, with the repetitions of the suite.
+    """Run every agent on every case, as often as the suite demands.
 
     Args:
         suite: The cases and agents.
         host: The host that loads plugins.
-        mode: Play back, record, or ask the models.
-        on_done: Receives the number of runs that have finished or may not start, and of all runs.
+        mode: The mode: play back answers, record them, or call the models live.
+        on_done: Receives the number of runs that are done or skipped, and the total number.
 
     Returns:
         The runs, ordered by agent, case and repetition.
 
     Raises:
-        ConfigError: A scorer cannot work, or the cost is limited but the price of the models is unknown.
+        ConfigError: A scorer cannot work, or the cost is limited but the models' price is unknown.
     """
     for case in suite.cases:
         for scorer in case.scorers:
             scorer.check(suite.settings.judge, host.settings)
     settings = suite.settings
-    # Recorded answers were paid for when they were recorded.
+    # Recorded answers have already been paid for.
     is_free = mode == "replay"
     max_tokens = math.inf if is_free or settings.max_tokens is None else settings.max_tokens
     budget = Budget(max_tokens, None if is_free else settings.max_cost, settings.currency)
@@ -222,7 +222,7 @@ class _Runner:
                     raise
 
     def _portable_names(self, workspace: str) -> dict[str, str]:
-        """Return the folders that differ between machines, with their names in a cassette."""
+        """Return the directories that differ between machines, with their placeholders in a cassette."""
         folders = [str(folder) for folder in self.suite.folders if folder != folder.parent]
         names = {folder: f"[folder {number}]" for number, folder in enumerate(folders, start=1)}
         return {**names, workspace: "[workspace]", os.path.realpath(workspace): "[workspace]"}
@@ -233,10 +233,10 @@ class _Runner:
 
 @dataclass(slots=True)
 class _Progress:
-    """The state of a run so far, which is also kept if the run fails.
+    """The state of a run so far, which is retained if the run fails.
 
     Attributes:
-        judge_usage: The usage of a judge that gave no verdict, and so has no score.
+        judge_usage: The usage of a judge that gave no verdict and therefore no score.
     """
 
     secrets: Secrets

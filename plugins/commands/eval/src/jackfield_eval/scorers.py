@@ -1,4 +1,4 @@
-"""Score answers. Each scorer is an entry in the file of cases, and is checked before any run."""
+"""Score answers. Each scorer is an entry in the case file and is validated before any run."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from jackfield.settings import Settings
 from jackfield.suggestions import suggest
 from jackfield_eval.functions import load_function
 
-_REGEX_S = 5.0  # CPU time; a longer search backtracks endlessly
+_REGEX_S = 5.0  # CPU time; a longer search is catastrophic backtracking
 _MAX_SHOWN_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of one answer by one scorer.
+    """The score that a scorer gives an answer.
 
     Attributes:
-        scorer: The name of the scorer.
-        value: From 0 to 1.
+        scorer: The scorer's name.
+        value: The score, from 0 to 1.
         passed: True if the value is sufficient.
-        why: The reason why the answer did not pass; '' if it passed.
-        usage: Tokens and cost of a judge.
+        why: Why the answer did not pass, or ''.
+        usage: A judge's tokens and cost.
     """
 
     scorer: str
@@ -49,7 +49,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """The input of a scorer: the question, the result, and the host and the model for judges."""
+    """The input to a scorer: the question, the result, and the host and model for judges."""
 
     question: str
     result: RunResult
@@ -58,44 +58,44 @@ class ScoredRun:
 
 
 class Scorer(Config, ABC):
-    """A way to score an answer."""
+    """Base class of scorers."""
 
     name: ClassVar[str]
 
     @abstractmethod
     async def score(self, run: ScoredRun) -> Score:
-        """Score one answer."""
+        """Score an answer."""
 
     def check(self, judge: object, settings: Settings) -> None:
-        """Raise ConfigError if it cannot work, before any run starts."""
+        """Raise ConfigError if the scorer cannot work; called before any run starts."""
 
     def _result(self, passed: bool, why: str, usage: Usage | None = None) -> Score:
         return Score(self.name, float(passed), passed, "" if passed else why, usage or Usage())
 
 
 class Exact(Scorer):
-    """The answer equals a text, except for surrounding white space."""
+    """Passes if the answer equals a text, ignoring surrounding white space."""
 
     name = "exact"
     expected: str
     ignore_case: bool = False
 
     async def score(self, run: ScoredRun) -> Score:
-        """Compare the whole text."""
+        """Compare the entire text."""
         text, expected = run.result.text.strip(), self.expected.strip()
         is_equal = text == expected or (self.ignore_case and text.casefold() == expected.casefold())
         return self._result(is_equal, f"the answer is {_shorten(text)}, not {_shorten(expected)}")
 
 
 class Contains(Scorer):
-    """The answer contains a text, or all of several texts."""
+    """Passes if the answer contains a text, or all of several texts."""
 
     name = "contains"
     expected: str | tuple[str, ...] = Field(min_length=1)
     ignore_case: bool = False
 
     async def score(self, run: ScoredRun) -> Score:
-        """Search for each text; the value is the share of texts that occur."""
+        """Search for each text; the value is the fraction found."""
         texts = (self.expected,) if isinstance(self.expected, str) else self.expected
         fold = str.casefold if self.ignore_case else str
         answer = fold(run.result.text)
@@ -114,13 +114,13 @@ def _check_regex(text: str) -> str:
 
 
 class Regex(Scorer):
-    """A regular expression matches somewhere in the answer."""
+    """Passes if a regular expression matches anywhere in the answer."""
 
     name = "regex"
     expected: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_check_regex)]
 
     async def score(self, run: ScoredRun) -> Score:
-        """Search for a match, for at most five seconds of CPU time."""
+        """Search for a match, using at most five seconds of CPU time."""
         text = run.result.text
         search = partial(regex.search, self.expected, text, timeout=_REGEX_S, concurrent=True)
         try:
@@ -134,14 +134,14 @@ class Regex(Scorer):
 
 
 class JsonMatch(Scorer):
-    """The answer is JSON that equals a value, or with `match: subset` contains at least its entries."""
+    """Passes if the answer is JSON that equals a value or, with `match: subset`, contains at least its entries."""
 
     name = "json"
     expected: Any
     match: Literal["equal", "subset"] = "subset"
 
     async def score(self, run: ScoredRun) -> Score:
-        """Compare the values, not the texts."""
+        """Compare the parsed values rather than the texts."""
         try:
             value = loads_lenient(run.result.text)
         except ValueError:
@@ -151,9 +151,9 @@ class JsonMatch(Scorer):
 
 
 class Tools(Scorer):
-    """The agent called certain tools, given as names, or as a name with some of the arguments.
+    """Passes if the agent called certain tools, given as names, or as names with some of the arguments.
 
-    `match` is `exact` (these calls in this order, and no others), `in_order` (these among others) or `any_order`.
+    `match` is `exact` (these calls in this order, and no others), `in_order` (these calls among others) or `any_order`.
     """
 
     name = "tools"
@@ -161,7 +161,7 @@ class Tools(Scorer):
     match: Literal["exact", "in_order", "any_order"] = "exact"
 
     async def score(self, run: ScoredRun) -> Score:
-        """Compare the calls of the run."""
+        """Compare the run's calls."""
         calls = [message.function_call for message in run.result.messages if message.function_call]
         match self.match:
             case "exact":
@@ -178,7 +178,7 @@ class Tools(Scorer):
 
 
 class Judge(Scorer):
-    """A model decides if the answer meets a criterion."""
+    """Passes if a model decides that the answer meets a criterion."""
 
     name = "judge"
     expected: str = Field(min_length=1)
@@ -209,7 +209,7 @@ class Verdict(BaseModel):
 
 
 class Function(Scorer):
-    """A Python function in a trusted local file: `module:function`."""
+    """Scores with a Python function from a trusted local file, given as `module:function`."""
 
     name = "python"
     expected: str
@@ -221,7 +221,7 @@ class Function(Scorer):
         self._function = load_function(self.expected, settings)
 
     async def score(self, run: ScoredRun) -> Score:
-        """Call the function with the text and the result; it returns True, False, or a number from 0 to 1."""
+        """Call the function with the text and the result. It must return True, False, or a number from 0 to 1."""
         function = self._function or load_function(self.expected, run.host.settings)
         value = await sync.in_worker(function, run.result.text, run.result)
         if inspect.isawaitable(value):
@@ -239,7 +239,7 @@ SCORERS: Mapping[str, type[Scorer]] = {
 
 
 def parse_scorer(entry: object) -> Scorer:
-    """Return the scorer for an entry of a case: a dict with its name, the expected value, and options.
+    """Create a scorer from a case's entry, which is a dict with the scorer's name, the expected value and options.
 
     Raises:
         ConfigError: The scorer is unknown, or its options are invalid.
@@ -261,7 +261,7 @@ def parse_scorer(entry: object) -> Scorer:
 
 
 def _difference(expected: object, value: object, *, subset: bool, path: str = "$") -> str:
-    """Return the path of the first difference between two JSON values; '' if they are equal."""
+    """Return the path of the first difference between two JSON values, or '' if they are equal."""
     match expected, value:
         case Mapping(), Mapping():
             for key in expected:
@@ -286,7 +286,7 @@ def _difference(expected: object, value: object, *, subset: bool, path: str = "$
 
 
 ExpectedCall = str | Mapping[str, Mapping[str, Any]]
-"""The name of a tool, or its name with some of the arguments."""
+"""A tool's name, or its name with some of the arguments."""
 
 
 def _is_call(expected: ExpectedCall, call: FunctionCall) -> bool:
@@ -319,18 +319,18 @@ def _match_in_any_order(expected: Sequence[ExpectedCall], calls: Sequence[Functi
 
 
 def _assign(number: int, candidates: Sequence[Sequence[int]], assigned: dict[int, int]) -> bool:
-    """Assign a call to an expected call, if necessary by reassigning others; False if that is impossible.
+    """Match an expected call to an actual one, reassigning others if necessary; return False if that is impossible.
 
     Args:
-        number: The number of the expected call.
-        candidates: The matching calls for each expected call.
-        assigned: The expected call of each assigned call; updated in place.
+        number: The index of the expected call.
+        candidates: The actual calls that match each expected call.
+        assigned: The expected call for each assigned actual call; updated in place.
 
     Source: Berge, Proc. Natl. Acad. Sci. 1957: a larger matching exists only if there is an augmenting path.
     """
     visited: set[int] = set()
     paths: list[tuple[int, dict[int, int]]] = [(number, {})]
-    for current, changes in paths:  # breadth first: longer paths are appended meanwhile
+    for current, changes in paths:  # breadth first: longer paths are appended during the loop
         for call in candidates[current]:
             if call in visited:
                 continue

@@ -1,4 +1,4 @@
-"""Confidence intervals of shares and means."""
+"""Compute confidence intervals of shares and means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]
 
-_Z = 1.959964  # of the normal distribution, for 95 %
+_Z = 1.959964  # the normal quantile for 95 %
 _RESAMPLES = 2000
 
 
@@ -16,8 +16,8 @@ def wilson(share: float, of: int) -> Interval:
     """Return the 95 % confidence interval of a share.
 
     Args:
-        share: From 0 to 1.
-        of: Number of independent trials, at least 1.
+        share: The share, from 0 to 1.
+        of: The number of independent trials, at least 1.
 
     Source: Wilson, JASA 22 (1927). Unlike the normal approximation, it is valid for few trials and for 0 and 1.
     """
@@ -31,18 +31,18 @@ def wilson(share: float, of: int) -> Interval:
 
 
 def bootstrap(values: Sequence[float], *, seed: int) -> Interval | None:
-    """Return the 95 % confidence interval of a mean, by percentiles of resamples; None for fewer than two values.
+    """Return the 95 % confidence interval of a mean from bootstrap percentiles, or None for fewer than two values.
 
-    The same values and seed give the same interval.
+    The same values and seed always give the same interval.
     """
     if len(values) < 2:
         return None
-    draw = random.Random(seed).choices  # noqa: S311 - resampling, and not a secret
+    draw = random.Random(seed).choices  # noqa: S311 - resampling, not a secret
     means = sorted(math.fsum(draw(values, k=len(values))) / len(values) for _ in range(_RESAMPLES))
     tail = _RESAMPLES // 40
     return means[tail], means[-tail - 1]
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean; 0 for no values."""
+    """Return the mean, or 0 if there are no values."""
     return math.fsum(values) / len(values) if values else 0.0

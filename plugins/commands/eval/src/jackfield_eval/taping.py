@@ -1,4 +1,4 @@
-"""Play back models from a cassette, or record them on one, wherever an agent creates them."""
+"""Play back models from a cassette, or record them, wherever an agent creates them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from jackfield_testkit.cassette import Cassette
 from jackfield_testkit.cassette import Mode as TapeMode
 
 Mode = Literal["replay", "record", "rerecord", "live"]
-"""Play back; play back and record missing answers; record all answers; ask the models and record nothing."""
+"""Play back; play back and record missing answers; record all answers; call the models without recording."""
 
 _MODES: dict[Mode, TapeMode] = {"replay": "replay", "record": "auto", "rerecord": "record"}
 _tape: ContextVar[Cassette | None] = ContextVar("_tape", default=None)
 
 
 class TapingHost(PluginHost):
-    """A host whose models play from the open cassette, including those of tools and of sub-agents."""
+    """Plugin host whose models use the open cassette, including those of tools and sub-agents."""
 
     def load_row(self, row: Row) -> Any:
-        """Return the class of a component; a model plays from the open cassette."""
+        """Return a component's class, wrapping models in the open cassette."""
         component = super().load_row(row)
         tape = _tape.get()
         return component if row.kind != "llm" or tape is None else _tape_class(component, tape)
@@ -36,16 +36,16 @@ class TapingHost(PluginHost):
 
 @contextmanager
 def use_cassette(path: Path, mode: Mode, names: dict[str, str]) -> Iterator[None]:
-    """Let all models that are created in the block play from a cassette, or record on it.
+    """Make all models created in the block play back from a cassette, or record to it.
 
     Args:
         path: The cassette.
-        mode: Play back, record, or neither.
-        names: Folders that differ between machines, with the names to write in place of them.
+        mode: The mode; `live` neither plays back nor records.
+        names: Directories that differ between machines, with the placeholders that replace them.
 
     Raises:
-        ConfigError: The cassette is missing, and models may not be asked.
-        CassetteError: The cassette cannot be read, or has no recording of a request.
+        ConfigError: The cassette is missing, and models must not be called.
+        CassetteError: The cassette cannot be read, or does not contain a request.
     """
     if mode == "live":
         yield
@@ -77,14 +77,14 @@ def _restore_on_error(path: Path) -> Iterator[None]:
 
 
 def hide_secrets_of(agent: Agent) -> None:
-    """Keep the secrets of an agent off the open cassette."""
+    """Keep an agent's secrets out of the open cassette."""
     tape = _tape.get()
     if tape is not None:
         tape.add_secrets(secrets_in(agent))
 
 
 def _tape_class(model_class: Any, tape: Cassette) -> type[BaseChatModel]:
-    """Return a class whose instances are models on the tape."""
+    """Return a class whose instances are models wrapped in the cassette."""
 
     def create(_: type, *arguments: Any, **options: Any) -> BaseChatModel:
         return tape.wrap(model_class(*arguments, **options))
