@@ -67,7 +67,7 @@ def _of_answer(answer: Answer, *, in_parts: bool) -> TemplateMessage:
 
 
 def _as_user(result: Result, text: str, *, in_parts: bool) -> TemplateMessage:
-    """Return a user message for the parts of a result that a `tool` message cannot contain, or a result without a call."""
+    """Return a user message for a result without a call, or for parts that a `tool` message cannot contain."""
     items = [ContentItem(text=f"{result.label}\n{text}" if text else result.label), *result.media]
     return {"role": USER, "content": _content(items, in_parts=in_parts)}
 
