@@ -246,10 +246,7 @@ class _SentRequest(AbstractAsyncContextManager["Response"]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            await self.connections.finish(self.answering)
-        except BaseException as raised:  # noqa: BLE001 - as above
-            raise self._translate(raised)  # noqa: B904 - as above
+        await self.connections.finish(self.answering)
         if error is not None and (translated := self._translate(error)) is not error:
             raise translated
 

@@ -196,19 +196,14 @@ class Connections:
         )
         connection, is_kept = await self._take()
         try:
-            try:
-                response = await connection.handle_async_request(request)
-            except NoAnswerError as error:
-                if not is_kept:
-                    raise
-                _log.debug("a kept connection to %s has ended (%s): retrying on a new one", self._route.origin, error)
-                await connection.aclose()
-                connection = self._factory.create_connection(self._route.origin)
-                response = await connection.handle_async_request(request)
-            return Answering(connection, response)
-        except BaseException:
-            await self._give_back(connection)
-            raise
+            response = await connection.handle_async_request(request)  # closes the connection if it fails
+        except NoAnswerError as error:
+            if not is_kept:
+                raise
+            _log.debug("a kept connection to %s has ended (%s): retrying on a new one", self._route.origin, error)
+            connection = self._factory.create_connection(self._route.origin)
+            response = await connection.handle_async_request(request)
+        return Answering(connection, response)
 
     async def finish(self, answering: Answering) -> None:
         """Keep the connection if the whole response has been read, or soon will be. Otherwise close it."""
@@ -231,7 +226,6 @@ class Connections:
         except TimeoutError:
             self._holds_open = True
         finally:
-            await answering.aclose()
             await self._give_back(answering.connection)
 
     def _parsed(self, url: str) -> httpcore2.URL:
@@ -292,7 +286,7 @@ class Answering:
         headers = _as_text(response.headers)
         self.answer = Response(response.status, headers, self._pieces)
         self._socket.expect(
-            chunks=headers.get("transfer-encoding", "").lower() == "chunked",
+            chunks=headers.get("transfer-encoding") == "chunked",  # in lower case: h11 normalizes it
             stream=response.status == 200 and not headers.get("content-type", "").startswith(_JSON),
         )
 
@@ -469,10 +463,8 @@ class _Socket(httpcore2.AsyncNetworkStream, asyncio.Protocol):
         return min(max_bytes, len(self._received) - 1) or 1
 
     def _send(self, timeout_s: float | None) -> None:
-        if self._was_sent and (self._received or self._ended):
-            raise NoAnswerError(
-                "the server closed it" if self._ended else "the server sent something without a request"
-            )
+        if self._was_sent and self._received:
+            raise NoAnswerError("the server sent something without a request")
         self._connected().write(self._unsent)
         self._unsent = b""
         self._was_sent = True
@@ -611,9 +603,7 @@ class _Watch:
             self._poll.register(connection, select.POLLIN)
 
     def has_news(self) -> bool:
-        """Return True if data can be read or the socket is closed."""
-        if self._connection.fileno() < 0:
-            return True
+        """Return True if data can be read, or the peer has closed the connection."""
         if self._poll is None:
             return bool(select.select([self._connection], [], [], 0)[0])
         return bool(self._poll.poll(0))
