@@ -269,17 +269,15 @@ SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright"
 def test_bytes_behind_an_answer_are_never_the_next_answer(first: bytes, second: bytes) -> None:
     both = second + SIZED.replace(b"right", b"wrong")
 
-    async def ask_three_times(cut: int) -> None:
-        async with serving() as (server, client):
-            for packets in ((first,), (both[:cut], both[cut:]), (first,)):
-                server.answer = send(*packets)
-                reply = await client.exchange("POST", server.url, b"{}", [], timeout_s=PATIENT_S)
-                assert reply.body == b"right", cut
-
     async def main() -> None:
-        for cut in range(1, len(both)):
-            if cut != len(second):  # then they may come after the next request, like its answer
-                await ask_three_times(cut)
+        async with serving() as (server, client):
+            for cut in range(1, len(both)):
+                if cut == len(second):  # the bytes may come after the next request, like its answer
+                    continue
+                for packets in ((first,), (both[:cut], both[cut:]), (first,)):
+                    server.answer = send(*packets)
+                    reply = await client.exchange("POST", server.url, b"{}", [], timeout_s=PATIENT_S)
+                    assert reply.body == b"right", cut
 
     asyncio.run(main())
 
