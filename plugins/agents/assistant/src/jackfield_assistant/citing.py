@@ -32,7 +32,7 @@ _IGNORED = frozenset("*`>\u00ad")
 _PUNCTUATION = ".,;:!?。，、；：！？'\""
 _MOST_REPORTED = 50
 _QUOTED_CHARS = 200
-_MIN_WORDS, _MIN_CHARS, _MIN_WIDE = 3, 12, 6  # a shorter quotation may be a term, or a figure of speech
+_MIN_WORDS, _MIN_CHARS, _MIN_WIDE = 3, 12, 6  # shorter quotations may be terms or figures of speech
 
 
 @dataclass(frozen=True, slots=True)

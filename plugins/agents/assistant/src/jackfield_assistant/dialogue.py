@@ -32,7 +32,7 @@ class DialogueRetrievalAgent(Assistant):
 
     The earlier conversation is written to a text file and searched as a document. Each session has one file, below
     `dialogues` in the agent's workspace. A question longer than 1000 characters is written there as well: the model
-    first states what it asks, and then answers that.
+    first condenses it to one sentence, and then answers that sentence.
 
     A run accepts `session_id`, the file's name without `.txt`. By default, the name is derived from the first question.
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from jackfield.config import Lang
 
-_MOST_NAMED = 5  # documents
+_MOST_NAMED = 5  # maximum number of documents named
 _UNITS: Mapping[Lang, Mapping[str, str]] = {"en": {}, "zh": {"pages": "页", "parts": "段"}}
 _ONE: Mapping[Lang, str] = {
     "en": "{count} of {total} {unit} of {location}",

@@ -42,7 +42,7 @@ class Retrieved(Protocol):
 
     @property
     def errors(self) -> Sequence[DocParserError]:
-        """One error for each unreadable file."""
+        """Errors, one for each unreadable file."""
 
 
 @runtime_checkable
@@ -77,7 +77,7 @@ class Recalled:
     chunks: Sequence[Chunk] = ()  # the chunks of the passages, if the retrieval tool returns them
     findings: Sequence[Mapping[str, Any]] = ()  # shown before the passages, without numbers
     result: Retrieved | None = None
-    note: str = ""  # tells the model that these are only excerpts, or that nothing matches
+    note: str = ""  # tells the model that it sees only excerpts, or that nothing matches
     question: str = ""  # replaces a last question that is too long
 
 

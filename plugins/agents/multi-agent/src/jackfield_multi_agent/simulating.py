@@ -178,7 +178,7 @@ class _Dialogue:
                 else:
                     self.spent = self.spent.plus(event)
                     yield event
-        self.run = replace(self.run, resume=False, answers={})  # both only concern pending calls
+        self.run = replace(self.run, resume=False, answers={})  # both concern only pending calls
         text = text_of_answer(end.messages)
         self.said += [Message(USER, text, name=agent.name)] if asks else end.messages
         self.reason = self._reason(end, text)

@@ -51,8 +51,8 @@ class Transcript:
         name = message.name or ""
         if message.role != ASSISTANT or name in self._views:
             return name
-        # An unnamed call must belong to some agent; with a single agent, every unnamed message does. An unknown name is
-        # that of an assistant who had the conversation before, but if its calls are pending, some agent must run them.
+        # An unnamed call must belong to some agent; with a single agent, so does every unnamed message. An unknown name
+        # belongs to an earlier assistant, but if its calls are pending, some agent must run them.
         is_ours = name == self._waiting if name else len(self._views) == 1
         return self._first if is_ours or (message.function_call and not name) else name
 
@@ -144,7 +144,7 @@ def named(text: str, names: Sequence[str]) -> str | None:
     if stripped in names:
         return stripped
     found = [name for name in names if re.search(_whole(name), text)]
-    # If one name is part of another, the longer one counts.
+    # If one name is part of another, the longer one wins.
     longest = max(found, key=len, default="")
     return longest if longest and all(name in longest for name in found) else None
 

@@ -13,7 +13,7 @@ INPUT_NEEDED = "jackfield-multi-agent.input_needed"
 class UserAgent(Agent):
     """Placeholder agent for a person.
 
-    Its run ends immediately with `input_needed`, and a later run begins with the person's message.
+    A run ends immediately with `input_needed`, and a later run begins with the person's message.
 
     Args:
         name, description: The name and description shown to the other agents. All other arguments of `Agent` are

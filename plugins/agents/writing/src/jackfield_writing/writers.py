@@ -78,7 +78,7 @@ class _Writer(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, **options)
         self.prompts = Prompts.read(PROMPTS, prompts)
-        # False if `knowledge` has the matching passages of attached files; the model then gets only the files' names.
+        # False if `knowledge` contains the matching passages of attached files, so the model gets only file names.
         self.shows_files = True
 
     def events(self, run: Run) -> AsyncIterator[Event]:

@@ -19,7 +19,7 @@ from jackfield_eval.running import Attempt
 from jackfield_eval.statistics import Interval, bootstrap, mean, wilson
 
 _VERSION = 1
-_MAX_FILES = 50  # of results
+_MAX_FILES = 50  # maximum number of results files
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 

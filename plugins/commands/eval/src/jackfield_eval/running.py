@@ -35,7 +35,7 @@ class Attempt:
         answer: The answer's text.
         stop_reason: Why the run ended, or '' if it failed.
         error: The error that ended the run, or ''. A wrong answer is not an error.
-        usage: Tokens and cost, including judges.
+        usage: Tokens and cost, including those of judges.
     """
 
     agent: str

@@ -37,7 +37,7 @@ class Score:
         value: The score, from 0 to 1.
         passed: True if the value is sufficient.
         why: Why the answer did not pass, or ''.
-        usage: A judge's tokens and cost.
+        usage: The tokens and cost of a judge.
     """
 
     scorer: str
@@ -58,7 +58,7 @@ class ScoredRun:
 
 
 class Scorer(Config, ABC):
-    """Base class of scorers."""
+    """Base class for scorers."""
 
     name: ClassVar[str]
 

@@ -61,8 +61,8 @@ def serving_app(
         limits: The limits for all runs together; see `jackfield_serving.Serving`.
         tokens: The tokens of clients. If None, clients need no token.
         owner: Returns the owner of a request, or None to refuse it. Replaces `tokens`.
-        hosts: The host names by which clients reach the application. Without tokens, only local names are allowed by
-            default, so that no web page can reach it under a name of its own.
+        hosts: The host names by which clients reach the application. If empty, any name is allowed when requests are
+            authenticated; otherwise only local names are, to prevent DNS rebinding.
         max_body_bytes: The maximum size of a request body.
         host: The plugin host that looks up names. Defaults to the default host.
 

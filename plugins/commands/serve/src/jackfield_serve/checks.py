@@ -23,8 +23,8 @@ class Checks:
     Attributes:
         tokens: The tokens of clients. If None, clients need no token.
         owner: Returns the owner of a request, or None to refuse it. Replaces `tokens`.
-        hosts: The host names by which clients reach the application. If empty, any name is allowed if requests must
-            prove their owner, and otherwise only local names.
+        hosts: The host names by which clients reach the application. If empty, any name is allowed when requests are
+            authenticated, and only local names otherwise.
         max_body_bytes: The maximum size of a request body.
     """
 
@@ -70,7 +70,7 @@ class Checks:
         return limited
 
     def _check_host(self, host: str, headers: Mapping[str, str]) -> None:
-        """Refuse host names that a web page could have pointed at this server, and pages from other origins."""
+        """Refuse hosts that are not allowed, to prevent DNS rebinding, and pages from other origins."""
         allowed = self.hosts or (None if self.tokens or self.owner else LOOPBACK_HOSTS)
         if allowed is not None and _without_port(host) not in allowed:
             raise _refused(421, "host_not_allowed", "this host is not served here: name it with --allow-host")

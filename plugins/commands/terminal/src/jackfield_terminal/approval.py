@@ -38,7 +38,7 @@ class Asker:
         """Prepare for a run.
 
         Args:
-            cancel: Ends a pending question when cancelled.
+            cancel: The token whose cancellation ends a pending question.
             make_room: Prepares the screen for a question about the call with the given id.
         """
         self._cancel, self._make_room = cancel, make_room

@@ -22,7 +22,7 @@ from jackfield.messages import USER, ContentItem, Message
 from jackfield_documents import Expanded, WhyNot, expand
 
 _HINT_AFTER_S = 2.0
-_SAMPLE_BYTES = 8192  # enough to tell text from other files
+_SAMPLE_BYTES = 8192  # enough to recognise text files
 # Magic numbers that identify piped images.
 _SIGNATURES = {
     re.compile(rb"\x89PNG\r\n\x1a\n"): "image/png",

@@ -47,7 +47,7 @@ class MarkdownWriter:
     Args:
         stream: The terminal, as an unguarded stream.
         size: Returns the terminal size.
-        every_s: The minimum time between redraws. If 0, each piece is drawn immediately in the caller's thread.
+        every_s: The minimum time between redraws. If 0, each chunk is drawn immediately in the caller's thread.
         colour: True to use colours. If False, text is still bold, italic and underlined.
     """
 

@@ -96,7 +96,7 @@ def read_form(options: argparse.Namespace) -> Form[Any] | None:
     """
     if options.schema is None:
         return None
-    from jackfield_terminal.schemas import read_schema  # most answers are text
+    from jackfield_terminal.schemas import read_schema  # most answers are plain text
 
     return read_schema(options.schema)
 

@@ -14,7 +14,7 @@ from jackfield_terminal.summary import money
 
 _CALL_IN_PLACE = re.compile(r"call (.*) #\d+")
 _INDENT = "  "
-_LEAST_WIDTH = 24  # of the column of steps
+_LEAST_WIDTH = 24  # minimum width of the steps column
 _MOST_WIDTH = 100
 _MOST_DETAIL = 500  # characters
 _WHITE = re.compile(r"\s+")
@@ -95,7 +95,7 @@ def _add(agent: _AgentSteps, entry: Mapping[str, Any]) -> None:
 
 def _answer(agent: _AgentSteps, entry: Mapping[str, Any]) -> RunStep:
     texts: list[str] = []
-    names: list[str] = [str(name) for name in entry.get("calls", ())]  # of a record without content
+    names: list[str] = [str(name) for name in entry.get("calls", ())]  # for a record without content
     for message in entry.get("messages", ()):
         call, content = message.get("function_call"), message.get("content")
         if call:
@@ -142,7 +142,7 @@ def _sum_up(step: RunStep) -> None:
 
 
 def _plus(total: Usage, usage: Usage) -> Usage:
-    """Add up usage, including known costs as long as their currency is the same."""
+    """Add two usages, including their known costs if the currency is the same."""
     costs = [one.cost for one in (total, usage) if one.cost is not None]
     currency = total.currency or usage.currency
     same = usage.currency in (None, currency)

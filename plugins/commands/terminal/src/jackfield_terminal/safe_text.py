@@ -20,8 +20,8 @@ def shown_text(text: str, before: str = "") -> str:
     a symbol. Anywhere else they could hide text, so they are escaped.
 
     Args:
-        text: The text, or a piece of it.
-        before: The character before the piece, or ''.
+        text: The text, or a chunk of it.
+        before: The character before the chunk, or ''.
     """
     if text.isascii() or not _JOINERS.search(text):
         return cli.escape_text(text)

@@ -23,7 +23,7 @@ MAX_RUNS = 10_000
 
 
 def run_id_of(store: Store, text: str) -> str:
-    """Return the id of the only run whose id starts with a text, or of the `last` run.
+    """Return the id of the only run whose id starts with a text. `last` stands for the latest run.
 
     Raises:
         RunNotFoundError: No run matches, or several do.
@@ -60,7 +60,7 @@ def load_conversation(store: Store, session: str, agent: Agent) -> list[Message]
 
 
 def find_last_chat(store: Store, session: str | None) -> StoredRun | None:
-    """Return the last run of a session, or of the last `jackfield chat` without one; None if nothing is recorded."""
+    """Return a session's last run, or that of the last `jackfield chat` if `session` is None; None if none is found."""
     if session:
         runs = sync.run(store.runs(session=session, limit=1))
         return runs[0] if runs else None

@@ -6,7 +6,7 @@ from jackfield.cli import split_line, width_of
 
 
 class WordWrapper:
-    """Inserts line breaks into streamed text. The last word is buffered, since the next piece may continue it."""
+    """Inserts line breaks into streamed text. The last word is buffered, since the next chunk may continue it."""
 
     def __init__(self) -> None:
         self._word = ""
@@ -16,7 +16,7 @@ class WordWrapper:
         """Add text, and return the output that is ready to be written.
 
         Args:
-            text: The next piece of text.
+            text: The next chunk of text.
             columns: The terminal width, at least 1.
         """
         *complete, last = (self._word + text).split("\n")
@@ -43,7 +43,7 @@ class WordWrapper:
         if is_full:
             self._column = 0
         end, spaces = self._column + width_of(bare), width_of(word) - width_of(bare)
-        is_broken = end > columns  # by the terminal, inside the word
+        is_broken = end > columns  # the terminal breaks the line inside the word
         if is_broken:
             end = (end - 1) % columns + 1
         shown = word if end + spaces <= columns else bare

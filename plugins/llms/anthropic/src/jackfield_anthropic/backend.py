@@ -32,7 +32,7 @@ from jackfield_http.keys import KeyRule, find_key, is_at
 ANTHROPIC_URL = "https://api.anthropic.com"
 HOSTS = ("api.anthropic.com",)
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
-TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105 - its name
+TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105 - the name of a variable
 
 
 _STALE_REASONING = b"bound to a different conversation"
@@ -40,7 +40,11 @@ _STALE_REASONING = b"bound to a different conversation"
 
 @dataclass(frozen=True, slots=True)
 class AnthropicServer(Server):
-    """A server. `drops_stale_reasoning` is True once requests ask it to drop reasoning whose history has changed."""
+    """An Anthropic-compatible server.
+
+    Attributes:
+        drops_stale_reasoning: True once requests ask the server to drop reasoning whose history has changed.
+    """
 
     drops_stale_reasoning: bool = False
 

@@ -17,7 +17,7 @@ from jackfield_http.addresses import is_plain
 from jackfield_http.keys import FoundKey, KeyRule, find_key
 
 KEY_VARIABLE = "AZURE_OPENAI_API_KEY"
-TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - its name
+TOKEN_VARIABLE = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - the name of a variable
 ENDPOINT_VARIABLE = "AZURE_OPENAI_ENDPOINT"
 HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
 KEY_RULE = KeyRule(KEY_VARIABLE, HOSTS, ENDPOINT_VARIABLE)
@@ -113,7 +113,7 @@ def _sdk_settings(endpoint: str, deployment: str, version: str) -> tuple[str, Ma
         azure_endpoint=endpoint,
         azure_deployment=quote(deployment, safe="", errors="replace"),
         api_version=version,
-        api_key="unused",  # it requires a key, and sends nothing
+        api_key="unused",  # the client requires a key, but sends nothing
         max_retries=0,
         http_client=httpx2.AsyncClient(transport=httpx2.AsyncBaseTransport(), trust_env=False),
     )

@@ -53,7 +53,7 @@ class DashScopeEmbedder(Embedder):
     def __init__(
         self, cfg: EmbedderConfig | Mapping[str, Any] | None = None, *, host: Plugins | None = None, **settings: Any
     ) -> None:
-        with ForgetLocals():  # they may include a key
+        with ForgetLocals():  # the settings may include a key
             super().__init__(cfg, **settings)
         self._service = Service(
             PATH,

@@ -85,7 +85,7 @@ class DashScopeImages(BaseChatModel):
         return find_server(self.config, needed_by=f"backend {self.backend}", settings=self.host.settings)
 
     async def _ask(self, request: ChatRequest) -> _Images:
-        with ForgetLocals():  # they may include a key
+        with ForgetLocals():  # the settings may include a key
             opened = await self._access.open()
             prompt = image_prompt(request, takes=("seed",))
             if self._is_answered_at_once():

@@ -110,7 +110,7 @@ def _sdk_knows_better(config: AnyConfig, url: str | None) -> bool:
 
 
 def _sdk_is_configured() -> bool:
-    if "dashscope" in sys.modules:  # it may have process-wide settings, and using it is cheap once loaded
+    if "dashscope" in sys.modules:  # the SDK may have process-wide settings, and is cheap to use once loaded
         return True
     return _sdk_is_configured_outside()
 

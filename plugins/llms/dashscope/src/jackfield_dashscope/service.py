@@ -70,7 +70,7 @@ class Service(Generic[AnswerT]):
         await self._access.aclose()
 
     async def _ask_once(self, body: bytes) -> AnswerT:
-        with ForgetLocals():  # they hold the server's answer
+        with ForgetLocals():  # local variables hold the server's answer
             return await self._exchange(body)
 
     async def _exchange(self, body: bytes) -> AnswerT:

@@ -12,7 +12,7 @@ from jackfield_offline.sentences import Library, Sentence, Term, terms
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?P<sign>(?<!\S)[-\u2212])?"
     r"(?P<digits>\d{1,3}(?:[,'\u00a0\u2009\u202f]\d{3})+(?!\d)|\d+)(?P<fraction>\.\d+)?(?!\d|\.\d)"
-    # 千克, 千米 and their kin are units.
+    # 千克, 千米 and similar words are units.
     r"(?:\s?(?P<scale>万亿|千万|百万|亿|万|千(?![克米瓦卡赫字])|(?:thousand|million|billion)\b))?",
     re.IGNORECASE,
 )
@@ -85,7 +85,7 @@ def _nearness(number: Number, term: Term, text: str) -> float:
     is_after = term.start >= number.end
     between = text[number.end : term.start] if is_after else text[term.end : number.start]
     gap = len(between) + _PART_CHARS * len(_PARTS.findall(between))
-    # What is counted usually follows the number.
+    # The counted noun usually follows the number.
     return (2.0 if is_after else 1.0) / (1 + gap / 8)
 
 

@@ -28,7 +28,7 @@ _STOP_WORDS = frozenset(
     into is it its list many me more most much my no not of on one or our please say should show so some such tell
     than that the their them then there these they this those to us was we were what when where which who whom
     whose why will with would you your
-    """.split()  # noqa: SIM905 - a page of quotes would be harder to read
+    """.split()  # noqa: SIM905 - a list of quoted words would be harder to read
 )
 _STOP_CHINESE = re.compile(
     "什么|多少|怎么|怎样|如何|哪些|哪个|哪里|是否|为什么|为何|请问|可以|一个|一次|每次|每个|我们|你们|他们|这个|那个|根据|"

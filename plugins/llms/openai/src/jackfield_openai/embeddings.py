@@ -102,7 +102,7 @@ class OpenAIEmbedder(Embedder):
         host: Plugins | None = None,
         **settings: Any,
     ) -> None:
-        with ForgetLocals():  # they may include a key
+        with ForgetLocals():  # the settings may include a key
             super().__init__(cfg, **settings)
         self._host = host
         self._access = Access(self._server, backend=self.backend)
@@ -144,7 +144,7 @@ class OpenAIEmbedder(Embedder):
     # --- one request ---
 
     async def _ask(self, batch: Sequence[str]) -> Embedded:
-        with ForgetLocals():  # they hold the server's answer
+        with ForgetLocals():  # local variables hold the server's answer
             return await self._exchange(batch)
 
     async def _exchange(self, batch: Sequence[str]) -> Embedded:

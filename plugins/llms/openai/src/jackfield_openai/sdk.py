@@ -49,7 +49,7 @@ def is_openai(url: str) -> bool:
 
 
 def openai_table(config: LLMConfig) -> str:
-    """Return the name of the table of OpenAI's models if the configuration points to OpenAI itself, otherwise ''."""
+    """Return the name of OpenAI's model table if the configuration points to OpenAI itself, otherwise ''."""
     url = config.server_url or os.environ.get(URL_VARIABLE)
     return "openai" if not url or is_openai(url) else ""
 

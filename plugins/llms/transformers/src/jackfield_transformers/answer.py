@@ -14,7 +14,7 @@ from jackfield_transformers.detokenize import Decode, TokenDecoder
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read an answer.
+    """Settings for reading an answer.
 
     Attributes:
         end_tokens: The tokens that end an answer.

@@ -85,7 +85,7 @@ class TransformersChat(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Release the model. A call in progress keeps it until it ends, and the next call loads it again."""
+        """Release the model. A call in progress can still finish, and the next call loads the model again."""
         self._models = {}
         await super().aclose()
 

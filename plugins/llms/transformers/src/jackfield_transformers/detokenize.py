@@ -19,7 +19,10 @@ Decode = Callable[[Sequence[int]], str]
 
 
 class TokenDecoder:
-    """Returns the text of tokens as soon as it is final. The pieces add up to the text of all tokens."""
+    """Decodes tokens incrementally, returning text as soon as it is final.
+
+    Concatenated, the returned strings equal the text of all tokens.
+    """
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode

@@ -1,4 +1,4 @@
-"""Let a loaded model continue a prompt, token by token, until the listener stops it.
+"""Generate a model's continuation of a prompt, token by token, until the listener stops it.
 
 Each call has its own random generator. `generate` would use the one that torch shares across the process, so seeds
 would have no effect while two calls run concurrently.

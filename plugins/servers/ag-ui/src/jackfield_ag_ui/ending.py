@@ -28,7 +28,7 @@ _YOUR_TURN = "It is your turn: write what you say."
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A call, or a person's turn, for which a run waits.
+    """A pending call, or a person's turn, that a run is waiting for.
 
     Attributes:
         call_id: The id of the call or turn within the run.
@@ -53,7 +53,7 @@ def waiting_calls(
         needed: The pending calls.
         id_of_call: Returns the client's id of a call, and the nested agent that makes it.
         client_tools: The names of the front end's tools.
-        place: The number of the pause and the run id, which end every id that is not a call's own.
+        place: The pause number and run id, appended to every id that is not a call's own.
     """
     agents = needed.agents or ("",) * len(needed.calls)
     waiting = {}
@@ -73,7 +73,7 @@ def waiting_calls(
 
 
 def input_wanted(place: str) -> dict[str, Waiting]:
-    """Return the person's turn for which a run waits. For `place`, see `waiting_calls`."""
+    """Return the person's turn that a run is waiting for. For `place`, see `waiting_calls`."""
     identity = f"{INPUT}.{place}"
     interrupt = {"id": identity, "reason": "input_required", "message": _YOUR_TURN, "responseSchema": _TEXT}
     return {identity: Waiting(call_id=INPUT, kind="input", interrupt=interrupt)}

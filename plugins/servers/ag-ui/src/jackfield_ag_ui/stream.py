@@ -300,7 +300,7 @@ class EventFold:
             yield from self._close(speaker)
             yield from self._open(speaker, role)
         message = speaker.open
-        assert message is not None  # noqa: S101 - it was opened
+        assert message is not None  # noqa: S101 - a message is open
         speaker.pieces.append(text)
         if not is_medium:
             speaker.shown[role].append(text)
@@ -427,10 +427,10 @@ class EventFold:
                 yield {"type": "TOOL_CALL_END", "toolCallId": call.wire["id"], **speaker.owner}
 
     def _start_tool(self, speaker: _Speaker, call_id: str, function_call: FunctionCall) -> Iterator[Wire]:
-        if call_id not in speaker.ids:  # the agent itself makes the call, not its model
+        if call_id not in speaker.ids:  # the agent itself made the call, not its model
             call = _Call(function_call.name, function_call.arguments)
             yield from self._show_call(speaker, call, "")
-            assert call.wire is not None  # noqa: S101 - it has a name
+            assert call.wire is not None  # noqa: S101 - the call has a name
             yield {"type": "TOOL_CALL_END", "toolCallId": call.wire["id"], **speaker.owner}
             speaker.ids[call_id] = call.wire["id"]
         if speaker.ids[call_id] not in speaker.running:
@@ -478,7 +478,7 @@ class EventFold:
     def _replace(self, speaker: _Speaker, messages: Sequence[Message]) -> Iterator[Wire]:
         """Send the complete response of an agent that yields lists of messages."""
         if speaker.turns or (speaker.answer and not speaker.listed):
-            return  # its deltas are shown
+            return  # the deltas have been shown
         suffix = self._suffix(speaker)
         listed = [
             {**show_message(message, f"response_{index}.{suffix}"), **speaker.owner}
@@ -522,7 +522,7 @@ class EventFold:
         return f"{kind}_{speaker.turns}_{count}{attempt}.{self._suffix(speaker)}"
 
     def _id_of_call(self, call_id: str, agents: str) -> tuple[str, str]:
-        """Return the client's id of a call and the nested agent that makes it, each '' if uncertain."""
+        """Return the client's id of a call and the nested agent that makes it, each '' if ambiguous or unknown."""
         name, inner = agents.rpartition("/")[2], call_id.rpartition("/")[2] if agents else call_id
         makers = [
             one

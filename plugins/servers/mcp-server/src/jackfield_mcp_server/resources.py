@@ -179,7 +179,7 @@ class AgentResources:
             run = await self._serving.run(run_id, owner=owner)
         except RunNotFoundError:
             return None
-        if run.phase in ("queued", "running"):  # its events have not ended yet
+        if run.phase in ("queued", "running"):  # more events will follow
             return None
         texts = (await self._passages(run)).texts()
         return texts[int(number) - 1] if 0 < int(number) <= len(texts) else None
@@ -204,7 +204,7 @@ class AgentResources:
             async for number, event in events:
                 passages.feed(event)
                 passages.number = number
-                if number >= run.number:  # it may continue meanwhile
+                if number >= run.number:  # the run may continue in the meantime
                     break
         return passages
 

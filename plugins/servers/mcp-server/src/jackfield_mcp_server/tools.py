@@ -203,7 +203,7 @@ class AgentTools:
                     return result_of_call(run, call.sources, call.notes, is_failed=call.is_failed)
                 return result_of(run, call.sources, call.notes, call.passages.links(run.run_id))
             if not run.waiting:
-                continue  # it was answered elsewhere
+                continue  # another client has answered it
             if is_modern and call.asker.can_ask:
                 state = f"{call.run_id}.{call.number}"
                 return InputRequiredResult(input_requests=requests_of(run.waiting), request_state=state)

@@ -25,7 +25,7 @@ def split_id(outer: str) -> tuple[str, str]:
 async def continue_run(
     serving: Serving, question: Question, answers: Mapping[str, str | bool], owner: str
 ) -> RunInfo | None:
-    """Continue the run that waits for these answers, and return its state before that.
+    """Continue the run that waits for these answers, and return its prior state.
 
     Return None if no run waits for all of these answers with the same options, for example because they have been given
     already. The request then starts a new run.

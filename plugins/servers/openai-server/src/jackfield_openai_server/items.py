@@ -78,7 +78,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Grew:
-    """A text has grown by `piece`."""
+    """`piece` has been appended to a text."""
 
     item: TextItem
     piece: str
@@ -140,9 +140,9 @@ class ItemFold:
         self._citations: list[Citation] = []
         self._finish_reason = ""
         self._has_turns = False
-        self._pieces: list[str] = []  # of the open text
-        # The texts sent in the current turn, as deltas; after a retry, the texts that are still to be repeated, and
-        # how many characters of the first one have been.
+        self._pieces: list[str] = []  # the pieces of the open text
+        # The texts sent in the current turn, as deltas. After a retry, the texts yet to be repeated, and how many
+        # characters of the first have been repeated.
         self._shown: list[tuple[TextKind, list[str]]] = []
         self._repeating: deque[tuple[TextKind, str]] = deque()
         self._repeated = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 FIRST = "coalesce(first, (SELECT entry FROM entries WHERE run = number AND place = 1), x'')"
 _LONGEST = 31  # bases in a row, before a long step
 _LEAST = 200  # bytes; a shorter beginning saves nothing
-_CHAIN = f"SELECT base, shared, {FIRST} FROM runs WHERE number = ?"  # noqa: S608 - of the line above
+_CHAIN = f"SELECT base, shared, {FIRST} FROM runs WHERE number = ?"  # noqa: S608 - constants only
 _REBASE = "UPDATE runs SET base = ?, shared = ?, bytes = bytes + ? WHERE number = ?"
 _BESIDE = "UPDATE runs SET first = ? WHERE number = ?"
 _AMONG = "UPDATE entries SET entry = ? WHERE run = ? AND place = 1"
@@ -82,7 +82,7 @@ def read_first(connection: sqlite3.Connection, number: int) -> bytes:
 def release_base(connection: sqlite3.Connection, number: int) -> None:
     """Rebase every run that shares a prefix with this one, which is about to be deleted."""
     base, shared, own = connection.execute(_CHAIN, (number,)).fetchone()
-    query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - of FIRST
+    query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - constants only
     for run, common, is_beside, rest in connection.execute(query, (number,)).fetchall():
         taken_over = own[: max(0, common - shared)]
         connection.execute(_REBASE, (base, min(common, shared), len(taken_over), run))

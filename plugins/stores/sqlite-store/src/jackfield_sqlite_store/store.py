@@ -60,8 +60,8 @@ INSERT INTO origin VALUES (lower(hex(randomblob(16))));
 # takes two statements that change three pages, instead of eight that change five.
 _SMALL = 1500
 _COLUMNS = f"run_id, agent, model, session, parent, client, title, state, owner, began, changed, {LAST}"
-_ONE_RUN = f"SELECT {_COLUMNS}, number, first, last, base FROM runs WHERE run_id = ?"  # noqa: S608 - of the lines above
-_PLACE = f"SELECT number, owner, hold, {LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - as above
+_ONE_RUN = f"SELECT {_COLUMNS}, number, first, last, base FROM runs WHERE run_id = ?"  # noqa: S608 - constants only
+_PLACE = f"SELECT number, owner, hold, {LAST}, bytes, state, last FROM runs WHERE run_id = ?"  # noqa: S608 - constants only
 _BEGIN = (
     "INSERT INTO runs (run_id, agent, model, session, parent, client, title, state, owner, hold, began, changed, "
     "bytes, first, base, shared, depth) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
@@ -222,7 +222,7 @@ class SQLiteStore(RecordingStore):
             written = []
         if not await self._used(partial(self._append, held=held, written=written, state=state)):
             await self.release(run_id, hold)
-            await self._used(lambda connection: _row(connection, _PLACE, run_id))  # it may have been deleted
+            await self._used(lambda connection: _row(connection, _PLACE, run_id))  # raises if the run was deleted
             raise _lost(run_id)
         if state != RUNNING:
             await self.release(run_id, hold)
@@ -274,7 +274,7 @@ class SQLiteStore(RecordingStore):
         where = " AND ".join([f"{name} = ?" for name in values]) or "1"
         if state == RUNNING:  # the index on these runs is only used for a literal
             where = f"{where} AND state = '{RUNNING}'"
-        query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - of lines above
+        query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - constants only
         rows = await self._used(lambda connection: connection.execute(query, (*values.values(), limit)).fetchall())
         return [self._run(row) for row in rows]
 

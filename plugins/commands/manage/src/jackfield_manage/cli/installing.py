@@ -182,7 +182,7 @@ def _sources(options: argparse.Namespace) -> Sources:
 
 
 def _exit_code(code: int, action: str) -> int:
-    """Return 1 for any failure of the installer, after printing a line of our own below its output."""
+    """Return 1 for any installer failure, after printing a line of our own below the installer's output."""
     if code:
         sys.stderr.write(f"jackfield: the installer exited with code {code}, and nothing was {action}; see above\n")
     return 1 if code else 0

@@ -29,7 +29,7 @@ _ASK_ABOUT_SEVERAL = ("May they load when they are named? [Y]es, [n]o, [c]hoose,
 
 
 def main(_arguments: Sequence[str]) -> int:
-    """Run `jackfield news`: report and ask, as every command does in a terminal."""
+    """Run `jackfield news`: report new plugins and ask about them, as other commands do in a terminal."""
     tell_news()
     return 0
 
@@ -68,7 +68,7 @@ def greet(host: PluginHost, memory: Memory | None = None) -> bool:
 
 
 def remember(host: PluginHost, names: Collection[str], memory: Memory | None = None) -> None:
-    """Record that the user requested distributions by name. Their requirements will still be asked about."""
+    """Record that the user requested distributions by name. The user is still asked about their requirements."""
     memory = memory or Memory()
     seen = memory.seen()
     requested = [newcomer for newcomer in news(host, seen).newcomers if newcomer.distribution in names]

@@ -40,7 +40,7 @@ def activations(host: PluginHost) -> dict[Row, Activation]:
 
 
 def activation_of(row: Row, host: PluginHost) -> Activation:
-    """Return the activation of a component of any kind."""
+    """Return why a component does or does not act, whatever its kind."""
     if row.kind in ENABLED_KINDS:
         return _activations_of_kind(host, row.kind)[row]
     left_out = host.policy.left_out(row.kind).get(row, "") if row.kind in CONSIDERED_KINDS else ""

@@ -34,9 +34,9 @@ class Result:
     """The result of a search.
 
     Attributes:
-        outcome: A single `culprit`; several plugins that fail only `together`; the command fails `without any` plugin;
-            or it `never` fails.
-        culprits: A minimal set of plugins that makes the command fail, none of which can be left out.
+        outcome: `culprit` if a single plugin makes the command fail, `together` if only several plugins combined do,
+            `without any` if the command fails without plugins, or `never`.
+        culprits: A minimal set of plugins that makes the command fail.
         runs: The number of runs.
     """
 
@@ -230,5 +230,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            return  # all of them have ended
+            return  # no process of the session is left
     process.wait()

@@ -165,7 +165,7 @@ def _end(pid: int, *, is_gone: bool = False) -> None:
         os.killpg(pid, signal.SIGKILL)
     if not is_gone:
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)  # it may not lead its session yet
+            os.kill(pid, signal.SIGKILL)  # the fork may not lead its session yet
         os.waitpid(pid, 0)
 
 

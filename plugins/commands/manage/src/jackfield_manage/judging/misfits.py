@@ -29,7 +29,7 @@ def misfits_of_package(package: str) -> Iterator[Misfit]:
         try:
             tree = ast.parse(file.read_bytes())
         except (OSError, SyntaxError, ValueError, RecursionError):
-            continue  # loading it reports that
+            continue  # loading the plugin reports this
         names |= dict.fromkeys(used_names(required_nodes(tree), lambda module: _is_ours(module, package)))
     missing: dict[str, None] = {}
     for name in names:
@@ -59,6 +59,6 @@ def _module_without(name: str) -> str:
     except ModuleNotFoundError as error:
         is_missing_here = (error.name or "").startswith(f"{module_name}.")
         return module_name if is_missing_here else ""
-    except Exception:  # noqa: BLE001 - the module is broken in another way, which loading it reports
+    except Exception:  # noqa: BLE001 - the module is broken in some other way, which loading reports
         return ""
     return ""

@@ -63,13 +63,20 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
     """Describe all components of a distribution; if `deep`, also load and check them.
 
     Returns:
-        `specs`: the descriptors by `kind.name`, as JSON; `offered`: everything the modules offer, whether declared or
-            not;
-        `errors`: a text for each component that fails; `missing`: modules that could not be imported; `misfits`: names
-        that the installed version of another distribution lacks, each as a text and the command that helps; `secrets`:
-        the variables that the components read; `imported`: modules imported along the way; `effects`: side effects of
-        importing; `ms`, `waited_ms`: CPU time and time spent waiting; `checks`: faults of the machine reported by the
-        components; `configs`: JSON Schemas of their settings if `configs`, otherwise empty.
+        A dict with these entries:
+
+        - `specs`: The descriptors by `kind.name`, as JSON.
+        - `offered`: Everything the modules offer, whether declared or not.
+        - `errors`: A text for each component that fails.
+        - `missing`: The modules that could not be imported.
+        - `misfits`: Names that the installed version of another distribution lacks, each as a text and the command that
+          helps.
+        - `secrets`: The variables that the components read.
+        - `imported`: The modules imported along the way.
+        - `effects`: The side effects of importing.
+        - `ms`, `waited_ms`: The CPU time, and the time spent waiting.
+        - `checks`: Faults of the machine reported by the components.
+        - `configs`: The JSON Schemas of the components' settings if `configs`, otherwise empty.
     """
     result = describe(host, distribution)
     if deep and not result["errors"]:
@@ -79,7 +86,7 @@ def probe(host: PluginHost, distribution: str, *, deep: bool = False, configs: b
 
 
 def describe(host: PluginHost, distribution: str) -> dict[str, object]:
-    """Return the result of `probe` for components that are described but not loaded."""
+    """Return the result of `probe` for components that are only described, not loaded."""
     rows = _rows_of(host, distribution)
     watch = Watch({row.module.partition(".")[0] for row in rows})
     result = failed()
@@ -96,7 +103,7 @@ def describe(host: PluginHost, distribution: str) -> dict[str, object]:
 
 
 def load_and_check(host: PluginHost, distribution: str) -> dict[str, object]:
-    """Return the part of the result of `probe` that comes from loading and checking the components."""
+    """Return the entries of `probe`'s result that come from loading and checking the components."""
     result: dict[str, Any] = failed()
     rows = [*_rows_of(host, distribution), *_rows_of_local_file(host, distribution, result)]
     for row, spec in _specs_of(host, rows, result):

@@ -45,7 +45,7 @@ def shorten(paths: Sequence[str]) -> str:
 
 
 def judge_blocked(row: Row, host: PluginHost) -> Verdict:
-    """Judge a distribution none of whose components may load."""
+    """Judge a distribution whose components are all blocked from loading."""
     reason = host.policy.why_not(row)
     if any(file.name == row.distribution and file.fault for file in host.settings.local):
         return Verdict("broken", reason, f"repair {row.location}, or correct `local`")

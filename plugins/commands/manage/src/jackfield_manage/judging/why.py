@@ -145,7 +145,7 @@ def _explain(name: str, host: PluginHost, installation: Mapping[str, Distributio
     rows = [row for row in host.catalog.rows if row.distribution == name]
     problems = [problem for problem in host.catalog.problems if problem.distribution == name]
     distribution = installation.get(name)
-    if distribution is None:  # it is in an archive, or its metadata is unreadable
+    if distribution is None:  # in an archive, or its metadata is unreadable
         version, location = (rows[0].version, rows[0].location) if rows else ("", problems[0].location)
         distribution = Distribution(name, version, location)
     return Explanation(

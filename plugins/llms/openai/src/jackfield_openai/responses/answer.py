@@ -105,7 +105,7 @@ class ResponsesReader(AnswerReader):
             case "error":
                 self._raise_if_error(event)
             case str():
-                pass  # dozens of others that add nothing, and future events
+                pass  # other events that add nothing, and future ones
             case _:
                 self._raise_if_error(event)
                 raise ValueError("an event without a type")
