@@ -29,7 +29,7 @@ class Question:
         client_tools: The front end's tools, as function schemas.
         note: The parts of the request to store with the run: its state and context.
         results: The trailing messages that answer calls of front-end tools, by call id.
-        has_news: True if the conversation contains anything else after the last answer.
+        has_news: True unless the conversation ends with an answer followed only by these results.
         resume: The answers to interrupts, by interrupt id; None for an abandoned one.
     """
 
