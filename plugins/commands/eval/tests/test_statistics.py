@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jackfield_eval.statistics import bootstrap, mean, wilson
@@ -19,6 +19,8 @@ def test_wilson_gives_the_published_values(passed: int, of: int, low: float, hig
 
 
 @given(st.integers(0, 300), st.integers(1, 300))
+@example(0, 125)  # these two round to a bound on the wrong side of the share
+@example(4, 4)
 def test_a_share_is_in_its_interval_which_is_within_0_and_1(passed: int, of: int) -> None:
     share = min(passed, of) / of
     low, high = wilson(share, of)

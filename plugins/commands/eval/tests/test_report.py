@@ -1,0 +1,160 @@
+"""Reports: how runs are grouped, compared, written and read."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jackfield.errors import ConfigError
+from jackfield.messages import Usage
+from jackfield_eval.cases import Suite, load_suite
+from jackfield_eval.report import Comparison, Report, build_report, compare, load_last_results, save_results, to_json
+from jackfield_eval.running import Attempt
+from jackfield_eval.scorers import Score
+from jackfield_eval.statistics import bootstrap, wilson
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    """Two agents and two cases."""
+    for agent in ("a", "b"):
+        (tmp_path / f"{agent}.yaml").write_text("llm: offline:rules\n")
+    cases = [{"name": name, "prompt": name, "expect": name} for name in ("x", "y")]
+    (tmp_path / "cases.yaml").write_text(yaml.safe_dump({"agents": ["a.yaml", "b.yaml"], "cases": cases}))
+    return load_suite(tmp_path / "cases.yaml")
+
+
+def attempt(agent: str, case: str, number: int, *values: float, error: str = "") -> Attempt:
+    """A run with these scores, of which those below 1 do not suffice."""
+    scores = tuple(Score("contains", value, value == 1, "" if value == 1 else "too little") for value in values)
+    usage = Usage(prompt_tokens=10, completion_tokens=number, cost=Decimal("0.5"), currency="EUR")
+    stop_reason = "" if error else "finished"
+    return Attempt(agent, case, number, scores, f"{case}!", stop_reason, error, usage, seconds=0.12345)
+
+
+ATTEMPTS = [
+    attempt("a", "x", 1, 1),
+    attempt("a", "x", 2, 1, 0.5),
+    attempt("a", "y", 1, 1, error="no key"),
+    attempt("a", "y", 2, error="no key"),
+    attempt("b", "x", 1, 0.5),
+    attempt("b", "x", 2, 1),
+    attempt("b", "y", 1, 1),
+    attempt("b", "y", 2, 1),
+]
+
+
+@pytest.fixture
+def report(suite: Suite) -> Report:
+    return build_report(suite, [*ATTEMPTS[4:], *ATTEMPTS[:4]], mode="live", seed=5)
+
+
+def test_runs_are_grouped_by_agent_and_case_in_the_order_of_the_file(report: Report) -> None:
+    assert [(one.agent, one.case, one.share, one.score, one.errors) for one in report.cases] == [
+        ("a", "x", 0.5, 0.875, 0),
+        ("a", "y", 0.0, 0.0, 2),
+        ("b", "x", 0.5, 0.75, 0),
+        ("b", "y", 1.0, 1.0, 0),
+    ]
+    assert [one.interval for one in report.cases] == [wilson(share, 2) for share in (0.5, 0.0, 0.5, 1.0)]
+    first, second = report.agents
+    assert (first.agent, first.share, first.score, first.errors) == ("a", 0.25, 0.4375, 2)
+    assert (first.share_interval, first.score_interval) == (wilson(0.25, 2), bootstrap([0.875, 0.0], seed=5))
+    assert (second.agent, second.share, second.score, second.errors) == ("b", 0.75, 0.875, 0)
+    assert first.usage == Usage(prompt_tokens=40, completion_tokens=6, cost=Decimal(2), currency="EUR")
+
+
+def test_the_interval_of_scores_depends_on_the_seed(suite: Suite) -> None:
+    values = {f"case-{number}": math.sqrt(number) % 1 for number in range(2, 14)}  # few means are alike
+    cases = [{"name": name, "prompt": name, "expect": name} for name in values]
+    suite.path.write_text(yaml.safe_dump({"agents": ["a.yaml"], "cases": cases}))
+    attempts = [attempt("a", name, 1, value) for name, value in values.items()]
+    first, second = (build_report(load_suite(suite.path), attempts, mode="live", seed=seed) for seed in (1, 2))
+    assert first.agents[0].score_interval != second.agents[0].score_interval
+    before = to_json(first)
+    for entry in before["cases"]:
+        entry["score"] = 0.0
+    assert compare(first, before, since="").interval != compare(second, before, since="").interval
+
+
+def test_pairs_are_compared_by_passes_and_then_by_scores(report: Report) -> None:
+    before = to_json(report)
+    changes = [(1.0, 0.5), (0.0, 0.0), (0.0, 0.875), (1.0, 0.875)]
+    for entry, (share, score) in zip(before["cases"], changes, strict=True):
+        entry |= {"share": share, "score": score}
+    before["cases"].append({**before["cases"][0], "case": "gone"})
+    comparison = compare(report, before, since="then")
+    assert comparison.worse == ("a/x: 100 % (score 0.50) → 50 % (score 0.88)",)
+    assert comparison.better == (
+        "b/x: 0 % (score 0.88) → 50 % (score 0.75)",
+        "b/y: 100 % (score 0.88) → 100 %",
+    )
+    assert (comparison.since, comparison.pairs, comparison.left_out) == ("then", 4, 0)
+    differences = [0.375, 0.0, -0.125, 0.125]
+    assert comparison.difference == sum(differences) / 4
+    assert comparison.interval == bootstrap(differences, seed=5)
+
+
+@pytest.mark.parametrize("key", ["agent", "case", "digest"])
+def test_another_agent_case_or_content_is_not_compared(key: str, report: Report) -> None:
+    before = to_json(report)
+    before["cases"][0][key] = "another"
+    comparison = compare(report, before, since="then")
+    assert (comparison.pairs, comparison.left_out, comparison.worse, comparison.better) == (3, 1, (), ())
+
+
+def test_everything_is_in_the_json(report: Report) -> None:
+    table = json.loads(json.dumps(to_json(report)))
+    first = table["agents"][0]
+    assert (first["agent"], first["share"], first["score"], first["errors"]) == ("a", 0.25, 0.4375, 2)
+    assert (first["usage"]["prompt_tokens"], first["usage"]["currency"]) == (40, "EUR")
+    assert table["cases"][1]["attempts"][0] == {
+        "number": 1,
+        "passed": False,
+        "score": 0.0,
+        "why": "no key",
+        "error": True,
+        "stop_reason": "",
+        "answer": "y!",
+        "scores": [{"scorer": "contains", "value": 1, "passed": True}],
+        "tokens": 11,
+        "seconds": 0.123,
+    }
+    assert table["cases"][0]["attempts"][1]["stop_reason"] == "finished"
+    comparison = Comparison("then", ("w",), ("b", "c"), 3, 0.5, (0.25, 0.75), 1)
+    assert to_json(replace(report, comparison=comparison))["comparison"] == asdict(comparison)
+    assert (table["mode"], table["seed"], table["comparison"], table["unmet"]) == ("live", 5, None, [])
+
+
+def test_the_newest_fifty_results_are_kept_and_other_files_stay(report: Report) -> None:
+    folder = report.suite.results
+    folder.mkdir()
+    for other in ("notes.json", "aaa.json", "zzz.json"):
+        (folder / other).write_text("[]")
+    paths = [save_results(report, now=NOON + timedelta(microseconds=number)) for number in range(53)]
+    assert sorted(folder.glob("*Z.json")) == paths[3:]
+    assert len(list(folder.iterdir())) == 53
+    assert paths[-1].stat().st_mode & 0o777 == 0o600
+    paths[3].touch()  # names say which is the newest, not times
+    last = load_last_results(folder)
+    assert last == (paths[-1].name, json.loads(json.dumps(to_json(report))))
+
+
+@pytest.mark.parametrize("key", ["share", "score", "agent", "case", "digest"])
+def test_results_that_lack_an_entry_are_refused(key: str, report: Report) -> None:
+    table: dict[str, Any] = to_json(report)
+    del table["cases"][-1][key]
+    report.suite.results.mkdir()
+    (report.suite.results / "1Z.json").write_text(json.dumps(table))
+    with pytest.raises(ConfigError, match=r"1Z\.json is not a valid file of results \(KeyError\): delete it"):
+        load_last_results(report.suite.results)
