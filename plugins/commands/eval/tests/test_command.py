@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from jackfield.cli.main import main
 from jackfield.consent import record_consent
 from jackfield.errors import ConsentNeededError
+from jackfield.settings import trust_path
 from jackfield_eval.cases import load_suite
 from jackfield_eval.plugin import commands
 from jackfield_eval.statistics import wilson
@@ -90,7 +92,10 @@ def test_a_changed_or_new_case_is_not_compared(capsys: pytest.CaptureFixture[str
     assert report["comparison"]["left_out"] == 2
     assert report["comparison"]["worse"] == []
     write({**TIDES, "expect": "three times"}, {**BELLS, "expect": "ten bells"})
-    assert "over 1 pair\n" in run(capsys, "--live")
+    printed = run(capsys, "--live")
+    assert "over 1 pair\n" in printed
+    assert "not compared, because new or changed: 1\n" in printed
+    assert "not compared" not in run(capsys, "--live")
 
 
 def test_a_case_whose_keys_are_in_another_order_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +158,7 @@ def test_it_plays_back_unless_it_is_asked_to_ask(capsys: pytest.CaptureFixture[s
     assert not Path("cases.results").exists()
     run(capsys, "--record")
     assert "100 % passed" in run(capsys)
+    assert not trust_path().exists()  # nothing needed consent
 
 
 def test_a_cassette_needs_neither_the_server_nor_a_key(
@@ -177,7 +183,7 @@ def test_everything_comes_as_json_and_the_same_seed_gives_the_same_intervals(
     report = as_json(capsys, "--live", "--seed", "3")
     again = as_json(capsys, "--live", "--seed", "3")
     (agent,) = report["agents"]
-    assert (agent["share"], agent["score"], agent["errors"]) == (0.5, 0.875, 0)
+    assert (report["seed"], agent["share"], agent["score"], agent["errors"]) == (3, 0.5, 0.875, 0)
     assert agent["score_interval"] == again["agents"][0]["score_interval"]
     tides, bells = report["cases"]
     assert [one["passed"] for one in tides["attempts"]] == [True, True]
@@ -193,6 +199,49 @@ def test_a_part_of_the_cases_can_be_run_and_is_not_what_is_compared_with(capsys:
     assert "has no case 'waves'" in run(capsys, "--case", "waves", code=1)
 
 
+def test_cases_that_any_of_several_patterns_matches_are_run_in_the_order_of_the_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES, BELLS, {**TIDES, "name": "again"})
+    report = as_json(capsys, "--live", "--case", "a*n", "--case", "tides", "--case", "tid*")
+    assert [one["case"] for one in report["cases"]] == ["tides", "again"]
+
+
+def test_failed_runs_of_all_agents_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, BELLS)
+    Path("other.yaml").write_text("llm: offline:extractive\n")
+    agents = ["--agent", "agent.yaml", "--agent", "other.yaml"]
+    assert "jackfield: 3 of the runs failed" in run(
+        capsys, "--live", "--max-tokens", "1", "--concurrency", "1", *agents, code=1
+    )
+
+
+@pytest.mark.parametrize(("price", "cost"), [("1", r"0\.0000\d\d EUR"), ("0", r"0 EUR")])
+def test_the_cost_is_shown_and_limited_if_the_price_is_known(
+    price: str, cost: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {"input": price, "output": price}
+    row = {"models": ["*"], "currency": "EUR", "valid_from": "2020-01-01", **rates}
+    Path("config/jackfield").mkdir(parents=True)
+    Path("config/jackfield/prices.json").write_text(json.dumps([row]))
+    write(TIDES, {**TIDES, "name": "again"}, currency="EUR")
+    with FakeOpenAI() as server:
+        for _ in range(2):
+            server.reply(text("twice a day"))
+        llm = {"model_type": "openai", "model": "m", "base_url": server.url, "api_key": "none"}
+        Path("agent.yaml").write_text(yaml.safe_dump({"llm": llm}))
+        printed = run(capsys, "--live", "--max-cost", "0.5", "--trust")
+    assert re.search(rf"^agent: 100 % passed .*, \d+ tokens, {cost}$", printed, re.MULTILINE)
+
+
+def test_names_of_agents_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES)
+    Path("a\x1b[2J.yaml").write_text("llm: offline:extractive\n")
+    printed = run(capsys, "--live", "--min", "1", "--agent", "a\x1b[2J.yaml", code=1)
+    assert "\x1b" not in printed
+    assert printed.count("a\\x1b[2J") == 3  # in the table, in the line of the agent, and in the unmet condition
+
+
 def test_a_case_that_is_misspelt_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     write(TIDES, BELLS)
     assert "cases.yaml has no case 'tide'; did you mean 'tides'?" in run(capsys, "--case", "tide", code=1)
@@ -205,12 +254,20 @@ def test_options_replace_what_the_file_says(capsys: pytest.CaptureFixture[str]) 
     assert len(list(Path("ours").glob("*.json"))) == 1
     assert sorted(Path("recorded/agent/tides").iterdir()) == [Path(f"recorded/agent/tides/{n}.json") for n in (1, 2)]
     report = as_json(capsys, "--live", "--max-tokens", "1", "--concurrency", "1", code=1)
+    assert report["comparison"]["pairs"] == 1
     assert [one["error"] for one in report["cases"][0]["attempts"]] == [False, True, True]
     as_json(capsys, "--record", "--results", "elsewhere", "--cassettes", "there")
     assert (len(list(Path("elsewhere").glob("*.json"))), len(list(Path("there/agent/tides").iterdir()))) == (1, 3)
     assert len(list(Path("ours").glob("*.json"))) == 1
     refused = run(capsys, "--live", "--max-cost", "1", code=1)
     assert "the price of these models in USD is unknown" in refused
+
+
+@pytest.mark.parametrize("name", ["repeat", "concurrency", "max_tokens", "max_cost"])
+def test_an_option_replaces_even_a_setting_that_is_not_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write(TIDES, **{name: 0})
+    assert f"cases.yaml: {name} must be" in run(capsys, "--live", code=1)
+    run(capsys, "--record", f"--{name.replace('_', '-')}", "1")
 
 
 def test_folders_of_a_file_are_relative_to_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,7 +291,22 @@ def test_a_table_an_empty_line_and_a_line_for_each_agent_are_printed(capsys: pyt
     assert bells.split()[2] == "0/2"
     assert "'ten' is not in the answer" in bells
     assert "(and" not in bells  # both runs have the same reason
-    assert lines[lines.index("") + 1].startswith("agent: 50 % passed (")
+    summary = lines[lines.index("") + 1]
+    assert summary.startswith("agent: 50 % passed (")
+    assert summary.endswith(f", {int(tides.split()[9]) + int(bells.split()[9])} tokens")
+
+
+def test_the_first_line_of_the_first_reason_and_the_number_of_others_are_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(TIDES)
+    run(capsys, "--record")
+    know("never")
+    printed = run(capsys, "--repeat", "3", code=1)  # the first request has changed, and two were never recorded
+    (row,) = (line for line in printed.splitlines() if line.startswith("agent  tides"))
+    assert "cases.cassettes/agent/tides/1.json has no answer to this request" in row
+    assert row.endswith(" (and 2 more)")
+    assert "never a day" not in printed  # a later line of the reason
 
 
 def test_one_run_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,6 +460,20 @@ def test_a_tool_that_needs_approval_runs_only_if_the_file_says_so(capsys: pytest
     write({**keep, "expect": "Successfully saved a"}, approve=["storage"])
     assert 'approve = ["storage"]' in run(capsys, "--live", code=1)
     assert "1/1" in run(capsys, "--live", "--trust")
+
+
+@pytest.mark.parametrize("mode", ["--record", "--rerecord"])
+def test_consent_to_a_file_covers_what_its_user_records(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    storage = {"name": "storage", "needs_approval": True}
+    Path("agent.yaml").write_text(yaml.safe_dump({"llm": "offline:extractive", "function_list": [storage]}))
+    call = {"name": "keep", "prompt": 'call storage {"operate": "put", "key": "a", "value": "b"}'}
+    write({**call, "expect": "Successfully saved a"}, approve=["storage"])
+    record_consent(load_suite(Path("cases.yaml"), trust=True).request())
+    assert "1/1" in run(capsys, mode)
+    assert "1/1" in run(capsys)
+    (recorded,) = Path("cases.cassettes").rglob("*.json")
+    recorded.write_text(recorded.read_text().replace('"b', '"c'))
+    assert 'approve = ["storage"]' in run(capsys, code=1)
 
 
 def test_results_are_kept_up_to_a_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
