@@ -1,1 +1,1 @@
-"""Reports what answers cost, from dated price tables, and stops at a limit."""
+"""Tracks the cost of answers using dated price tables, and stops at a limit."""

@@ -1,4 +1,7 @@
-"""Count the cost of a scope and of its running calls, and decide if another call may begin. Pure."""
+"""Track the spending of a scope and its running calls, and decide if another call may start.
+
+Everything here is pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _MOST_PERIODS = 400
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that may begin.
+    """Money set aside for a call.
 
     Attributes:
         id: The call's id among the running calls.
@@ -27,7 +30,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call that may not begin: the money spent, and the expected cost of running calls."""
+    """The reason a call may not start: the amount already spent and the amount reserved for running calls."""
 
     spent: Decimal
     reserved: Decimal
@@ -35,11 +38,11 @@ class Refusal:
 
 @dataclass(slots=True)
 class Account:
-    """The money of a scope. One caller at a time.
+    """The spending of one scope. Not thread-safe: callers must take turns.
 
     Attributes:
-        spent: The amount spent, by period.
-        running: The expected costs of calls, and the time until which each may be silent, in seconds since 1970.
+        spent: The amount spent in each period.
+        running: The expected cost of each running call and the time its lease expires, in seconds since 1970.
     """
 
     spent: dict[str, Decimal] = field(default_factory=dict)
@@ -48,15 +51,15 @@ class Account:
     def begin(
         self, wanted: Reservation, *, least: Decimal, limit: Decimal | None, period: str, now: float, lease_s: float
     ) -> Reservation | Refusal:
-        """Let a call begin if the period has enough money left.
+        """Reserve money for a call if the period has enough left.
 
         Args:
             wanted: The call and its expected cost.
-            least: The least that it can cost.
-            limit: The largest amount that may be spent in the period.
-            period: The name from `period_of`.
-            now: Seconds since 1970.
-            lease_s: The time for which it may be silent.
+            least: The minimum cost of the call.
+            limit: The spending limit for the period, or None for no limit.
+            period: The period's name, from `period_of`.
+            now: The current time, in seconds since 1970.
+            lease_s: How long the reservation is held. A call that has not settled by then is charged its expected cost.
         """
         self._charge_the_silent(period, now)
         spent = self.spent.get(period, Decimal(0))
@@ -67,13 +70,13 @@ class Account:
         return wanted
 
     def settle(self, reservation: Reservation, cost: Decimal, *, period: str) -> None:
-        """Record that a call has ended, and its cost."""
+        """Replace a call's reservation with its actual cost."""
         if self.running.pop(reservation.id, None) is None:
             cost -= reservation.amount  # the call was silent for too long, and has been charged
         self._add(period, cost)
 
     def _charge_the_silent(self, period: str, now: float) -> None:
-        """Calls that have been silent for too long were most likely answered and will be charged."""
+        """Charge calls whose lease has expired, because most of them were probably answered."""
         for one in [one for one, (_, until) in self.running.items() if until <= now]:
             amount, _ = self.running.pop(one)
             self._add(period, amount)
@@ -86,17 +89,17 @@ class Account:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """Return the account as text, for `from_json`; amounts are texts, so that they stay exact."""
+        """Serialize the account for `from_json`. Amounts are written as strings to stay exact."""
         spent = {period: str(amount) for period, amount in self.spent.items()}
         running = {one: [str(amount), until] for one, (amount, until) in self.running.items()}
         return json.dumps({"spent": spent, "running": running})
 
     @classmethod
     def from_json(cls, text: str) -> Account:
-        """Return the account that `to_json` wrote.
+        """Load an account that `to_json` wrote.
 
         Raises:
-            ValueError: The text is something else.
+            ValueError: The text is not a serialized account.
         """
         try:
             kept = json.loads(text)
@@ -109,7 +112,7 @@ class Account:
 
 
 def period_of(per: Per, now: float) -> str:
-    """Return the name of the period of a time in seconds since 1970: `2026-11-21`, `2026-11`, `total` …"""
+    """Return the name of the period that contains a Unix time, such as `2026-11-21`, `2026-11` or `total`."""
     match per:
         case "day":
             return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""The settings of the budget."""
+"""Settings for the budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Unknown = Literal["say", "refuse"]
 
 
 class BudgetConfig(Config):
-    """The limits of cost, their period and scope, and the prices."""
+    """Spending limit, its period and scope, and prices."""
 
     limit: Decimal | None = Field(default=None, gt=0, description="The most money; without it, costs are only reported")
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="The currency of the limit, ISO 4217")

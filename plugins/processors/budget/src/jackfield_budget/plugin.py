@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the budget, next to the backend: inside retries, so that each attempt is paid, and outside rate limits."""
+    """Offer the budget processor.
+
+    It runs close to the backend: inside retries, so that every attempt is charged, and outside rate limits.
+    """
     return [
         ProcessorSpec(
             name="budget",

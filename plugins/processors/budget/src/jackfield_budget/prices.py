@@ -1,4 +1,4 @@
-"""Read price tables, and find the row of a model in them."""
+"""Load price tables and look up the price of a model."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from jackfield.prices import PriceRow
 
 
 class _File(Config):
-    """The table as written in a file."""
+    """The structure of a price table file."""
 
     price: tuple[PriceRow, ...] = ()
 
 
 class PriceTable:
-    """Finds the prices of models among many rows."""
+    """Index of price rows by model."""
 
     def __init__(self, rows: Sequence[PriceRow]) -> None:
         self._rows = rows
 
     def find(self, model: str, server: str, day: date) -> PriceRow | None:
-        """Return the row for a model on a day: among the most specific ones, the one with the latest first day."""
+        """Return the most specific row that matches a model on a day; among equals, the one that took effect last."""
         fits = [
             (closeness, row.valid_from, row)
             for row in self._rows
@@ -37,10 +37,10 @@ class PriceTable:
 
 
 def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
-    """Parse a TOML text: tables `[[price]]` with the keys of `PriceRow`.
+    """Parse TOML with one `[[price]]` table per row; the keys are those of `PriceRow`.
 
     Raises:
-        ConfigError: The text is not valid TOML, or a row is not valid.
+        ConfigError: The TOML or one of the rows is invalid.
     """
     try:
         # Decimals as written, so that 0.1 is a tenth.
@@ -51,10 +51,10 @@ def parse_rows(text: str, *, what: str) -> tuple[PriceRow, ...]:
 
 
 def rows_of(given: str | Path | Mapping[str, Any] | Iterable[Any] | None) -> tuple[PriceRow, ...]:
-    """Return the rows in the value of a setting: the path of a TOML file, its content as a dict, or a list of rows.
+    """Return the price rows from a setting: the path of a TOML file, its content as a dict, or a list of rows.
 
     Raises:
-        ConfigError: The file cannot be read, or a row is not valid.
+        ConfigError: The file cannot be read, or a row is invalid.
     """
     if given is None:
         return ()

@@ -1,4 +1,4 @@
-"""The budget as a processor: it sets money aside, makes the call, and reports and records the cost."""
+"""Processor that reserves money before a call, then reports and records the actual cost."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ _log = logging.getLogger(__name__)
 
 
 class Budget(Processor):
-    """Sets the cost of each answer, and stops at a limit.
+    """Adds the cost to each answer's usage, and refuses calls once the limit is reached.
 
-    The price is the one that is valid on the day of the answer. If it is unknown, the cost stays unknown, and an event
-    says so; with `unknown="refuse"`, the call is refused.
+    Prices are those in effect on the day of the answer. If a model has no known price, its cost stays unknown and an
+    event reports this. With `unknown="refuse"`, the call is refused instead.
 
-    With a limit, the expected cost of a call is set aside before it, and the actual cost is recorded after it. A call
-    is refused if there is not enough money for it.
+    With a limit, the expected cost of a call is reserved up front and replaced by the actual cost afterwards. If the
+    remaining budget does not cover a call, the call is refused.
 
     Args:
         cfg, settings: The keys of `BudgetConfig`.
-        clock: Seconds since 1970, UTC.
+        clock: Returns the current time in seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting or a price is not valid.
+        ConfigError: A setting or a price is invalid.
     """
 
     name: ClassVar[str] = "budget"
@@ -95,22 +95,24 @@ class Budget(Processor):
         return f"<Budget {limit} per {self.config.per}>"
 
     async def aclose(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Close the file. The next call reopens it."""
         if self._path is not None:
             await sync.in_worker(self._ledger.close)
 
     def spent(self) -> Decimal:
-        """Return the amount spent in the current period, in the limit's currency. With a file, it waits for the disk.
+        """Return the amount spent in the current period, in the limit's currency.
+
+        With a file, this method blocks on disk I/O.
 
         Raises:
             ConfigError: The file cannot be used.
-            BusyError: Others used the file the whole time.
+            BusyError: The file stayed locked until the timeout.
         """
         period = period_of(self.config.per, self._clock())
         return self._ledger.change(self._account, lambda account: account.spent.get(period, Decimal(0)))
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask if there is enough money, and report the cost."""
+        """Check the budget, make the call, and report its cost."""
         return self._paid(request, call_next)
 
     async def _paid(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
@@ -137,7 +139,7 @@ class Budget(Processor):
     # --- prices ---
 
     def _row(self, request: ChatRequest) -> PriceRow | None:
-        """Return the prices for a request today: the configured ones, or those that the model knows."""
+        """Return today's price for a request, preferring configured prices to those that the model knows."""
         key = (request.model, request.server, self._today())
         rows = self._rows  # another thread may replace it
         if key not in rows:
@@ -150,10 +152,10 @@ class Budget(Processor):
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def _unknown(self, request: ChatRequest) -> PluginEvent | None:
-        """Return a report about a model without a price, once for each model; None otherwise.
+        """Return an event about a model without a price, or None if the model was already reported.
 
         Raises:
-            ConfigError: Such models are refused.
+            ConfigError: The settings refuse models without a price.
         """
         who = (request.server, request.model)
         message = (
@@ -180,11 +182,11 @@ class Budget(Processor):
         return f"{self.config.scope}|{self.config.per}|{self.config.currency}"
 
     async def _reserve(self, request: ChatRequest, row: PriceRow | None) -> Reservation | None:
-        """Set money aside for a call; None if nothing is counted.
+        """Reserve money for a call, or return None if there is neither a limit nor a file.
 
         Raises:
-            LimitReachedError: There is not enough money.
-            ConfigError: The model's price is in another currency than the limit.
+            LimitReachedError: The remaining budget is too small.
+            ConfigError: The model is priced in a different currency from the limit.
         """
         if self.config.limit is None and self._path is None:
             return None
@@ -244,7 +246,7 @@ class Budget(Processor):
             _log.warning("%s %s was spent, but could not be recorded: %s", cost, self.config.currency, error)
 
     def _guessed(self, bill: _Bill, row: PriceRow | None, request: ChatRequest) -> Decimal:
-        """Return the cost, for the limit alone, of a call that began to answer and reported no usage."""
+        """Estimate the cost, for the limit only, of a call that started to answer but reported no usage."""
         if row is None or row.currency != self.config.currency or not bill.characters:
             return Decimal(0)
         question = self._counter.request(request)
@@ -254,12 +256,12 @@ class Budget(Processor):
 
 @dataclass(slots=True)
 class _Bill:
-    """The cost of a call.
+    """The cost of one call.
 
     Attributes:
-        characters: The length of the answer.
-        usage: The last reported usage.
-        before: The reported usage of answers that became void.
+        characters: The number of characters in the answer.
+        usage: The usage last reported.
+        before: The usage reported for answers that were discarded.
     """
 
     characters: int = 0
@@ -267,7 +269,7 @@ class _Bill:
     before: Usage | None = None
 
     def see(self, event: ModelEvent) -> None:
-        """Record an event."""
+        """Update the bill from an event."""
         match event:
             case TextDelta(text) | ReasoningDelta(text):
                 self.characters += len(text)
@@ -281,7 +283,7 @@ class _Bill:
                 self.usage = None
 
     def cost(self, currency: str) -> Decimal | None:
-        """Return the sum in a currency; None if nothing was reported, or if the price is unknown in that currency."""
+        """Return the total in a currency, or None if no cost was reported in that currency."""
         reported = filter(None, (self.before, self.usage))
         costs = [one.cost for one in reported if one.cost is not None and one.currency == currency]
         return sum(costs, Decimal(0)) if costs else None

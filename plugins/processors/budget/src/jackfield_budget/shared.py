@@ -1,4 +1,4 @@
-"""The ledgers of this process: all agents that name the same budget share its money."""
+"""Process-wide ledgers: agents that name the same budget share its money."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ VERSION = 1
 
 
 class Ledgers:
-    """Finds the ledger of a file, or of the process. All methods may be called from any thread."""
+    """Ledgers by file path, plus one in memory for the process. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ledgers: dict[Path | None, Ledger[Account]] = {}
 
     def ledger(self, path: Path | None) -> Ledger[Account]:
-        """Return the ledger in a file; the process's own if None."""
+        """Return the ledger stored in a file, or the process's in-memory ledger if `path` is None."""
         with self._lock:
             if path not in self._ledgers:
                 self._ledgers[path] = _file_ledger(path) if path else MemoryLedger(Account)
@@ -40,6 +40,6 @@ _by_process: dict[int, Ledgers] = {}
 
 
 def ledgers() -> Ledgers:
-    """Return the ledgers of this process, created at first use."""
+    """Return the ledgers of this process, creating them on first use."""
     pid = os.getpid()
     return _by_process.get(pid) or _by_process.setdefault(pid, Ledgers())

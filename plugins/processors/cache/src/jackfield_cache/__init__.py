@@ -1,1 +1,1 @@
-"""Keeps a model's answers in a file, and returns them when the same request is made again."""
+"""Caches model answers in a file and replays them for identical requests."""

@@ -1,6 +1,6 @@
 """Convert the events of an answer to bytes and back.
 
-The bytes are plain JSON, so reading a foreign file runs no code.
+The bytes are plain JSON, so reading an untrusted file runs no code.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from jackfield_records.eventjson import event_to_json, model_event_from_json
 
 
 def encode(events: Iterable[ModelEvent]) -> bytes:
-    """Return the events as bytes.
+    """Encode events as bytes.
 
     Raises:
-        ValueError: An event has a value that JSON cannot represent.
+        ValueError: An event contains a value that JSON cannot represent.
     """
     try:
         json_events = [event_to_json(event, with_defaults=False) for event in events]
@@ -26,10 +26,10 @@ def encode(events: Iterable[ModelEvent]) -> bytes:
 
 
 def decode(content: bytes) -> list[ModelEvent]:
-    """Return the events that `encode` wrote.
+    """Decode events that `encode` wrote.
 
     Raises:
-        ValueError: The bytes are not events.
+        ValueError: The bytes do not encode events.
     """
     try:
         return [model_event_from_json(json_event) for json_event in json.loads(content)]

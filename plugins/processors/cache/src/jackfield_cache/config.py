@@ -1,4 +1,4 @@
-"""The settings of the cache."""
+"""Settings for the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class CacheConfig(Config):
-    """The settings for caching answers: where, which, how long, and how many."""
+    """Cache location, which answers to store, for how long, and how many."""
 
     path: PathText | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Share one request in flight with all callers that make the same request meanwhile."""
+"""Share one in-flight request among all callers that make the same request."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MOST_AHEAD = 64  # one at a time, each event would cost two turns of the event 
 
 
 class Flight:
-    """Reads a stream once, for any number of followers of one event loop.
+    """Reads a stream once for any number of followers on one event loop.
 
-    A separate task reads, so that cancelling a follower never affects the stream that the others wait for. It reads at
-    most 64 events ahead of them. The last follower to leave closes it.
+    A separate task does the reading, so cancelling one follower does not disturb the others. The task reads at most 64
+    events ahead of the followers, and the last follower to leave closes the stream.
 
     Args:
-        batches: The stream, in batches as they come. After an empty one it continues only when a follower waits for
-            more.
-        when_over: Called, once or twice, when no more followers may join.
+        batches: The stream in batches, as they arrive. After an empty batch, reading resumes only when a follower
+            waits for more.
+        when_over: Called once or twice, when no more followers may join.
     """
 
     def __init__(self, batches: AsyncIterator[Sequence[ModelEvent]], when_over: Callable[[Flight], None]) -> None:
@@ -35,7 +35,7 @@ class Flight:
         self._task = asyncio.get_running_loop().create_task(self._read(batches))
 
     async def follow(self) -> AsyncIterator[ModelEvent]:
-        """Yield all events from the first, as they arrive; an error is raised unchanged."""
+        """Yield every event from the start, as it arrives. Errors are raised unchanged."""
         self._followers += 1
         place = 0
         try:

@@ -1,4 +1,4 @@
-"""The key of a request: a hash of everything that can change its answer."""
+"""Cache keys: a hash of everything in a request that can change its answer."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _LEFT_OUT = frozenset(
 
 
 class NotHashable(ValueError):  # noqa: N818 - it says what the request is
-    """A value in a request is not JSON, so equal requests cannot be recognised."""
+    """A request contains a value that is not JSON, so equal requests cannot be recognised."""
 
 
 def key_of(request: ChatRequest, scope: str = "") -> bytes:
-    """32 bytes that are equal for equal requests; it reads the media files that are sent.
+    """Return a 32-byte key that is the same for equal requests. Media files in the request are read.
 
-    The service is part of the key: `scope`, or the server that the request names.
+    The key includes the service: `scope`, or the server named in the request.
 
-    The order of keys counts, because models read schemas as text: the same schema in another order is another request.
+    Key order matters, because models read schemas as text: reordering a schema makes a different request.
 
     Raises:
-        NotHashable: A schema or `extra_body` has a value that is not JSON.
+        NotHashable: A schema or `extra_body` contains a value that is not JSON.
     """
     asked = [
         FORMAT,
@@ -71,7 +71,7 @@ def _plain(value: object) -> object:
 
 
 def _options(config: GenerateConfig) -> Iterable[tuple[str, Any]]:
-    """Yield the options that are set, by name, so that a new option of the core changes no key."""
+    """Yield the options that are set, by name, so that adding an option to the core changes no existing key."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if name not in _LEFT_OUT and value is not None and value not in ((), {}):
@@ -106,7 +106,7 @@ def _item(kind: str, value: object) -> list[object]:
 
 
 def _medium(value: object) -> object:
-    """Return a key for a medium: by its content if it is local, otherwise by its address; it may be nested."""
+    """Return a key for a medium or a nested list of media: a content hash for local files, otherwise the address."""
     if isinstance(value, Mapping):
         return {name: _medium(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -119,7 +119,7 @@ def _medium(value: object) -> object:
 
 
 def _path_of(address: str) -> Path | None:
-    """Return the file of an address; None if it is not a file."""
+    """Return the file that an address refers to, or None if it is not a file."""
     if address.startswith("file:"):
         path = Path(url2pathname(urlsplit(address).path))
     elif _is_no_path(address):

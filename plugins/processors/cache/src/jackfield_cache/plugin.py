@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the cache, next to the backend, outside retries."""
+    """Offer the cache processor, which runs close to the backend but outside retries."""
     return [
         ProcessorSpec(
             name="cache",

@@ -1,4 +1,4 @@
-"""The cache as a processor: looks an answer up, or asks, records and keeps it."""
+"""Processor that returns a cached answer, or asks the model and stores the answer."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _log = logging.getLogger(__name__)
 
 
 class Cache(Processor):
-    """Returns the answer that a model has given to the same request before.
+    """Replays the answer that a model gave to an identical request.
 
-    Only complete answers are kept: none that failed, was abandoned, was cut off, is empty, or contains a secret of the
-    environment. They return as the same events, after a `jackfield-cache.hit` event, and cost nothing: their usage is
-    zero, and `saved` of that event has the original usage. Equal requests at the same time, on one event loop, become
-    one request to the model.
+    Only complete answers are stored. An answer that failed, was abandoned or cut off, is empty, or contains a secret
+    from the environment is not. A cached answer is replayed as the same events after a `jackfield-cache.hit` event. It
+    costs nothing: its usage is zero, and the event's `saved` field has the original usage. Identical concurrent
+    requests on one event loop share a single request to the model.
 
     Args:
         cfg, settings: The keys of `CacheConfig`.
-        clock: Seconds since 1970, UTC.
+        clock: Returns the current time in seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "cache"
@@ -93,15 +93,15 @@ class Cache(Processor):
         return len(self._flights)
 
     def close(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Close the file. The next request reopens it."""
         self._store.close()
 
     async def aclose(self) -> None:
-        """Like `close`."""
+        """Async version of `close`."""
         await sync.in_worker(self.close)
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Return the cached answer, or ask and keep the answer."""
+        """Return the cached answer, or ask the model and store its answer."""
         wish = request.metadata.get(METADATA)
         if wish not in (None, "bypass", "refresh"):
             raise ConfigError(f"metadata[{METADATA!r}] must be 'bypass' or 'refresh', not {wish!r}")
@@ -195,7 +195,7 @@ class Cache(Processor):
 
 
 def _joined_texts(events: list[ModelEvent]) -> list[str]:
-    """Join the pieces of an answer's texts, because a stream may cut a secret in two."""
+    """Join the text deltas of an answer, because a secret may be split across two of them."""
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
     arguments = dict[int, str]()
@@ -206,7 +206,7 @@ def _joined_texts(events: list[ModelEvent]) -> list[str]:
 
 
 class _Recording:
-    """The last attempt of a stream, and its end."""
+    """Records the last attempt of a stream and its finish event."""
 
     def __init__(self) -> None:
         self.events: list[ModelEvent] = []
@@ -232,12 +232,12 @@ class _Recording:
 
     @property
     def is_an_answer(self) -> bool:
-        """True if the answer is complete and not empty; an empty one is often an accident."""
+        """True if the answer is complete and not empty. Empty answers are often accidents."""
         return self.end is not None and self.end.reason not in _BROKEN_OFF and self._said_something
 
 
 async def _shared(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """Yield the events of a request that another caller made and pays for."""
+    """Yield the events of a request that another caller made and is charged for."""
     async with closing(events):
         yield PluginEvent(SHARED_EVENT)
         async for event in events:
@@ -245,7 +245,7 @@ async def _shared(events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent
 
 
 def _free(event: ModelEvent) -> ModelEvent:
-    """Return the event of an answer that costs nothing this time, without a note about an unknown price."""
+    """Return an event with its usage set to zero and without a warning about an unknown price."""
     if not isinstance(event, UsageReported):
         return event
     if event.usage.cost is None:
@@ -254,25 +254,25 @@ def _free(event: ModelEvent) -> ModelEvent:
 
 
 def _saved(events: list[ModelEvent]) -> dict[str, object]:
-    """Return the original cost of the answer; empty if it is unknown."""
+    """Return the original cost of the answer, or an empty dict if unknown."""
     reports = [event.usage for event in events if isinstance(event, UsageReported)]
     return reports[-1].model_dump(mode="json") if reports else {}
 
 
 def _same_terms(one: ChatRequest, other: ChatRequest) -> bool:
-    """Return True if two equal requests also have the same time limits, retries and credentials."""
+    """Return True if two equal requests also share their timeouts, retries and credentials."""
     return one.config == other.config and one.metadata == other.metadata
 
 
 def _is_deterministic(config: GenerateConfig) -> bool:
-    """Return True if the caller expects the same answer each time; `extra_body` overrides, as in the request."""
+    """Return True if the caller expects the same answer each time. Values in `extra_body` win, as in the request."""
     temperature = config.extra_body.get("temperature", config.temperature)
     seed = config.extra_body.get("seed", config.seed)
     return temperature == 0 or seed is not None
 
 
 def _path(config: CacheConfig) -> Path:
-    """Return the absolute path of the file, so that changes of the working directory have no effect."""
+    """Return the file's absolute path, so that changing the working directory has no effect."""
     if config.path is not None:
         return Path(config.path).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")

@@ -1,4 +1,4 @@
-"""Answers in an SQLite file that many threads and processes share."""
+"""Answers in an SQLite file shared by threads and processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ APPLICATION_ID = 0x4A464341
 
 
 class Store(CacheFile):
-    """Keeps answers by key; see `CacheFile`."""
+    """Stores answers by key; see `CacheFile`."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Tool calls as text, for models without native ones."""
+"""Tool calls in plain text, for models without native tool calling."""

@@ -1,4 +1,7 @@
-"""Arguments of calls as JSON text, however a model wrote them. These functions are pure and raise on no text."""
+"""Convert call arguments to JSON text, however the model wrote them.
+
+These functions are pure and accept any text without raising.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _FENCE = re.compile(r"(`{3,})[^`\n]*\n(?:.*?\n)??[ \t]{0,3}\1`*", re.DOTALL)
 
 
 def as_text(arguments: object) -> str:
-    """Return arguments as JSON text that can be sent. A text stays unchanged."""
+    """Serialize arguments as JSON text that can be sent to a server. Strings are returned unchanged."""
     if arguments is None or arguments == "":
         return "{}"
     if isinstance(arguments, str):
@@ -26,7 +29,7 @@ def as_text(arguments: object) -> str:
 
 
 def object_of(call: FunctionCall) -> dict[str, object] | None:
-    """Return the arguments of a past call; None if they are not a JSON object."""
+    """Parse the arguments of a past call, or return None if they are not a JSON object."""
     if not call.arguments.strip():
         return {}
     try:
@@ -37,7 +40,7 @@ def object_of(call: FunctionCall) -> dict[str, object] | None:
 
 
 def repair_json(text: str) -> object:
-    """Return the value of JSON as models write it; None if there is none."""
+    """Parse JSON as models write it, or return None if that fails."""
     try:
         return loads_lenient(text)
     except ValueError:
@@ -46,12 +49,12 @@ def repair_json(text: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Arguments whose end is marked only by words.
+    """Arguments split from the text that follows them.
 
     Attributes:
-        arguments: JSON text, or what the model wrote if that is not JSON.
-        rest: The text after them.
-        is_whole: The arguments mark their own end, so nothing can be missing.
+        arguments: JSON text, or the model's own text if it is not JSON.
+        rest: The text after the arguments.
+        is_whole: True if the arguments mark their own end, so nothing can be missing.
     """
 
     arguments: str
@@ -60,7 +63,7 @@ class Written:
 
 
 def split_arguments(text: str) -> Written:
-    """Split a text into the arguments at its beginning and the text after them."""
+    """Split text into the arguments it starts with and the rest."""
     text = text.strip()
     if text.startswith("```"):
         return _split_fenced(text)

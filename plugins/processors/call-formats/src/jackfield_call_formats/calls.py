@@ -1,4 +1,4 @@
-"""The calls of one answer, numbered: those found in its text, and those the server found itself."""
+"""Number the calls of one answer, both those parsed from its text and native ones."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LEFT_OUT = -1
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A call that was found; `arguments` is JSON text, or what the model wrote if that is not JSON."""
+    """A call parsed from text. `arguments` is JSON text, or the model's own text if it is not JSON."""
 
     name: str
     arguments: str
 
 
 class Calls:
-    """Gives every call its index and id.
+    """Assigns an index and an id to each call.
 
     Args:
-        at_most_one: Only the first call in the text is passed on; native ones always are.
+        at_most_one: Forward only the first call in the text. Native calls are always forwarded.
     """
 
     def __init__(self, *, at_most_one: bool) -> None:
@@ -36,7 +36,7 @@ class Calls:
         return self._next > 0
 
     def start(self, name: str) -> tuple[int, list[FunctionCallDelta]]:
-        """Return the index of a new call, and its first event; no event if the call is left out."""
+        """Return a new call's index and first event; there is no event if the call is omitted."""
         if self._at_most_one and self._has_own:
             self._left_out.append(name)
             return LEFT_OUT, []
@@ -45,13 +45,13 @@ class Calls:
         return index, [FunctionCallDelta(index, id=str(index + 1), name=name)]
 
     def native(self, delta: FunctionCallDelta) -> FunctionCallDelta:
-        """Return a part of a native call with an index that no other call has."""
+        """Return a native call's delta with an index that no other call uses."""
         if delta.index not in self._native:
             self._native[delta.index], self._next = self._next, self._next + 1
         return replace(delta, index=self._native[delta.index])
 
     def left_out(self) -> list[PluginEvent]:
-        """Return a note about the calls that were left out, if there are any."""
+        """Return an event that lists the omitted calls, or an empty list if there are none."""
         if not self._left_out:
             return []
         names = ", ".join(self._left_out)

@@ -1,4 +1,4 @@
-"""Join contents of messages, texts or items."""
+"""Combine message contents, each a string or a list of items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Content = str | list[ContentItem]
 
 
 def in_lines(parts: Sequence[Content]) -> Content:
-    """Join parts into one content, each on a line of its own."""
+    """Join contents into one, each starting on a new line."""
     texts = [part for part in parts if isinstance(part, str)]
     return _lines(texts) if len(texts) == len(parts) else as_content(_items(parts))
 
@@ -39,21 +39,21 @@ def _ends_line(item: ContentItem) -> bool:
 
 
 def between(before: str, content: Content, after: str) -> Content:
-    """Put a text before and a text after a content."""
+    """Put text before and after a content."""
     if isinstance(content, str):
         return f"{before}{content}{after}"
     return as_content([ContentItem(text=before), *content, *([ContentItem(text=after)] if after else [])])
 
 
 def with_texts(content: Content, change: Callable[[str], str]) -> Content:
-    """Change each text of a content."""
+    """Apply a function to every text in a content."""
     if isinstance(content, str):
         return change(content)
     return [ContentItem(text=change(item.text)) if item.text is not None else item for item in content]
 
 
 def as_content(items: Iterable[ContentItem]) -> Content:
-    """Join neighbouring texts of items; return a text if there is nothing else."""
+    """Join adjacent text items. Return a plain string if only text remains."""
     joined: list[ContentItem] = []
     for is_text, run in groupby(items, key=lambda item: item.text is not None):
         together = list(run)

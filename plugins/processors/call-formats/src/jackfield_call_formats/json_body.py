@@ -1,6 +1,6 @@
-"""Read and write a call as JSON: in correct form, or as models write it.
+"""Read and write calls as JSON, either valid or as models write it.
 
-Every function here is pure, and none raises on any text.
+All functions are pure, and none raises on any text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANY_TAG = re.compile("</?(?:tool_call|code|function|parameter)")
 def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
     """Write a call as the model should have written it. Arguments that are not a JSON object become a JSON string.
 
-    With `code_apart`, the argument `code` follows the JSON, between tags, where nothing needs escaping.
+    With `code_apart`, the `code` argument follows the JSON between tags, where nothing needs escaping.
     """
     arguments = object_of(call)
     code = (arguments or {}).get("code")
@@ -39,24 +39,24 @@ def write_call(call: FunctionCall, *, code_apart: bool = False) -> str:
 
 
 def early_json_name(head: str) -> str:
-    """Return the name of a call whose JSON begins like this; '' if it is incomplete or not the first key."""
+    """Return the name of a call from the start of its JSON, or '' if the name is incomplete or not the first key."""
     match = _EARLY_NAME.match(head)
     return match[1].strip() if match else ""
 
 
 def is_strict_json(text: str) -> bool:
-    """Return True if a body is valid JSON without repairs, with or without a complete code block."""
+    """Return True if a body is valid JSON without repairs. A complete code block may follow it."""
     json_text, code = _parted(text)
     return _strict_values(json_text) is not None and (code is None or code.endswith(END_CODE))
 
 
 def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]:
-    """Return the calls in a body, usually one; [] if it is not a call.
+    """Parse the calls in a body, usually one. Return [] if the body is not a call.
 
     Args:
         text: The text between the tags.
         mend: Repair broken JSON to its likely meaning.
-        chosen: The name of a call that has only arguments.
+        chosen: The function name to use if the body has only arguments.
     """
     json_text, code = _parted(text)
     entries = _entries(json_text, mend=mend)
@@ -69,7 +69,7 @@ def calls_in_json(text: str, *, mend: bool, chosen: str = "") -> list[FoundCall]
 
 
 def _entries(json_text: str, *, mend: bool) -> list[object]:
-    """Return the values in a text, with lists flattened; [] if it is no JSON."""
+    """Return the JSON values in a text with lists flattened, or [] if the text is not JSON."""
     values = _strict_values(json_text)
     if values is None:
         value = repair_json(json_text) if mend else None
@@ -78,7 +78,7 @@ def _entries(json_text: str, *, mend: bool) -> list[object]:
 
 
 def raw_arguments(text: str) -> str:
-    """Return the apparent arguments of a call that cannot be parsed; by default the whole body."""
+    """Return what looks like the arguments of an unparsable call, or the whole body if nothing does."""
     match = _ARGUMENTS.search(text)
     rest = text[match.end() :] if match else ""
     # The last brace closes the call, not its arguments. Empty text is not passed on, because it would mean a call
@@ -87,7 +87,7 @@ def raw_arguments(text: str) -> str:
 
 
 def _parted(text: str) -> tuple[str, str | None]:
-    """Split a body into its JSON and the part after it that begins with `<code>`."""
+    """Split a body into its JSON and the code block that starts at `<code>`, if any."""
     text = text.strip()
     if CODE not in text:
         return text, None
@@ -107,7 +107,7 @@ def _content_of(block: str | None) -> str | None:
 
 
 def _strict_values(text: str) -> list[Any] | None:
-    """Return the JSON values of a text; None if it contains anything else."""
+    """Return the JSON values in a text, or None if it contains anything else."""
     values: list[object] = []
     position = 0
     try:

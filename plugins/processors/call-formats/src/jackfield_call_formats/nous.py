@@ -1,4 +1,4 @@
-"""The call format `nous`: tools in `<tools>`, calls as JSON in `<tool_call>`, results in `<tool_response>`."""
+"""The `nous` call format: tools in `<tools>`, calls as JSON in `<tool_call>`, results in `<tool_response>`."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _CODE_BLOCK: Mapping[Lang, str] = {
 
 
 class NousFormat(TextFormat):
-    """Hermes-style calls: the grammar of the chat templates of Qwen 2.5 and Qwen 3.
+    """Hermes-style calls, following the grammar of the Qwen 2.5 and Qwen 3 chat templates.
 
     Args:
-        code_mode: Have the code of tools whose name contains `code_interpreter` written outside the JSON, without
-            escapes. None uses the environment (`SPECIAL_CODE_MODE`). Both forms are always read.
+        code_mode: Ask the model to write the code for tools whose name contains `code_interpreter` outside the JSON,
+            unescaped. If None, the `SPECIAL_CODE_MODE` environment variable decides. Both forms are always accepted.
     """
 
     name: ClassVar[str] = "nous"
@@ -84,7 +84,7 @@ class NousFormat(TextFormat):
         self._code_mode = code_mode
 
     def prompt(self, request: ChatRequest) -> str:
-        """Return the end of the system message."""
+        """Return the text to append to the system message."""
         signatures = "\n".join(schema_json({"type": "function", "function": entry}) for entry in request.functions)
         parts = [_BLOCK[request.lang].format(signatures=signatures)]
         if any(self._is_code_apart(str(function["name"])) for function in request.functions):
@@ -92,15 +92,15 @@ class NousFormat(TextFormat):
         return "\n\n".join([*parts, *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """Write a call as JSON in tags."""
+        """Write a call as JSON between tags."""
         return f"{CALL}\n{json_body.write_call(call, code_apart=self._is_code_apart(call.name))}\n{END_CALL}"
 
     def write_result(self, result: Message) -> Content:
-        """Write a result in tags that it cannot close itself."""
+        """Write a result between tags, escaped so that its text cannot close them."""
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return the reader of one answer. It reports a call at its complete name, and its arguments at its end."""
+        """Return a reader for one answer, which emits a call's name once complete and its arguments at the end."""
         return TaggedReader(request)
 
     def _is_code_apart(self, name: str) -> bool:
@@ -108,6 +108,6 @@ class NousFormat(TextFormat):
 
 
 def in_response_tags(result: Message) -> Content:
-    """Return a result in `<tool_response>` tags that it cannot close itself."""
+    """Wrap a result in `<tool_response>` tags that its text cannot close."""
     inert = with_texts(result.content, lambda text: text.replace("</tool_response>", "<\\/tool_response>"))
     return between("<tool_response>\n", inert, "\n</tool_response>")

@@ -1,4 +1,4 @@
-"""The call formats of this package."""
+"""Call formats provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import CallFormatSpec, hook
 
 @hook.call_formats
 def call_formats() -> list[CallFormatSpec]:
-    """Offer four ways to write a call."""
+    """Offer four call formats."""
     return [
         CallFormatSpec(
             name="nous",

@@ -1,4 +1,4 @@
-"""Sentences for the model that several formats share. They are ours; tags and grammar belong to the formats."""
+"""Prompt sentences shared by several formats. The wording is ours; each format defines its own tags and grammar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONE: Mapping[Lang, str] = {
 
 
 def demands(config: GenerateConfig, lang: Lang) -> list[str]:
-    """Return the requirements for this answer."""
+    """Return the requirements for the next answer."""
     lines = []
     if config.function_choice == "required":
         lines.append(_REQUIRED[lang])
@@ -47,9 +47,10 @@ _CODE_TOOL = "code_interpreter"
 
 
 def tool_texts(functions: Sequence[FunctionSchema], lang: Lang) -> list[str]:
-    """Return each function as a heading and a paragraph.
+    """Describe each function with a heading and a paragraph.
 
-    `name_for_human` and `args_format` in a schema replace the name in the heading and our sentence.
+    A schema's `name_for_human` and `args_format` override the name in the heading and the default sentence about
+    arguments.
     """
     return [_tool_text(function, lang) for function in functions]
 

@@ -1,4 +1,4 @@
-"""The call format `qwen`: `✿FUNCTION✿`, `✿ARGS✿`, `✿RESULT✿` and `✿RETURN✿`, as older Qwen models are trained on."""
+"""The `qwen` call format of older Qwen models: `✿FUNCTION✿`, `✿ARGS✿`, `✿RESULT✿` and `✿RETURN✿`."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ _SEVERAL: Mapping[Lang, str] = {
 
 
 class QwenFormat(TextFormat):
-    """Calls between ✿ marks. The results of a turn come back in one user message."""
+    """Calls between ✿ markers. One user message returns all results of a turn."""
 
     name: ClassVar[str] = "qwen"
 
     def prompt(self, request: ChatRequest) -> str:
-        """Return the end of the system message."""
+        """Return the text to append to the system message."""
         lang = request.lang
         names = ", ".join(str(function["name"]) for function in request.functions)
         grammar = (_ONE if request.config.parallel_function_calls is False else _SEVERAL)[lang]
@@ -94,25 +94,25 @@ class QwenFormat(TextFormat):
         return "\n\n".join([block, *demands(request.config, lang)])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:
-        """Return the tokens that follow a call."""
+        """Return the markers that follow a call."""
         # After results, a model may begin its answer with ✿RETURN✿, and a server that stops there would return nothing.
         answers_results = bool(request.messages) and request.messages[-1].role == FUNCTION_ROLE
         return (RESULT,) if answers_results else (RESULT, RETURN)
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """Write name and arguments, each after its token."""
+        """Write the name and the arguments, each after its marker."""
         return f"{FUNCTION}: {call.name}\n{ARGS}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
-        """Write a result after its token, with no other token in it."""
+        """Write a result after its marker, escaping any other marker in it."""
         return between(f"{RESULT}: ", with_texts(result.content, lambda text: _TOKEN.sub(r"✽\1✽", text)), "")
 
     def write_results(self, results: Sequence[Message]) -> Content:
-        """Write the results, and the token at which the answer continues."""
+        """Write the results, followed by the marker at which the answer continues."""
         return in_lines([*map(self.write_result, results), f"{RETURN}:"])
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return the reader of one answer."""
+        """Return a reader for one answer."""
         return _Reader(request)
 
 
@@ -130,7 +130,7 @@ def _without_tokens(json_text: str) -> str:
 
 
 class _Reader(AnswerReader):
-    """A call goes from `✿FUNCTION✿` to the next token that is not its own."""
+    """Reads calls, each running from `✿FUNCTION✿` to the next marker that belongs to something else."""
 
     tags: ClassVar[Tags] = Tags(FUNCTION, ARGS, RESULT, RETURN, THINK)
 
@@ -165,7 +165,7 @@ class _Reader(AnswerReader):
         return len(text) - len(rest)
 
     def _in_name(self, text: str, start: int) -> int:
-        """Decide, by the characters that may be a name, whether there is a call."""
+        """Decide if a call has started, based on the characters that may form its name."""
         section = text[start : start + _LONGEST_NAME]
         match = _TOKENS.search(section, 0)
         if match is None and len(section) < _LONGEST_NAME:
@@ -179,7 +179,7 @@ class _Reader(AnswerReader):
         return start + self._end_name(before)
 
     def _end_name(self, section: str) -> int:
-        """Report a call without arguments if its name is offered, else text. Return the number of characters read."""
+        """Emit a call without arguments if the name is offered, else text. Return the number of characters read."""
         self._read_on = self._in_text
         name = _NAME_LINE.match(section)
         if name and self._is_whole_name(name[1], is_last=name.end(1) == len(section)):

@@ -1,4 +1,4 @@
-"""The call format `qwen3_coder`: calls as XML, one element for each argument, typed by the function's schema."""
+"""The `qwen3_coder` call format: XML calls with one element per argument, typed by the function's schema."""
 
 from __future__ import annotations
 
@@ -69,30 +69,30 @@ If no function helps, answer as usual and do not mention them.""",
 
 
 class Qwen3CoderFormat(TextFormat):
-    """The grammar of Qwen3-Coder: nothing in a value needs escaping, which suits code and prose."""
+    """Qwen3-Coder calls. Values need no escaping, which suits code and prose."""
 
     name: ClassVar[str] = "qwen3_coder"
 
     def prompt(self, request: ChatRequest) -> str:
-        """Return the end of the system message."""
+        """Return the text to append to the system message."""
         functions = "\n".join(_describe_function(function) for function in request.functions)
         return "\n\n".join([_BLOCK[request.lang].format(functions=functions), *demands(request.config, request.lang)])
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
-        """Write a call as XML in tags."""
+        """Write a call as XML between tags."""
         return f"{CALL}\n{xml_body.write_call(call, request.functions)}\n{END_CALL}"
 
     def write_result(self, result: Message) -> Content:
-        """Write a result in tags that it cannot close itself."""
+        """Write a result between tags, escaped so that its text cannot close them."""
         return in_response_tags(result)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return the reader of one answer. It also finds calls without `<tool_call>`, and calls in JSON."""
+        """Return a reader for one answer. It also accepts JSON calls and calls without `<tool_call>`."""
         return _Reader(request)
 
 
 class _Reader(TaggedReader):
-    """Also accepts a `<function=…>` without `<tool_call>`, which these models often forget."""
+    """Reader that also accepts `<function=…>` without `<tool_call>`, which these models often omit."""
 
     tags: ClassVar[Tags] = Tags(CALL, END_CALL, FUNCTION, THINK)
 
@@ -118,7 +118,7 @@ def _describe_function(function: FunctionSchema) -> str:
 
 
 def _elements(schema: object) -> list[str]:
-    """Write each key of a schema as an element: texts unchanged, other values as JSON."""
+    """Write each key of a schema as an element: strings unchanged, other values as JSON."""
     if not isinstance(schema, Mapping):
         return []
     written = {key: value if isinstance(value, str) else schema_json(value) for key, value in schema.items()}

@@ -1,4 +1,4 @@
-"""The call format `react`: lines of `Thought:`, `Action:`, `Action Input:`, `Observation:` and `Final Answer:`."""
+"""The `react` call format: `Thought:`, `Action:`, `Action Input:`, `Observation:` and `Final Answer:` lines."""
 
 from __future__ import annotations
 
@@ -70,33 +70,33 @@ Final Answer: 给用户的最终回答""",
 
 
 class ReActFormat(TextFormat):
-    """Calls in plain words, for models that were not trained on any format. Thoughts are the answer's reasoning."""
+    """Calls in plain words, for models not trained on any call format. Thoughts become the answer's reasoning."""
 
     name: ClassVar[str] = "react"
 
     def prompt(self, request: ChatRequest) -> str:
-        """Return the end of the system message."""
+        """Return the text to append to the system message."""
         lang = request.lang
         names = ", ".join(str(function["name"]) for function in request.functions)
         block = _BLOCK[lang].format(functions="\n\n".join(tool_texts(request.functions, lang)), names=names)
         return "\n\n".join([block, *demands(request.config, lang)])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - they are always the same
-        """Return the label of results, which a model would invent."""
+        """Return the label of results, to stop the model from inventing them."""
         return (f"\n{OBSERVATION}:",)
 
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:  # noqa: ARG002 - JSON needs no schema
-        """Write name and arguments, each after its label."""
+        """Write the name and the arguments, each after its label."""
         return f"{ACTION}: {call.name}\n{INPUT}: {_written_arguments(call)}"
 
     def write_result(self, result: Message) -> Content:
-        """Write a result after its label. A line of it that begins with a label is quoted."""
+        """Write a result after its label, quoting any of its lines that start with a label."""
         return between(
             f"{OBSERVATION}: ", with_texts(result.content, lambda text: _LABEL_IN_RESULT.sub("> ", text)), ""
         )
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
-        """Write the reasoning before calls as thoughts. The reasoning of a plain answer stays reasoning."""
+        """Write reasoning that precedes calls as thoughts. The reasoning of a plain answer stays reasoning."""
         if not any(message.function_call for message in turn):
             return super().write_turn(turn, request)
         parts = chain.from_iterable(self._thought_and_said(message, request) for message in turn)
@@ -108,7 +108,7 @@ class ReActFormat(TextFormat):
         yield from self.said(message, request)
 
     def reader(self, request: ChatRequest) -> StreamTransform:
-        """Return the reader of thoughts, calls and the answer in one text."""
+        """Return a reader that separates thoughts, calls and the answer."""
         return _Reader(request)
 
 
@@ -122,7 +122,7 @@ def _written_arguments(call: FunctionCall) -> str:
 
 
 class _Section(Enum):
-    """The section being read, besides thoughts in `<think>` and the name of an action."""
+    """The section being read. `<think>` blocks and action names are handled separately."""
 
     TEXT = auto()
     THOUGHT = auto()
@@ -131,7 +131,7 @@ class _Section(Enum):
 
 
 class _Reader(AnswerReader):
-    """Looks at the beginning of each line; everything else passes."""
+    """Reader that looks for labels at the start of each line and forwards all other text."""
 
     tags: ClassVar[Tags] = Tags("\n", THINK)
 
@@ -235,7 +235,7 @@ class _Reader(AnswerReader):
     # --- calls ---
 
     def _in_action(self, text: str, start: int) -> int:
-        """Decide, by the characters that may be a name, whether there is a call."""
+        """Decide if a call has started, based on the characters that may form its name."""
         section = text[start : start + _LONGEST_NAME]
         line = _NAME.match(section)
         if line is None:
@@ -250,12 +250,12 @@ class _Reader(AnswerReader):
         return start + self._end_action(section)
 
     def _hold(self, text: str, start: int) -> int:
-        """Wait for more text before reading on from `start`."""
+        """Buffer the text from `start` until more arrives."""
         self._held = text[start:]
         return len(text)
 
     def _end_action(self, section: str) -> int:
-        """Report a call without arguments if its name is offered, else text. Return the number of characters read."""
+        """Emit a call without arguments if the name is offered, else text. Return the number of characters read."""
         self._read_on = self._in_text
         line = _NAME.match(section)
         if line and self._is_whole_name(self._name_in(line), is_last=line.end(1) == len(section)):
@@ -307,7 +307,7 @@ class _Reader(AnswerReader):
 
 
 class _Thoughts:
-    """The thoughts of an answer as passed on: without white space at the end of a section, each on a new line."""
+    """Forwards thoughts, starting each section on a new line and dropping its trailing white space."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -339,7 +339,7 @@ def _kind(label: str) -> str:
 
 
 def _may_be_label(text: str, start: int) -> bool:
-    """Return True if a label may begin here and the text ends too early to tell."""
+    """Return True if a label may start here but the text ends too early to tell."""
     if len(text) - start > _INDENT + _LONGEST_LABEL:
         return False
     rest = text[start:].lstrip(" \t")

@@ -1,7 +1,7 @@
-"""The common part of reading one answer of a model in any call format.
+"""Base class for reading one model answer in any call format.
 
-Text is passed on as soon as it is certain; only the possible beginning of a tag is held back, and a call until it ends.
-The way in which the stream is cut into pieces does not change the answer, and each character is read once.
+Text is forwarded as soon as its meaning is certain. Only a possible start of a tag is buffered, and a call until it
+ends. The result does not depend on how the stream is split, and each character is read once.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CUT_OFF = "unfinished, the answer ended too early (at its length limit?): "
 
 
 class AnswerReader(ABC):
-    """Reads one answer. A format defines how a call begins, and reads it to its end.
+    """Reads one answer. Subclasses recognise the start of a call and read it to its end.
 
-    While text is read, `_read_on` is the state: a function that reads the text from a position and returns the position
-    it reached. It puts text that must wait for more into `_held`, and then returns the text's length.
+    `_read_on` holds the state while text is read: a function that reads text from a position and returns the position
+    it reached. To wait for more text, the function stores the remainder in `_held` and returns the text's length.
     """
 
     tags: ClassVar[Tags]
@@ -64,10 +64,10 @@ class AnswerReader(ABC):
         self._read_on: Callable[[str, int], int] = self._in_thought if config.thought_in_content else self._in_text
 
     def feed(self, event: ModelEvent) -> Iterable[ModelEvent]:
-        """Return the events to pass on for an event.
+        """Return the events to forward for one event.
 
         Raises:
-            ModelRequestError: The server reports a call, but has removed its text.
+            ModelRequestError: The server reported a call but removed its text.
         """
         match event:
             case TextDelta():
@@ -92,7 +92,7 @@ class AnswerReader(ABC):
         return out
 
     def _is_plain(self, text: str) -> bool:
-        """Return True if text can be passed on unchanged: the most frequent case, so it has a shortcut."""
+        """Return True if text can be forwarded unchanged. This is a shortcut for the most common case."""
         return (
             not self._held and not self._at_start and self._read_on == self._in_text and not self.tags.may_be_in(text)
         )
@@ -118,7 +118,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _open(self, tag: str) -> None:
-        """Handle one of `tags` that was found in text."""
+        """Handle a tag from `tags` that was found in text."""
 
     def _begin_thought(self) -> None:
         self._say(THINK)
@@ -133,7 +133,7 @@ class AnswerReader(ABC):
         return match.end()
 
     def _text_begins(self) -> None:
-        """Continue after a thought or a call: white space counts only if more text follows."""
+        """Continue with text after a thought or a call. White space counts only if more text follows."""
         self._read_on, self._at_start = self._in_text, True
 
     def _all_but_half_tag(self, tags: Tags, text: str, start: int) -> int:
@@ -171,12 +171,12 @@ class AnswerReader(ABC):
         self._end_call(self._start_call(call.name), call.arguments)
 
     def _stop(self) -> None:
-        """Handle a stop word: the answer is complete, whatever the server sends afterwards."""
+        """Handle a stop word by ignoring everything the server sends after it."""
         self._stopped = True
         self._held = ""
 
     def _is_whole_name(self, name: str, *, is_last: bool) -> bool:
-        """Return True if a name without arguments is an offered one. At the end, it may be half of another."""
+        """Return True if an offered function has this name and, with `is_last`, no longer name starts with it."""
         others = self._offered - {name}
         return name in self._offered and not (is_last and any(other.startswith(name) for other in others))
 
@@ -184,7 +184,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _end(self, *, cut_off: bool) -> None:
-        """Release all held text. `cut_off`: the model did not end here by itself."""
+        """Release all buffered text. `cut_off` is True if the model did not end the answer itself."""
 
     def _finish(self, event: ModelFinished) -> None:
         if not self._stopped:

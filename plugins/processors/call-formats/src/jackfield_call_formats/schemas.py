@@ -1,4 +1,4 @@
-"""Schemas of the offered functions: as JSON, and the types of their values."""
+"""Schemas of the offered functions: convert them to JSON, and look up argument types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Types = frozenset[str]
 
 
 def schema_json(schema: Mapping[str, object]) -> str:
-    """Return a schema, which may consist of any mappings, as one line of JSON."""
+    """Serialize a schema as one line of JSON. Any kind of mapping is accepted."""
     return json.dumps(schema, ensure_ascii=False, default=_as_dict)
 
 
@@ -25,7 +25,7 @@ def _as_dict(value: object) -> dict[str, object]:
 
 
 def properties_of(function: FunctionSchema) -> Mapping[str, object]:
-    """Return the schemas of a function's arguments by name."""
+    """Return the schema of each argument of a function."""
     properties = (function.get("parameters") or {}).get("properties") or {}
     return properties if isinstance(properties, Mapping) else {}
 
@@ -48,6 +48,6 @@ def _types_in(schema: object) -> list[str]:
 
 
 def _types_of_values(schema: Mapping[str, Any]) -> list[str]:
-    """Return the type of the allowed values if all of them are texts."""
+    """Return `string` as the type if all allowed values are strings."""
     values = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else [])]
     return ["string"] if values and all(isinstance(value, str) for value in values) else []

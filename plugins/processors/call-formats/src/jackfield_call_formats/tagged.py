@@ -1,4 +1,4 @@
-"""Read calls between `<tool_call>` tags: JSON, JSON with a block of code, or XML."""
+"""Read calls between `<tool_call>` tags, written as JSON, JSON with a code block, or XML."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TaggedReader(AnswerReader):
         return after
 
     def _close(self, ending: str, *, cut_off: bool = False) -> None:
-        """End a call, which may turn out to be several calls or none; `ending` is its end tag, or half of it."""
+        """End a call, which may turn out to be several calls or none. `ending` is its end tag, or an incomplete one."""
         self._read_on = self._in_text
         for segment in _segments(self._body, ending):
             calls = self._calls_in(segment.text, cut_off=cut_off) if segment.is_call else []
@@ -104,12 +104,13 @@ def _is_strict(text: str) -> bool:
 
 
 class _Body:
-    """The part of one call that has been read.
+    """The part of a call read so far.
 
     Attributes:
-        opening: The tag it began with.
-        index: The index of the call, once its name has been passed on.
-        is_doubtful: There is a tag in an apparent string or value. If the body turns out to be broken, it was neither.
+        opening: The tag that opened the call.
+        index: The index of the call, once its name has been emitted.
+        is_doubtful: True if a tag occurs in what looks like a string or value. If the body turns out to be malformed,
+            that tag counts.
     """
 
     def __init__(self, opening: str) -> None:
@@ -138,7 +139,7 @@ class _Body:
             self._head = (self._head + text)[:NAME_WITHIN]
 
     def new_name(self) -> str:
-        """Return the call's name once, when it is certain; otherwise ''."""
+        """Return the call's name the first time it is certain, otherwise ''."""
         if self._is_name_settled or self._is_json is None:
             return ""
         self.name = early_json_name(self._head) if self._is_json else early_xml_name(self._head)
@@ -149,8 +150,8 @@ class _Body:
         """Look for the end of the call.
 
         Returns:
-            The tag that ends it ('' if there is none yet), the end of the body, and the position to continue from: the
-            text after it must wait for more.
+            The tag that ends the call ('' if none was found), the end of the body, and the position to continue from.
+            Text after that position must wait for more.
         """
         if self._is_json is None and (first := _NOT_BLANK.search(text, start)):
             self._is_json = first[0] != "<"  # XML has no strings that could hide a tag
@@ -166,7 +167,7 @@ class _Body:
         return "", end, end
 
     def _end_of_settled(self, text: str, position: int) -> int:
-        """Return where half a tag or half an escape begins. The text before it is already matched."""
+        """Return the start of a trailing incomplete tag or escape. All text before it has been scanned."""
         end = _IN_CALL.half(text, position)
         is_half_escape = self._in_string and position < end == len(text) and text.endswith("\\")
         return end - 1 if is_half_escape else end
@@ -226,7 +227,7 @@ _MARKS: Mapping[str, Callable[[_Body], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A part of the text that was read as one call: `text` between two tags if it is a call."""
+    """Part of a call body. If it is a call, `text` is the part between its tags."""
 
     text: str
     is_call: bool
@@ -239,7 +240,7 @@ class _Segment:
 
 
 def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
-    """Yield the parts of a body: one call, or the texts between tags that a broken string hid."""
+    """Yield the segments of a body: one call, or the texts between tags that a malformed string hid."""
     text = body.text
     opening = body.opening if body.opening == CALL else ""
     ending = "" if ending == END_FUNCTION else ending
@@ -250,7 +251,7 @@ def _segments(body: _Body, ending: str) -> Iterator[_Segment]:
 
 
 def _parted(pieces: Sequence[str], opening: str) -> Iterator[_Segment]:
-    """Yield texts and the tags after them, in turn."""
+    """Yield segments from an alternating sequence of texts and tags."""
     is_call = True
     for segment, tag in zip(pieces[::2], pieces[1::2], strict=True):
         end_tag = "" if tag == CALL else tag

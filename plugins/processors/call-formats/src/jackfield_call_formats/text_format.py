@@ -1,6 +1,6 @@
-"""Write a request with its tools, calls and results as text: the common part of all call formats.
+"""Base class for call formats: write the tools, calls and results of a request as text.
 
-Pure; messages in which nothing changes are passed on unchanged.
+All functions are pure. Messages that need no change are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jackfield_call_formats.told import is_tool_traffic, without_tools
 
 
 class TextFormat(CallFormat):
-    """A call format that writes tools at the end of the system message, and calls and results where they occurred."""
+    """Call format that appends tools to the system message and writes calls and results in place."""
 
     def render(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with tools, calls and results as text; the same object if there are none.
+        """Return the request with tools, calls and results as text, or the same object if it has none.
 
-        If no function may be called, none is offered, and past calls are described in the user's messages.
+        If calls are forbidden, no function is offered, and past calls are described in user messages.
         """
         offers_tools = bool(request.functions) and request.config.function_choice != "none"
         if not request.functions and not any(is_tool_traffic(message) for message in request.messages):
@@ -39,7 +39,7 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def prompt(self, request: ChatRequest) -> str:
-        """Return the tools, the instructions for calling them, and the requirements for this answer."""
+        """Return the tools, the instructions for calling them, and the requirements for the next answer."""
 
     @abstractmethod
     def write_call(self, call: FunctionCall, request: ChatRequest) -> str:
@@ -47,24 +47,24 @@ class TextFormat(CallFormat):
 
     @abstractmethod
     def write_result(self, result: Message) -> Content:
-        """Write a tool's result, whose foreign text must not look like anything else."""
+        """Write a tool's result so that its untrusted text cannot be mistaken for anything else."""
 
     def write_results(self, results: Sequence[Message]) -> Content:
         """Write the results of one turn."""
         return in_lines([self.write_result(result) for result in results])
 
     def stop_words(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002 - for formats that have some
-        """Return the texts at which the model must stop, so that it does not invent the results."""
+        """Return the strings at which the model must stop, so that it does not invent results."""
         return ()
 
     def write_turn(self, turn: Sequence[Message], request: ChatRequest) -> Message:
-        """Join the assistant's messages of one turn, with calls as text."""
+        """Merge the assistant messages of one turn, with calls written as text."""
         parts = [part for message in turn for part in self.said(message, request)]
         reasoning = in_lines([message.reasoning_content for message in turn if message.reasoning_content])
         return one_assistant(turn, in_lines(parts), reasoning or None)
 
     def said(self, message: Message, request: ChatRequest) -> Iterator[Content]:
-        """Yield the text of an assistant's message, and its call."""
+        """Yield an assistant message's text and its call."""
         if message.content:
             yield message.content
         if message.function_call:
@@ -84,7 +84,7 @@ class TextFormat(CallFormat):
 
 
 def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content | None) -> Message:
-    """Return one assistant message for a turn, with the name and origin that all its messages share."""
+    """Return a single assistant message for a turn, with any name and origin that all its messages share."""
     first = turn[0]
     return Message(
         ASSISTANT,
@@ -96,7 +96,7 @@ def one_assistant(turn: Sequence[Message], content: Content, reasoning: Content 
 
 
 def _groups(messages: Iterable[Message]) -> list[list[Message]]:
-    """Return runs of assistant messages and runs of results; every other message alone."""
+    """Group consecutive assistant messages and consecutive results. Every other message is a group of its own."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and message.role in (ASSISTANT, FUNCTION) and groups[-1][0].role == message.role:

@@ -1,4 +1,4 @@
-"""Describe past calls and results in the user's messages, for requests in which nothing may be called."""
+"""Describe past calls and results in user messages, for requests that forbid calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_tool_traffic(message: Message) -> bool:
 
 
 def without_tools(messages: Iterable[Message], lang: Lang) -> list[Message]:
-    """Return the history with calls and results described in messages of the user."""
+    """Return the history with calls and results described in user messages."""
     out: list[Message] = []
     for message in messages:
         if is_tool_traffic(message):
@@ -49,7 +49,7 @@ def _add(message: Message, out: list[Message]) -> None:
 
 
 def _told(message: Message, lang: Lang) -> list[ContentItem]:
-    """Return a description of a call or a result."""
+    """Describe a call or a result."""
     if message.function_call:
         call = message.function_call
         return [ContentItem(text=_CALLED[lang].format(name=call.name, arguments=call.arguments))]

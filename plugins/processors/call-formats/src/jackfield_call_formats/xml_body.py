@@ -1,7 +1,7 @@
-"""Read and write a call as `<function=NAME><parameter=KEY>value</parameter></function>`.
+"""Read and write calls as `<function=NAME><parameter=KEY>value</parameter></function>`.
 
-Values have no types; the function's schema gives them. The format has no escapes. A value that would be misread is
-written as a JSON string whose first character is an escape, so that a call reads back unchanged.
+Values are untyped; the function's schema determines their types. The format has no escapes. A value that would be
+misread is written as a JSON string whose first character is escaped, so that every call survives a round trip.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _escape(text: str) -> str:
 
 
 def early_xml_name(head: str) -> str:
-    """Return the name of a call whose XML begins like this; '' while it is incomplete."""
+    """Return the name of a call from the start of its XML, or '' while it is incomplete."""
     match = _FUNCTION.match(head.lstrip())
     return _read_name(match[1]) if match else ""
 
@@ -91,7 +91,10 @@ def is_strict_xml(text: str) -> bool:
 
 
 def calls_in_xml(text: str, functions: Sequence[FunctionSchema], *, chosen: str = "") -> list[FoundCall]:
-    """Return the calls in a body, usually one; [] if it is not a call. `chosen` names a call without a name."""
+    """Parse the calls in a body, usually one. Return [] if the body is not a call.
+
+    `chosen` is the function name to use for a call that does not have one.
+    """
     found = []
     for function in _functions_in(text):
         name = function.name or chosen
@@ -131,7 +134,7 @@ def _read_name(written: str) -> str:
 
 
 def _unescape(text: str) -> str | None:
-    """Return the text that was written as a JSON string; None if it was not."""
+    """Decode a value that was written as a JSON string, or return None if it was not."""
     if not _ESCAPED.fullmatch(text):
         return None
     try:
@@ -142,7 +145,7 @@ def _unescape(text: str) -> str | None:
 
 
 def _read_typed(text: str, types: Types) -> object:
-    """Return a value as one of these types, if it can be read as such."""
+    """Convert a value to one of the given types if possible."""
     escaped = _unescape(text)
     if escaped is not None:
         return escaped
@@ -164,7 +167,7 @@ def _as_json(text: str, types: Types) -> object:
 
 
 def _as_structure(text: str) -> object:
-    """Return an object or a list, repaired if necessary; the text if it is neither."""
+    """Parse an object or a list, repairing it if necessary. Return the text if it is neither."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -1,1 +1,1 @@
-"""Asks another model when one cannot answer, chosen by the cause of the failure."""
+"""Falls back to other models when one fails, depending on the cause of the failure."""

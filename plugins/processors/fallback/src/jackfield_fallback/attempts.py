@@ -1,4 +1,4 @@
-"""Track the attempts at one answer: whether part of it was shown, and the cost of failed attempts."""
+"""Track the attempts at one answer: partial output already delivered, and the cost of failed attempts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jackfield.messages import Usage
 
 
 class Attempts:
-    """Watches the events of one attempt after the other.
+    """Watches the events of successive attempts.
 
     Attributes:
-        is_out: True if a consumer has received part of an incomplete answer.
-        complete: True if the attempt came to its end.
+        is_out: True if the consumer has received output since the last reset.
+        complete: True if the current attempt finished.
     """
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class Attempts:
         self._reported: Usage | None = None
 
     def begin_another(self) -> None:
-        """Another model is asked: everything received so far is discarded."""
+        """Discard the current attempt because another model will be asked."""
         self._lose()
         self._elsewhere = True
 
     def seen(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the event to pass on."""
+        """Yield the events to forward for one event."""
         if event.is_delta:
             self.is_out = True
         match event:

@@ -1,4 +1,4 @@
-"""A model that may be asked instead, created when it is first needed."""
+"""Fallback models, created on first use."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _QUESTION_OPTIONS = frozenset({"function_choice", "parallel_function_calls", "re
 
 
 class Candidate(StatesSecrets):
-    """A model by its configuration. Several threads may ask for it at once.
+    """A fallback model and its configuration. Thread-safe.
 
     Args:
-        given: An address, a configuration, or a model, which its owner must close.
-        host: The host that looks up backends.
+        given: An address, a configuration, or a model. The caller remains responsible for closing a model.
+        host: The host used to look up backends.
 
     Raises:
-        ConfigError: The backend is not named.
-        PluginError: The backend is not installed. This is reported before the model is needed.
+        ConfigError: The configuration does not name a backend.
+        PluginError: The backend is not installed. This is raised immediately, not on first use.
     """
 
     def __init__(self, given: str | Mapping[str, Any] | LLMConfig | BaseChatModel, host: Plugins) -> None:
@@ -53,10 +53,10 @@ class Candidate(StatesSecrets):
         return f"<Candidate {self.name}>"
 
     def model(self) -> BaseChatModel:
-        """Return the model; its backend is imported at the first call.
+        """Return the model. The first call imports its backend.
 
         Raises:
-            ConfigError: A key of the configuration is not valid.
+            ConfigError: The configuration contains an invalid key.
             PluginError: The backend cannot be loaded.
         """
         with self._lock:
@@ -65,20 +65,20 @@ class Candidate(StatesSecrets):
             return self._made
 
     async def aclose(self) -> None:
-        """Close everything that calls opened, unless the model was passed in."""
+        """Close the model's resources, unless the model was passed in."""
         if self._made is not None and self._made is not self._given:
             await self._made.aclose()
 
 
 def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: float | None) -> GenerateConfig:
-    """Return the options of a call to another model than the first.
+    """Return the options for calling a fallback model.
 
     Args:
-        model: The settings of the other model's configuration; they win, except for options that are part of the
+        model: The options in the fallback model's own configuration. These win, except for options that are part of the
             question.
-        asked: The options of the first model and of the call. Those for the first model's server are left out: headers
-            may contain its API key.
-        deadline_s: The time left for the whole call.
+        asked: The options for the first model and this call. Options specific to the first model's server are omitted,
+            because headers may contain its API key.
+        deadline_s: The time left for the whole call, in seconds.
     """
     left_out = (model.model_fields_set - _QUESTION_OPTIONS) | _MODEL_OPTIONS | {"deadline"}
     options: dict[str, Any] = {name: getattr(asked, name) for name in asked.model_fields_set - left_out}
@@ -88,7 +88,7 @@ def options_for(model: GenerateConfig, asked: GenerateConfig, *, deadline_s: flo
 
 
 def _name_of(given: str | Mapping[str, Any] | LLMConfig | BaseChatModel) -> str:
-    """Return the name for people: the backend and the model, and nothing else of the configuration."""
+    """Return a display name that consists only of backend and model, so that it reveals no other settings."""
     if isinstance(given, str):
         return given.strip()
     if isinstance(given, BaseChatModel):

@@ -1,4 +1,4 @@
-"""Classify failures of models in one word."""
+"""Map model errors to causes."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ RESTING: frozenset[str] = frozenset({"rate_limit", "overload", "timeout", "conne
 
 
 def cause_of(error: Exception) -> str:
-    """Return the cause: a setting of `FallbackConfig`, `request`, or `other`."""
+    """Return the cause of an error: the name of a `FallbackConfig` setting, `request`, or `other`."""
     return next((cause for kind, cause in _CAUSES if isinstance(error, kind)), OTHER)

@@ -1,4 +1,4 @@
-"""The settings of the fallback."""
+"""Settings for the fallback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel
 
 
 def _as_models(value: object) -> object:
-    """Return one or several models as a tuple. Errors show no value, because it may contain a key."""
+    """Normalise one or more models to a tuple. Errors omit the values, which may contain an API key."""
     models = tuple(value) if isinstance(value, list | tuple) else (value,)
     for model in models:
         if not isinstance(model, str | Mapping | LLMConfig | BaseChatModel):
@@ -29,7 +29,7 @@ Models = Annotated[tuple[Any, ...], BeforeValidator(_as_models)]
 
 
 class FallbackConfig(Config):
-    """The models to ask instead, by cause: addresses (`backend:model`) or dicts of LLMConfig, in order."""
+    """Fallback models for each cause, in order, as addresses (`backend:model`) or LLMConfig dicts."""
 
     overload: Models = Field(default=(), repr=False, description="The provider failed on its side (HTTP 5xx)")
     rate_limit: Models = Field(
@@ -61,6 +61,6 @@ class FallbackConfig(Config):
     )
 
     def by_cause(self) -> dict[str, tuple[Any, ...]]:
-        """Return the models for each cause; those for `overload` also serve rate limits without models of their own."""
+        """Return the models for each cause. Rate limits without models of their own use those for `overload`."""
         named = {name: getattr(self, name) for name in type(self).model_fields if name not in _SECONDS}
         return named | {"rate_limit": self.rate_limit or self.overload}

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the fallback, which acts before a request is written in a model's own format."""
+    """Offer the fallback, which runs before a request is converted to a model's own format."""
     return [
         ProcessorSpec(
             name="fallback",

@@ -1,4 +1,4 @@
-"""The fallback as a processor: the next model, when one cannot answer."""
+"""Processor that asks the next model when one fails."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ _NOTES = {
 
 
 class Fallback(Processor):
-    """Asks the next model when one cannot answer, by the cause of its failure.
+    """Asks other models when one fails, depending on the cause of the failure.
 
-    The models for the cause are asked in order, then those for `any`. Each has its own configuration and its own chain,
-    and gets the messages, functions and options as they were before they were prepared for the first model. A
-    `StreamReset` discards everything streamed so far; a consumer that cannot handle one gets the error.
+    Models for the specific cause are asked first, then those for `any`, each in order. Every model has its own
+    configuration and processor chain, and receives the messages, functions and options as they were before being
+    prepared for the first model. A `StreamReset` discards everything streamed so far; a consumer that cannot handle a
+    reset gets the error instead.
 
-    If all fail, the error of the first model is raised, with the errors of the others in its notes.
+    If all models fail, the first model's error is raised, with the other errors in its notes.
 
     Args:
-        cfg, settings: The keys of `FallbackConfig`; a model object may also be given, and is then not closed here.
-        host: The host that looks up backends; the installed ones if None.
+        cfg, settings: The keys of `FallbackConfig`. A model object is also accepted, but is never closed here.
+        host: The host used to look up backends. If None, the installed backends are used.
         clock: A monotonic clock, in seconds.
 
     Raises:
-        ConfigError: A setting is not valid. The message shows no values.
+        ConfigError: A setting is invalid. The message contains no values.
         PluginError: A backend is not installed.
     """
 
@@ -82,12 +83,12 @@ class Fallback(Processor):
         return f"<Fallback {named}>"
 
     async def aclose(self) -> None:
-        """Close the models that were created here; they may be used again."""
+        """Close the models created by this processor. They can be used again."""
         for candidate in dict.fromkeys(one for models in self._models.values() for one in models):
             await candidate.aclose()
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask the model, and then the others until one answers."""
+        """Ask the first model, then the others until one answers."""
         if METADATA in request.metadata:
             return call_next(request)
         return self._answer(_Call(request, call_next, self._clock()))
@@ -116,7 +117,7 @@ class Fallback(Processor):
             call.failures.clear()  # the error's traceback refers to this frame, and so to the call: break the circle
 
     def _record_or_raise(self, call: _Call, model: Candidate | None, error: Exception) -> None:
-        """Record that a model failed; raise the error if no other model could do better."""
+        """Record a model's failure, or raise the error if asking another model would not help."""
         if model is None and not isinstance(error, ModelServiceError):
             raise error  # it is about the request, or about the first model's own configuration
         call.failures[model] = error
@@ -131,7 +132,7 @@ class Fallback(Processor):
             raise ModelResponseError(f"{call.shown_name(model)} ended its answer in the middle")
 
     async def _asked(self, call: _Call, model: Candidate | None) -> AsyncIterator[ModelEvent]:
-        """Return the events of a model: of the rest of this chain, or of another one."""
+        """Return a model's event stream, either from the rest of this chain or from another model."""
         if model is None:
             return call.call_next(_once(call.request))
         other = await sync.shared_in_worker(model.model)  # it may have to import a backend
@@ -150,7 +151,7 @@ class Fallback(Processor):
     # --- whom to ask ---
 
     def _whom_to_begin_with(self, call: _Call) -> list[Candidate | None]:
-        """Return the order of models: the first one; while it rests, its substitutes come before it."""
+        """Return the models to ask, in order: the first model, preceded by its substitutes during its cooldown."""
         rest = self._rests.of(_FIRST)
         awake = [one for one in self._for(rest.cause) if not self._rests.of(one.name)] if rest else []
         if rest is None or not awake:
@@ -159,25 +160,25 @@ class Fallback(Processor):
         return [*awake, None]
 
     def _instead(self, cause: str) -> list[Candidate | None]:
-        """Return the models to ask after the first one failed: those that do not rest, if there are any."""
+        """Return the models to ask after the first one failed, without those in cooldown unless all of them are."""
         models = self._for(cause)
         return [*([one for one in models if not self._rests.of(one.name)] or models)]
 
     def _for(self, cause: str) -> list[Candidate]:
-        """Return the models for a cause, then those for any cause, each once."""
+        """Return the models for a cause followed by those for any cause, without duplicates."""
         return list(dict.fromkeys([*self._models.get(cause, ()), *self._models["any"]]))
 
 
 @dataclass(slots=True)
 class _Call:
-    """One call, and its progress so far.
+    """The state of one call.
 
     Attributes:
-        request: As it came.
-        call_next: The rest of the chain, with the first model at its end.
-        began_at: By the clock.
-        cause: The reason why the first model is not asked first, if it is not.
-        failures: The models that failed, in order, with their errors; None is the first model.
+        request: The original request.
+        call_next: The rest of the chain, ending with the first model.
+        began_at: The start time, by the clock.
+        cause: The reason another model is asked before the first one; '' if the first one comes first.
+        failures: The failed models, in order, with their errors. None represents the first model.
     """
 
     request: ChatRequest
@@ -188,7 +189,7 @@ class _Call:
     attempts: Attempts = field(default_factory=Attempts)
 
     def announced(self, model: Candidate | None) -> Iterator[ModelEvent]:
-        """Yield the reports before this model is asked; none before the first model."""
+        """Yield the events that announce a switch to this model, or none if it is the first to be asked."""
         if model is None and not self.failures:
             return
         failed = next(reversed(self.failures), None)
@@ -201,23 +202,23 @@ class _Call:
         self.attempts.begin_another()
 
     def shown_name(self, model: Candidate | None) -> str:
-        """Return the name of a model for people."""
+        """Return a model's display name."""
         return self.request.model if model is None else model.name
 
     def time_left(self, now: float) -> float | None:
-        """Return the rest of the deadline, in seconds; None without one."""
+        """Return the seconds left before the deadline, or None if there is no deadline."""
         deadline = self.request.config.deadline
         return None if deadline is None else deadline - (now - self.began_at)
 
     def may_go_on(self, now: float) -> bool:
-        """Return True if another model may be asked: there is time, and the consumer can drop earlier output."""
+        """Return True if there is time to ask another model and the consumer can discard earlier output."""
         left_s = self.time_left(now)
         if left_s is not None and left_s <= 0:
             return False
         return not (self.attempts.is_out and self.request.metadata.get(ONLY_BEFORE_OUTPUT))
 
     def error(self) -> Exception:
-        """Return the error to raise: that of the first model, with those of the others in its notes."""
+        """Return the first model's error with the other errors in its notes."""
         blamed = None if None in self.failures else next(iter(self.failures))
         for model, error in self.failures.items():
             if model is not blamed:
@@ -230,14 +231,14 @@ def _rest_key(model: Candidate | None) -> str:
 
 
 def _once(request: ChatRequest) -> ChatRequest:
-    """Return the request, without retries unless their number is set: there is another model."""
+    """Disable retries unless the request sets their number, because a fallback is available."""
     if "max_retries" in request.config.model_fields_set:
         return request
     return replace(request, config=request.config.merged({"max_retries": 0}))
 
 
 def _candidates(named: Mapping[str, Sequence[Model]], host: Plugins | None) -> Mapping[str, tuple[Candidate, ...]]:
-    """Return the models for each cause; a model that is named for several causes is created once."""
+    """Create the models for each cause. A model listed under several causes is created once."""
     if not any(named.values()):
         return dict.fromkeys(named, ())
     host = host or default_host()

@@ -1,4 +1,4 @@
-"""Remember models that are not asked for a while, because they have just failed."""
+"""Remember models that recently failed and should not be asked for a while."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from jackfield_fallback.causes import RESTING, cause_of
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The end of a pause, by the clock, and its reason."""
+    """The end of a cooldown, by the clock, and its cause."""
 
     until: float
     cause: str
 
 
 class Rests:
-    """A circuit breaker for each model. When its pause is over, a model is asked as usual.
+    """A circuit breaker for each model. Once a model's cooldown ends, it is asked as usual.
 
     Args:
-        cooldown_s: The time for which a model pauses; None for no pause.
-        max_rest_s: A longer pause that its server asks for is respected, up to this.
+        cooldown_s: The cooldown after a failure, in seconds. If None, there is no cooldown.
+        max_rest_s: The longest cooldown to accept when a server requests one, in seconds.
         clock: A monotonic clock, in seconds.
     """
 
@@ -33,12 +33,12 @@ class Rests:
         self._rests: dict[str, Rest] = {}
 
     def of(self, name: str) -> Rest | None:
-        """Return the current pause of a model; None without one."""
+        """Return a model's current cooldown, or None if it has none."""
         rest = self._rests.get(name)
         return rest if rest is not None and self._clock() < rest.until else None
 
     def note(self, name: str, error: Exception) -> None:
-        """Record that a model failed."""
+        """Record a model's failure, and start a cooldown if its cause is likely to persist."""
         cause = cause_of(error)
         if self._cooldown_s is None or cause not in RESTING:
             return

@@ -1,1 +1,1 @@
-"""Checks a model's answer before the caller gets it."""
+"""Checks model answers before they reach the caller."""

@@ -1,4 +1,4 @@
-"""One answer on its way to the caller: the part that may pass, the part that waits, and the violated rule."""
+"""Inspect one answer as it streams: forward what may pass, buffer what must wait, and record violations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Violation:
 
     Attributes:
         rule: The rule's name.
-        reason: The fault, written only for the model; '' if the rule's own hint is enough.
+        reason: An explanation for the model only, or '' if the rule's own hint suffices.
     """
 
     rule: str
@@ -31,10 +31,10 @@ class Inspection:
     """Inspects one answer.
 
     Attributes:
-        violation: The first rule that the answer violates, among those that do more than redact and note.
-        passed: True if a part of the answer was passed on.
-        notes: The number of matches by rule, for rules that only redact or note.
-        spent: The usage of the judges.
+        violation: The first violation of a rule whose action is more than redacting or noting.
+        passed: True if any part of the answer was forwarded.
+        notes: The number of matches for each rule that only redacts or notes.
+        spent: The usage of judges.
     """
 
     def __init__(self, rules: Rules, lang: Lang) -> None:
@@ -53,7 +53,7 @@ class Inspection:
         self.spent = Usage()
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events to pass on for one event; after a violation, no part of the answer."""
+        """Yield the events to forward for one event. After a violation, no more of the answer is forwarded."""
         match event:
             case TextDelta(text):
                 self._measure(text)
@@ -69,7 +69,7 @@ class Inspection:
                 yield event
 
     async def finish(self) -> list[ModelEvent]:
-        """Return the rest of a complete answer; nothing after a violation."""
+        """Return the rest of a complete answer, or nothing after a violation."""
         rest = [
             *self._gone_on(ReasoningDelta, self._reasoning, self._reasoning.finish()),
             *self._gone_on(TextDelta, self._text, self._text.finish()),
@@ -83,7 +83,7 @@ class Inspection:
     # --- parts ---
 
     def _give(self, event: ModelEvent | None) -> Iterator[ModelEvent]:
-        """Pass on a part of the answer, or hold it back."""
+        """Forward or buffer part of the answer."""
         if event is None or self.violation:
             return
         if self._rules.hold and not isinstance(event, ReasoningDelta):
@@ -113,7 +113,7 @@ class Inspection:
                 self.notes[name] = 1
 
     def _without_arguments(self, delta: FunctionCallDelta) -> FunctionCallDelta | None:
-        """Return a delta of a call without its arguments, if these must be checked first."""
+        """Strip the arguments from a call's delta if they must be checked first."""
         if not self._rules.watches["arguments"]:
             return delta
         self._arguments.setdefault(delta.index, []).append(delta.arguments)
@@ -150,7 +150,10 @@ class Inspection:
                 self._failed(name)
 
     def _applies(self, name: str, text: str) -> bool:
-        """Return True if a rule checks the whole text: not after a violation, and not before there is an answer."""
+        """Return True if a rule should check the whole text.
+
+        Rules are skipped after a violation, and next to calls if there is no text or the rule needs a final answer.
+        """
         is_beside_calls = self._has_calls and (name in self._rules.final or not text.strip())
         return not (self.violation or is_beside_calls)
 

@@ -1,4 +1,4 @@
-"""Search the arguments of a call, which are JSON, by the values of strings and not by their notation."""
+"""Search a call's JSON arguments by decoded value, not by notation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jackfield_guardrail.scanning import Budget, Scanner, Watch
 
 
 class ArgumentsScan:
-    """Looks through one call's arguments. They are read as a tool will read them: `\\u0068ttp` is `http`.
+    """Scans one call's arguments as a tool will read them: `\\u0068ttp` is `http`.
 
     Attributes:
-        counts: The number of times that each was found, by name.
-        stopped: The name of the watch that stopped it; '' if none did.
+        counts: The number of matches for each watch, by name.
+        stopped: The name of the watch that stopped the scan, or '' if none did.
     """
 
     def __init__(self, watches: Sequence[Watch]) -> None:
@@ -24,7 +24,7 @@ class ArgumentsScan:
         self.stopped = ""
 
     def of(self, arguments: str) -> str:
-        """Return the arguments without removed parts; unchanged if nothing is removed."""
+        """Return the arguments without the removed matches. If nothing is removed, the text stays unchanged."""
         try:
             value = loads_lenient(arguments)
             changed = self._value(value)

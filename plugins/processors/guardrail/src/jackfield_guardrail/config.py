@@ -1,4 +1,4 @@
-"""The settings of the guardrail: rules, each with one check and one action."""
+"""Settings for the guardrail: rules, each with one check and one action."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HOST = re.compile(r"(?:\*\.)?[^\s/?#@:*]+(?::\d+)?\Z")
 
 
 class JudgeConfig(Config):
-    """A model that is asked about an answer."""
+    """A model that judges answers."""
 
     llm: str | dict[str, Any] = Field(repr=False, description="The model: backend:model, or a dict as for any model")
     question: str = Field(min_length=1, description="The question about the answer; yes lets it pass")
 
 
 class RuleConfig(Config):
-    """One rule: one of `deny` to `judge`, and the action if an answer violates it."""
+    """One rule: a single check (`deny` to `judge`), and the action to take if an answer fails it."""
 
     name: str = Field(pattern=f"^{NAME.pattern}$", description="The rule's name in errors and events")
     deny: str | None = Field(default=None, description="A regular expression that must not match")
@@ -108,7 +108,7 @@ class RuleConfig(Config):
 
 
 class GuardrailConfig(Config):
-    """The rules of a guardrail."""
+    """The guardrail's rules."""
 
     rules: tuple[RuleConfig, ...] = Field(default=(), description="In the order in which they are checked")
 

@@ -1,4 +1,4 @@
-"""Find the matches of a rule in a text."""
+"""Find a rule's matches in a text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SEARCH_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A place in a text.
+    """A match in a text.
 
     Attributes:
-        start, end: The positions where the match begins and ends; never empty.
-        kept: The number of characters at its beginning that stay when the rest is removed.
+        start, end: The bounds of the match, which is never empty.
+        kept: The number of leading characters to keep when the match is removed.
     """
 
     start: int
@@ -31,27 +31,27 @@ class Finder(Protocol):
     """Finds matches in texts.
 
     Attributes:
-        window: The number of characters that it has to see from the beginning of a match, to find it as a rule. A match
-            that reaches the end of the visible text is looked for again in a longer text.
+        window: The number of characters, from the start of a match, that usually suffice to find it. A match that
+            reaches the end of the visible text is searched for again in a longer text.
     """
 
     window: int
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
-        """Return the first match from `start` on.
+        """Return the first match at or after `start`.
 
         Args:
-            text: The text; the part before `start` is only there to be looked back at.
-            start: The position to begin at.
-            complete: True if the text ends there, False if it continues out of sight.
+            text: The text. Characters before `start` are only for lookbehind.
+            start: The position to search from.
+            complete: True if the text ends there, False if more may follow.
         """
 
 
 class RegexFinder:
-    """Finds the matches of a regular expression, in bounded time.
+    """Finds matches of a regular expression in bounded time.
 
     Raises:
-        ConfigError: The expression takes too long for a text. No part of the text is passed on then.
+        ConfigError: The search exceeded its time limit. None of the text is forwarded in this case.
     """
 
     def __init__(self, regex: str, window: int) -> None:
@@ -60,7 +60,7 @@ class RegexFinder:
         self._regex = regexes.compile(regex, regexes.VERSION0)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:  # noqa: ARG002 - the interface's
-        """Return the first match that is not empty."""
+        """Return the first non-empty match."""
         while match := self._search(text, start):
             if match.end() > match.start():
                 return Found(match.start(), match.end())

@@ -1,4 +1,4 @@
-"""A model as a judge of answers: one question, yes or no."""
+"""Use a model as a judge of answers, with one yes-or-no question."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _UNCLEAR = {"en": "no clear yes to: {question}", "zh": "对这个问题没有明
 
 
 class Judge:
-    """Asks a model whether an answer may pass; only a clear yes lets it pass.
+    """Asks a model if an answer may pass. Anything but a clear yes blocks the answer.
 
     Args:
-        model: The model that judges.
-        question: The question about the answer; yes lets it pass.
+        model: The judging model.
+        question: The question about the answer. A yes lets the answer pass.
     """
 
     def __init__(self, model: BaseChatModel, question: str) -> None:
@@ -45,7 +45,7 @@ class Judge:
         self._question = question
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """Return the verdict; an answer that cannot be judged does not pass."""
+        """Return the verdict. An answer that cannot be judged does not pass."""
         reply = Fold()
         try:
             async with closing(self._ask(answer, lang)) as events:

@@ -1,8 +1,8 @@
 """Find the hosts of links and images in an answer.
 
-A browser fetches the pictures of a page at once, and an address can contain any text, so a manipulated model can leak a
-conversation that way. Everything that a browser or Markdown renderer may take for an address is therefore checked, and
-passes only if its host is listed, or if it has none.
+A browser fetches a page's images immediately, and a URL can carry any text, so a manipulated model can leak a
+conversation through an image. Therefore anything that a browser or Markdown renderer might treat as a URL is checked,
+and passes only if its host is listed or if it has no host.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RUNS = frozenset({"javascript", "vbscript", "file", "ftp", "ftps", "sftp", "ws"
 
 
 class _May(IntEnum):
-    """The verdicts on an address; the worst is the greatest."""
+    """Verdicts on an address, ordered from best to worst."""
 
     PASS = 1
     NOT_BE_TOLD = 2
@@ -61,11 +61,11 @@ class _May(IntEnum):
 
 
 class LinkFinder:
-    """Looks for links and images whose host is not listed.
+    """Finds links and images whose host is not listed.
 
     Args:
-        hosts: The listed hosts: `www.example.org`, `*.example.org` for everything below it, `localhost:8000` for this
-            port only.
+        hosts: The listed hosts, such as `www.example.org`, `*.example.org` for all its subdomains, or `localhost:8000`
+            for this port only.
     """
 
     window = _WINDOW
@@ -77,7 +77,7 @@ class LinkFinder:
         self._below = tuple(host[1:] for host in below)
 
     def find(self, text: str, start: int, *, complete: bool) -> Found | None:
-        """Return the first address that is not listed, or that is undecided because the text ends inside it."""
+        """Return the first address that is not listed, or is undecided because the text ends inside it."""
         while _HINT.search(text, start) and (opening := _OPENING.search(text, start)):
             found = self._behind(opening, text, complete=complete)
             if found is not None:
@@ -86,7 +86,7 @@ class LinkFinder:
         return None
 
     def _behind(self, opening: re.Match[str], text: str, *, complete: bool) -> Found | None:
-        """Return the address after an opening; None if it may pass."""
+        """Return the address after an opening, or None if the address may pass."""
         is_bare = opening.lastgroup == "bare"
         begins = opening.start() if is_bare else opening.end()
         taken = _taken(_up_to(opening), text, begins)
@@ -99,7 +99,7 @@ class LinkFinder:
         return Found(opening.start(), max(end, opening.end()), begins - opening.start())
 
     def _may(self, address: str, kind: str, *, goes_on: bool) -> _May:
-        """Judge an address; its worst reading counts."""
+        """Judge an address by its most suspicious reading."""
         if kind == "markdown" and address.endswith("\\") and not goes_on:
             return _May.NOT_PASS  # the escaped character belongs to the address, whose end is then unknown here
         if goes_on:
@@ -165,14 +165,14 @@ def _up_to(opening: re.Match[str]) -> re.Pattern[str]:
 
 
 def _taken(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str]:
-    """Return the match of an expression that always matches, if only the empty text."""
+    """Match a pattern that always matches, even if only the empty string."""
     match = pattern.match(text, start)
     assert match is not None  # noqa: S101 - see above
     return match
 
 
 def _readings(address: str) -> set[str]:
-    """Return the readings of an address: browsers read a backslash as a slash, Markdown may drop it."""
+    """Return all readings of an address. Browsers treat a backslash as a slash, while Markdown may drop it."""
     readings: set[str] = set()
     for text in (address, html.unescape(address)):  # renderers that link bare addresses may not know entities
         shown = _IGNORED.sub("", text).strip(_STRIPPED)
@@ -181,7 +181,7 @@ def _readings(address: str) -> set[str]:
 
 
 def _without_the_sentence(server: str, end: str) -> str:
-    """Return the server of a bare address, without the quotes, brackets and full stops of its sentence."""
+    """Return a bare address's host without quotes, brackets and full stops that belong to the surrounding sentence."""
     name = _taken(_NAME, server)
     if server.endswith(("http:", "https:")):  # the next address, which is checked separately
         end = ""

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the guardrail, which is outside everything that changes an answer."""
+    """Offer the guardrail, which wraps every processor that changes an answer."""
     return [
         ProcessorSpec(
             name="output_guardrail",

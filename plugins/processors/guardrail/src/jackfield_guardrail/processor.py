@@ -1,4 +1,4 @@
-"""The guardrail as a processor: it asks the model, checks the answer, and applies its rules."""
+"""Processor that asks the model, checks the answer, and applies the rules."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ _AGAIN: Mapping[Lang, str] = {
 
 
 class OutputGuardrail(Processor):
-    """Checks answers before the caller gets them.
+    """Checks answers before they reach the caller.
 
-    Rules that work on the fly (`deny`, `hosts`, `max_length`) hold text back by a window of characters. If a rule that
-    does more than note has to see the whole answer (`require`, `json_schema`, `language`, `judge`, a check), the text
-    waits until the answer is complete.
+    Streaming rules (`deny`, `hosts`, `max_length`) buffer only a window of characters. Rules that need the whole answer
+    (`require`, `json_schema`, `language`, `judge`, custom checks) buffer all text until the answer is complete, unless
+    they only note violations.
 
     Args:
         cfg, settings: The keys of `GuardrailConfig`: `rules`.
-        checks: Rules that are functions.
-        host: The host that looks up the models of judges; the installed ones if None.
+        checks: Rules implemented as functions.
+        host: The host used to look up judge models. If None, the installed backends are used.
 
     Raises:
-        ConfigError: A rule is not valid, or there are no rules.
-        PluginError: The backend of a judge is not installed, or cannot be loaded.
+        ConfigError: A rule is invalid, or there are no rules.
+        PluginError: A judge's backend is not installed, or cannot be loaded.
     """
 
     name: ClassVar[str] = "output_guardrail"
@@ -78,15 +78,15 @@ class OutputGuardrail(Processor):
         return f"<OutputGuardrail rules={list(self._rules.by_name)}>"
 
     async def aclose(self) -> None:
-        """Close the models of judges."""
+        """Close the judge models."""
         for model in self._rules.models:
             await model.aclose()
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask, and pass on everything that the rules allow.
+        """Ask the model, and forward what the rules allow.
 
         Raises:
-            ContentFilterError: While the answer is read: a rule blocks it.
+            ContentFilterError: A rule blocks the answer. This is raised while the answer is read.
         """
         return self._answer(request, call_next)
 
@@ -118,9 +118,9 @@ class OutputGuardrail(Processor):
     async def _attempt(
         self, attempt: _Attempt, events: AsyncIterator[ModelEvent], lang: Lang
     ) -> AsyncIterator[ModelEvent]:
-        """Yield the events of one answer that may pass; its end passes only if no rule forbids it.
+        """Yield the permitted events of one answer. The final event is withheld if a rule is violated.
 
-        An answer that another one will replace is read to its end, so that its cost is known.
+        An answer that will be replaced is still read to its end, so that its cost is known.
         """
         async with closing(events):
             async for event in events:
@@ -137,7 +137,7 @@ class OutputGuardrail(Processor):
                 yield out
 
     def _given(self, attempt: _Attempt, event: ModelEvent, lang: Lang) -> Iterable[ModelEvent]:
-        """Yield the events that may pass for an event before the end."""
+        """Yield the permitted events for an event other than the final one."""
         match event:
             case StreamReset():
                 attempt.inspection = Inspection(self._rules, lang)
@@ -164,13 +164,13 @@ class OutputGuardrail(Processor):
 
 
 class _Attempt:
-    """One answer, and its cost.
+    """One answer and its cost.
 
     Attributes:
         inspection: The inspection of the answer.
-        before: The usage before the answer.
-        reported: The answer's cost, as the backend reports it.
-        end: The answer's end, once it has arrived.
+        before: The usage of earlier attempts.
+        reported: The usage reported by the backend for this answer.
+        end: The final event, once received.
     """
 
     def __init__(self, inspection: Inspection, before: Usage) -> None:
@@ -181,20 +181,20 @@ class _Attempt:
 
     @property
     def reported_to_caller(self) -> Usage:
-        """The usage that was reported to the caller."""
+        """The usage reported to the caller so far."""
         return Usage() if self.reported is None else self.reported + self.before
 
     @property
     def cost(self) -> Usage:
-        """The usage with all earlier attempts and with judges."""
+        """The usage of this attempt, all earlier attempts and the judges."""
         return (self.reported or Usage()) + self.before + self.inspection.spent
 
 
 def _what_follows(rule: Rule, tries: int) -> Literal["retry", "replace"]:
-    """Return the action for an answer that violates a rule, after a number of attempts.
+    """Return the next action for an answer that violates a rule, given the number of retries so far.
 
     Raises:
-        ContentFilterError: Nothing replaces the answer.
+        ContentFilterError: The rule has no replacement for the answer.
     """
     if rule.action == "retry" and tries < rule.retries:
         return "retry"
@@ -212,19 +212,19 @@ def _blocked(rule: Rule) -> ContentFilterError:
 
 
 def _event_about(rule: Rule, action: str, lang: Lang, *, count: int = 1) -> PluginEvent:
-    """Return the report of a violation: the rule's name and the action, never the matched text."""
+    """Return an event that reports a violation by rule name and action, never including the matched text."""
     note = {"note": _NOTES[action][lang].format(name=rule.name)} if action in _NOTES else {}
     return PluginEvent(RULE_EVENT, {"rule": rule.name, "action": action, "count": count, **note})
 
 
 def _with_note(request: ChatRequest, rule: Rule, violation: Violation) -> ChatRequest:
-    """Return the request with a note at its end that explains the violation of the answer."""
+    """Append a message to the request that explains the violation."""
     text = _AGAIN[request.lang].format(reason=violation.reason or rule.hints[request.lang])
     return replace(request, messages=(*request.messages, Message(USER, text)))
 
 
 def _replaced(text: str, spent: Usage, end: ModelFinished) -> Iterator[ModelEvent]:
-    """A replaced answer. Opaque data of the original is removed, because it may contain the replaced text."""
+    """Yield a replacement answer. The original's opaque data is dropped, because it may contain the replaced text."""
     if text:
         yield TextDelta(text)
     if spent != Usage():

@@ -1,4 +1,4 @@
-"""Refuse regular expressions that are too slow for untrusted texts."""
+"""Reject regular expressions that are too slow for untrusted text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _TOKEN = re.compile(
 
 
 def fault_of_regex(regex: str) -> str:
-    """Return the reason why a regular expression is refused; '' if it is accepted.
+    """Return the reason to reject a regular expression, or '' if it is acceptable.
 
-    It refuses expressions that Python cannot read, that match the empty text, or that nest repeats, whose time doubles
-    with each character of a hostile text. Other slow expressions are stopped during the search.
+    Rejected expressions are those that Python cannot compile, that match the empty string, or that nest repeats,
+    because hostile text doubles the time of nested repeats with each character. Other slow expressions are stopped
+    during the search.
     """
     try:
         compiled = re.compile(regex)
@@ -61,24 +62,24 @@ def _repeats_repeats(regex: str) -> bool:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is open."""
+    """An open group."""
 
     is_atomic: bool = False
     has_repeat: bool = False
 
     @property
     def gives_back(self) -> bool:
-        """True if it contains a repeat that can backtrack."""
+        """True if the group contains a repeat that can backtrack."""
         return self.has_repeat and not self.is_atomic
 
 
 def _gives_back(token: re.Match[str]) -> bool:
-    """Return True if it is an unbounded repeat that can backtrack."""
+    """Return True if the token is an unbounded repeat that can backtrack."""
     return bool(token["repeat"]) and token["suffix"] != "+" and _is_long(token)
 
 
 def _opens_a_group(token: re.Match[str]) -> bool:
-    """Return True if a group begins here: global flags and references are in parentheses as well."""
+    """Return True if the token opens a group. Global flags and backreferences use parentheses but do not."""
     kind = token["kind"] or ""
     return bool(token["open"]) and not (kind.endswith(")") or kind.startswith("P="))
 

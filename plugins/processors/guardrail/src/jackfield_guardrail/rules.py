@@ -1,4 +1,4 @@
-"""Compile rules for use."""
+"""Compile rules from settings and code."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ CheckFunction: TypeAlias = Callable[[str], Opinion | Awaitable[Opinion]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A rule in code: a function that decides whether the text of a whole answer may pass.
+    """A rule implemented as a function that decides if a complete answer may pass.
 
     Attributes:
         name: The rule's name in errors and events: lower case letters, digits and `_`.
-        function: Takes the text, and returns True, False, the fault as a text, or a `Verdict`; it may be `async`.
-        action, replacement, retries, hint: As for any rule.
+        function: Takes the text and returns True, False, a description of the problem, or a `Verdict`. May be async.
+        action, replacement, retries, hint: The same as for other rules.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, with the action for an answer that violates it.
+    """A rule and the action to take when an answer violates it.
 
     Attributes:
         name: The rule's name in errors and events.
-        action: The consequence.
-        replacement: The text that replaces the answer; None if nothing does.
-        retries: The number of times that the model is asked again.
-        hints: The fault, by language, for the model that is asked again.
+        action: The action to take.
+        replacement: The text that replaces the answer, or None if there is no replacement.
+        retries: How many times the model is asked again.
+        hints: Explanations of the violation, by language, for the model that is asked again.
     """
 
     name: str
@@ -75,16 +75,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules of a guardrail, grouped by the way they are checked.
+    """All rules of a guardrail, grouped by how they are checked.
 
     Attributes:
-        by_name: Each by its name.
-        watches: The matches to look for in each part of an answer.
-        required: The names of the finders that must find something.
-        lengths: Names, and the most characters of text.
-        checks: Names, and the checks of whole texts, in order.
-        final: The names of those that only apply to answers without calls, because others are not final.
-        models: The models that were made for judges.
+        by_name: All rules, by name.
+        watches: The watches for each part of an answer.
+        required: The names of rules that require a match.
+        lengths: Rule names with the maximum number of characters.
+        checks: Rule names with checks of the whole text, in order.
+        final: The names of rules that apply only to answers without calls, because other answers are not final.
+        models: The models created for judges.
     """
 
     by_name: Mapping[str, Rule]
@@ -97,7 +97,7 @@ class Rules:
 
     @property
     def hold(self) -> bool:
-        """True if text must wait for the end of an answer, because a rule that acts checks all of it."""
+        """True if text must be buffered until the answer is complete, because an enforced rule checks all of it."""
         whole = (*self.required, *(name for name, _ in self.checks))
         return any(self.by_name[name].action != "note" for name in whole)
 
@@ -106,8 +106,8 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
     """Build the rules from settings and code.
 
     Raises:
-        ConfigError: Two rules share a name, or a rule in code is not valid.
-        PluginError: The backend of a judge is not installed, or cannot be loaded.
+        ConfigError: Two rules share a name, or a rule in code is invalid.
+        PluginError: A judge's backend is not installed, or cannot be loaded.
     """
     by_name = {config.name: _rule(config) for config in configs}
     for check in checks:
@@ -131,7 +131,7 @@ def rules_of(configs: Sequence[RuleConfig], checks: Sequence[Check], host: Plugi
 def _whole_checks(
     configs: Sequence[RuleConfig], host: Plugins | None
 ) -> tuple[list[tuple[str, WholeCheck]], tuple[BaseChatModel, ...]]:
-    """Return the checks of whole texts, with the names of their rules, and the models that were created for them."""
+    """Return the checks of whole texts with their rule names, and the models created for them."""
     made = [(config.name, *found) for config in configs if (found := _whole(config, host))]
     return [(name, check) for name, check, _ in made], tuple(model for *_, model in made if model)
 
@@ -141,7 +141,7 @@ def _lengths(configs: Sequence[RuleConfig]) -> tuple[tuple[str, int], ...]:
 
 
 def _names_with(configs: Sequence[RuleConfig], check: str) -> tuple[str, ...]:
-    """Return the names of the rules that belong to a check."""
+    """Return the names of the rules that use a check."""
     return tuple(config.name for config in configs if getattr(config, check) is not None)
 
 
@@ -183,7 +183,7 @@ def _watch(config: RuleConfig, part: Part) -> Watch | None:
 
 
 def _forbidden(config: RuleConfig) -> tuple[Finder | None, str]:
-    """Return the finder of a rule, and the usual replacement; None for rules that find nothing in a text."""
+    """Return a rule's finder and default replacement. The finder is None for rules that do not search text."""
     if config.deny is not None:
         return RegexFinder(config.deny, config.window), REDACTED
     return None if config.hosts is None else LinkFinder(config.hosts), LINK_REDACTED

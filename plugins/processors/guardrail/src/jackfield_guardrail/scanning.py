@@ -1,7 +1,7 @@
-"""Scan a text that arrives in pieces, and pass it on as soon as no later text can change the result.
+"""Scan streamed text, and release it as soon as no later text can change the result.
 
-A text is decided in blocks. A match in a block depends on the block, on a little text before it, and on a window of the
-text after it, all counted from the beginning of the text: so cutting the text differently does not change it.
+Text is decided in blocks. A match in a block depends on the block, a little text before it, and a window of text after
+it. All positions are counted from the start of the text, so the result does not depend on how the stream is split.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _BEFORE = 32  # characters before a block that a regular expression can look bac
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A finder, and the action that follows a match.
+    """A finder and the action to take on a match.
 
     Attributes:
-        name: The name of its owner.
-        finder: The finder that looks for matches.
-        then: `stop`: the text ends there. `take`: the match is removed. `count`: it is only counted.
-        replacement: The text that replaces a match.
+        name: The name of the rule that the watch belongs to.
+        finder: The finder to use.
+        then: The action: `stop` ends the text there, `take` removes the match, and `count` only counts it.
+        replacement: The text that replaces a removed match.
     """
 
     name: str
@@ -48,20 +48,20 @@ class Watch:
 
 
 class Budget:
-    """The processor time that searches may take in one text, in proportion to its length."""
+    """The CPU time allowed for searching one text, in proportion to its length."""
 
     def __init__(self) -> None:
         self._left_s = TEXT_S
 
     def add(self, characters: int, watches: int) -> None:
-        """Add the time for more text."""
+        """Add time for more text."""
         self._left_s += characters * watches * CHARACTER_S
 
     def spend(self, seconds: float, name: str) -> None:
-        """Take off the time of a search for a watch.
+        """Deduct the time of one search by the named watch.
 
         Raises:
-            ConfigError: No time is left.
+            ConfigError: The budget is used up.
         """
         self._left_s -= seconds
         if self._left_s < 0:
@@ -76,11 +76,11 @@ class Scanner:
 
     Args:
         watches: The watches to apply.
-        budget: The time that is left; that of a new text if None.
+        budget: The remaining CPU time. If None, a new budget is created.
 
     Attributes:
-        counts: The number of times that each was found, by name.
-        stopped: The name of the watch that stopped it; no more text is passed on then.
+        counts: The number of matches for each watch, by name.
+        stopped: The name of the watch that stopped the scan, after which no more text is released.
     """
 
     def __init__(self, watches: Sequence[Watch], budget: Budget | None = None) -> None:
@@ -98,7 +98,7 @@ class Scanner:
         self.stopped = ""
 
     def feed(self, text: str) -> str:
-        """Add text; return the decided part."""
+        """Add text and return the part that is now decided."""
         if not self._watches:
             return text
         self._pieces.append(text)
@@ -107,7 +107,7 @@ class Scanner:
         return self._advance(final=False) if self._arrived >= self._needed else ""
 
     def finish(self) -> str:
-        """Return the rest of a complete text."""
+        """Return the remaining text after the last call of `feed`."""
         return self._advance(final=True)
 
     @property
@@ -116,7 +116,7 @@ class Scanner:
 
     @property
     def _needed(self) -> int:
-        """The length of text that is needed before more of it can be decided."""
+        """The text length required before the next block can be decided."""
         return self._block_end + self._reach
 
     def _advance(self, *, final: bool) -> str:
@@ -131,7 +131,7 @@ class Scanner:
         return "".join(out)
 
     def _decide_block(self, *, final: bool) -> str:
-        """Decide the current block, or determine that more text is needed."""
+        """Decide the current block, or request more text."""
         block_end = self._block_end
         first = max(0, block_end - BLOCK - _BEFORE)
         seen_end = min(self._arrived, self._needed)
@@ -156,15 +156,15 @@ class Scanner:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The outcome for a block.
+    """The result for a block.
 
     Attributes:
-        given: The block's text, as it is passed on.
-        place: The position up to which the text is decided; past the block, if a removed match continues there.
-        counts: The number of finds.
-        seen: The position up to which counting watches have counted.
-        stopped: The watch that stops the text here.
-        cut: A watch whose match is too long to follow.
+        given: The block's text to release.
+        place: The end of the decided text. This is past the block if a removed match extends beyond it.
+        counts: The number of matches.
+        seen: For each counting watch, the position up to which it has counted.
+        stopped: The name of the watch that stops the text here, or ''.
+        cut: The name of a watch whose match is too long to follow, or ''.
     """
 
     given: str
@@ -183,11 +183,11 @@ _NOTHING: Counter[str] = Counter()
 
 
 class _MoreNeededError(Exception):
-    """A match continues to the end of the visible text."""
+    """A match extends to the end of the visible text."""
 
 
 class _View:
-    """A block, with the visible text before and after it. Positions refer to the whole text."""
+    """A block with the visible text around it. Positions refer to the whole text."""
 
     def __init__(self, text: str, first: int, block_end: int, budget: Budget, *, complete: bool, may_ask: bool) -> None:
         self._budget = budget
@@ -199,7 +199,7 @@ class _View:
         self._cut = ""
 
     def decide(self, watches: Sequence[Watch], place: int, seen: dict[str, int]) -> _Outcome | None:
-        """Return the outcome for the block from `place` on; None if more text is needed first."""
+        """Return the result for the block from `place` on, or None if more text is needed first."""
         try:
             hits = [watch for watch in watches if self._find(watch, place)]
             if not hits:  # nearly always
@@ -212,7 +212,7 @@ class _View:
         return _Outcome(given, end, counts + taken, new_seen, stopped, self._cut)
 
     def _find(self, watch: Watch, place: int) -> Found | None:
-        """Return the first match of a watch that begins in the block."""
+        """Return a watch's first match that starts in the block."""
         started_s = time.thread_time()
         found = watch.finder.find(self._text, place - self._first, complete=self._complete)
         self._budget.spend(time.thread_time() - started_s, watch.name)
@@ -249,7 +249,7 @@ class _View:
         return counts, new_seen
 
     def _without(self, watches: Sequence[Watch], place: int) -> tuple[str, int, Counter[str]]:
-        """Return the block without removed parts, and the end of the last one."""
+        """Return the block without removed matches, the end of the decided text, and the removals by watch."""
         out: list[str] = []
         counts: Counter[str] = Counter()
         while place < self._block_end:

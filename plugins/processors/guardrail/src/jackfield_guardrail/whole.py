@@ -1,4 +1,4 @@
-"""Checks that need the whole answer: JSON, language, functions, and models as judges."""
+"""Checks that need the whole answer: JSON, language, functions, and judge models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FEW_LETTERS = 10  # fewer letters do not show their language
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on an answer.
+    """The result of checking an answer.
 
     Attributes:
         passes: True if the answer may pass.
-        reason: The fault, written only for the model that is asked again.
-        usage: The usage of the check.
+        reason: An explanation of the problem, only for the model that is asked again.
+        usage: The usage of the check itself.
     """
 
     passes: bool
@@ -41,24 +41,24 @@ Opinion: TypeAlias = bool | str | Verdict
 
 
 class WholeCheck(Protocol):
-    """Checks the text of a whole answer."""
+    """Checks the text of a complete answer."""
 
     async def __call__(self, answer: str, lang: Lang, /) -> Verdict:
-        """Return the verdict; `lang` is the language of reasons."""
+        """Return the verdict, with reasons in the language `lang`."""
 
 
 class JsonCheck:
-    """Checks that an answer is JSON and fits a schema.
+    """Checks that an answer is JSON and matches a schema.
 
     Args:
-        schema: The schema; True for any JSON.
+        schema: The schema, or True to accept any JSON.
     """
 
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
         self._checker = None if isinstance(schema, bool) else SchemaChecker(schema)
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """Return the problem in the words of a JSON parser or of the schema; '' without one."""
+        """Return the verdict, with the JSON parser's error or the schema violations as the reason."""
         return await sync.in_worker(self._look, answer, lang)
 
     def _look(self, answer: str, lang: Lang) -> Verdict:
@@ -83,16 +83,16 @@ _MUST_BE_IN: Mapping[Lang, Mapping[Lang, str]] = {
 
 
 class LanguageCheck:
-    """Checks the language of an answer by its letters: Latin for English, Han for Chinese.
+    """Checks an answer's language by its letters: Latin for English, Han for Chinese.
 
-    Code is ignored, and fewer than ten letters pass.
+    Code is ignored, and answers with fewer than ten letters pass.
     """
 
     def __init__(self, language: Lang) -> None:
         self._language = language
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:
-        """The required language."""
+        """Return the verdict, with the required language as the reason."""
         text = _CODE.sub(" ", answer)
         letters = sum(map(str.isalpha, text))
         if letters < _FEW_LETTERS or self._fits(text, letters):
@@ -107,13 +107,13 @@ class LanguageCheck:
 
 
 class FunctionCheck:
-    """The verdict of a function. A plain function runs in a worker thread."""
+    """Checks an answer with a user's function. A plain function runs in a worker thread."""
 
     def __init__(self, function: Callable[[str], Opinion | Awaitable[Opinion]]) -> None:
         self._function = function
 
     async def __call__(self, answer: str, lang: Lang) -> Verdict:  # noqa: ARG002 - the interface's
-        """Return the judge's opinion as a verdict."""
+        """Call the function and return its result as a verdict."""
         if inspect.iscoroutinefunction(self._function):
             opinion = await self._function(answer)
         else:

@@ -1,1 +1,1 @@
-"""Reads attached files, and names media that the model does not take."""
+"""Reads attached files, and describes media that the model does not support."""

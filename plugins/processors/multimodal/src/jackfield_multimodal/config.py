@@ -1,4 +1,4 @@
-"""The settings of multimodal messages."""
+"""Settings for multimodal messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Unsupported = Literal["refuse", "note"]
 
 
 class MultimodalConfig(Config):
-    """The treatment of media that the model does not take, and of unreadable files."""
+    """How to handle unsupported media and unreadable files."""
 
     unsupported: Unsupported = Field(
         default="refuse",

@@ -1,4 +1,4 @@
-"""Mention files, images, sounds and videos in texts, by their kind and base name alone."""
+"""Mention files, images, audio and videos in text by their kind and base name only."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _NOTES: Mapping[Lang, str] = {"en": "(Uploaded {}) ", "zh": "（上传了 {}）"
 
 
 def mention(item: ContentItem, lang: Lang) -> str:
-    """Return the mention of an item, such as `![image](cat.png)` or `[file](report.pdf)`.
+    """Return a mention of an item, such as `![image](cat.png)` or `[file](report.pdf)`.
 
-    The name is for readers only. It is on one line and does not end the mention, whatever a URL encodes; it may be cut,
-    and may contain separators, so it cannot be used to open a file.
+    The name is only for display and cannot be used to open a file, because it may be truncated or contain separators.
+    It never spans lines or closes the mention early, whatever characters a URL encodes.
     """
     kind, value = item.get_type_and_value()
     return f"{_LABELS[lang][kind]}({_name(value)})"
 
 
 def is_mentioned(item: ContentItem, texts: Sequence[str]) -> bool:
-    """Return True if one of the texts mentions the item, in any language."""
+    """Return True if any of the texts mentions the item, in any language."""
     return any(mention(item, lang) in text for lang in _LABELS for text in texts)
 
 
 def note(mentions: Sequence[str], lang: Lang) -> str:
-    """Return the note before the text of a message with attachments; in English, a space follows it."""
+    """Return the note that precedes the text of a message with attachments. The English note ends with a space."""
     return _NOTES[lang].format(" ".join(mentions))
 
 
@@ -54,7 +54,7 @@ def _name(value: object) -> str:
 
 
 def _shown(location: str) -> str:
-    """Return the base name, on one line."""
+    """Return the base name on a single line."""
     if location[:5].lower() == "data:":
         return INLINE
     name = basename_of(location)

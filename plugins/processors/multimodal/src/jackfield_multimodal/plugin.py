@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Notes about files and media, in the language of the conversation and before anything is counted."""
+    """Offer the multimodal processor.
+
+    It runs after language detection, so that notes are in the language of the conversation, and before tokens are
+    counted.
+    """
     return [
         ProcessorSpec(
             name="multimodal",

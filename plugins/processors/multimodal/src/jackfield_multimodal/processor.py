@@ -1,4 +1,4 @@
-"""Multimodal messages as a processor: files become text, and media that a model does not take are named."""
+"""Processor that turns files into text and describes unsupported media."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _FILES: frozenset[ItemKind] = frozenset({"file"})
 
 
 class Multimodal(Preprocessor):
-    """Reads attached files with the installed parsers, and names what the model does not take.
+    """Reads attached files with the installed parsers, and describes media that the model does not support.
 
-    The text of each file that a user attached replaces the file, unless the model takes it or an agent uses it: the
-    installed parsers read it.
+    Each file that a user attached is replaced by its text, unless the model accepts files or an agent uses the file.
 
-    A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `:
-    with each file, image, sound and video that the model does not take, and with all of them if the request has tools,
-    which need the names to work with. A file that the message already mentions is not mentioned again. In other
-    messages, a mention replaces omitted content.
+    A system or user message gets a note before its text, such as `(Uploaded ![image](cat.png) [file](report.pdf)) `.
+    The note lists the files, images, audio and videos that the model does not support. If the request has tools, it
+    lists all of them, because tools need the names. Items that the message already mentions are not repeated. In other
+    messages, omitted content is replaced by a mention.
 
-    Ids, names, origins and `extra` of messages stay; a request that needs no change is passed on as the same object.
+    Message ids, names, origins and `extra` are preserved. A request that needs no change is forwarded as the same
+    object.
 
     Args:
         cfg, settings: The keys of `MultimodalConfig`.
-        host: The host in which parsers are looked up; the default host if None.
+        host: The host used to look up parsers. If None, the default host is used.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "multimodal"
@@ -64,7 +64,7 @@ class Multimodal(Preprocessor):
         return f"<Multimodal unsupported={self.config.unsupported!r}>"
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Read the files, and pass on the prepared request."""
+        """Read the attached files, then forward the prepared request."""
         if request.files == "name":
             return call_next(self.prepare(request))
         if request.files == "read" and self.config.unsupported == "note":
@@ -81,7 +81,7 @@ class Multimodal(Preprocessor):
         return await self._reader.read(file)
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with its notes."""
+        """Return the request with notes and mentions added."""
         if not any(_has_more_than_text(message) for message in request.itemized):
             return request
         rules = self._rules(request)
@@ -110,7 +110,7 @@ class Multimodal(Preprocessor):
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The kinds of items that a note lists, and those that leave their message."""
+    """Which kinds of items a note lists, and which are removed from their message."""
 
     left_out: frozenset[ItemKind]
     listed: frozenset[ItemKind]
@@ -123,7 +123,7 @@ def _has_more_than_text(message: Message) -> bool:
 
 
 def _rewritten(message: Message, rules: _Rules) -> Message:
-    """Return the message, or a new one with mentions and without items that leave it."""
+    """Return the message with mentions added and unsupported items removed, or the same message if nothing changes."""
     before = message.items
     items = (_with_note if message.role in (SYSTEM, USER) else _with_mentions)(before, rules)
     if items == before:
@@ -132,21 +132,21 @@ def _rewritten(message: Message, rules: _Rules) -> Message:
 
 
 def _with_note(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """Return a user's message with a note at its beginning that lists new items."""
+    """Return the items of a system or user message, starting with a note about items not yet mentioned."""
     new = _new_in(before, rules)
     items = [item for item in before if item.type not in rules.left_out]
     return _with_text_first(note([mention(item, rules.lang) for item in new], rules.lang), items) if new else items
 
 
 def _new_in(items: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """Return the items to list that are not mentioned yet."""
+    """Return the items to list that are not yet mentioned."""
     listed = [item for item in items if item.type in rules.listed]
     texts = [item.text for item in items if item.text is not None]
     return [item for item in listed if not is_mentioned(item, texts)]
 
 
 def _with_mentions(before: Sequence[ContentItem], rules: _Rules) -> list[ContentItem]:
-    """Return the message of a model or a tool with mentions in place of items that leave it."""
+    """Return the items of a model or tool message, with mentions in place of removed ones."""
     return [ContentItem(text=mention(item, rules.lang)) if item.type in rules.left_out else item for item in before]
 
 

@@ -11,10 +11,10 @@ from jackfield_documents import DocumentReader
 
 
 class FileReader:
-    """Reads files as text. Documents are cached by content, because a conversation sends its files with each turn.
+    """Reads files as text. Documents are cached by content, because a conversation resends its files with each turn.
 
     Args:
-        host: The host in which parsers are looked up; the default host if None.
+        host: The host used to look up parsers. If None, the default host is used.
     """
 
     def __init__(self, host: Plugins | None) -> None:
@@ -25,10 +25,10 @@ class FileReader:
         return DocumentReader(self._host)
 
     async def read(self, file: AttachedFile) -> str:
-        """Return the text of a file, with headings and tables as Markdown.
+        """Return a file's text, with headings and tables as Markdown.
 
         Raises:
-            DocParserError: No installed parser reads it, or it is damaged; the message names the file.
+            DocParserError: No installed parser supports the file, or it is damaged. The message names the file.
         """
         if file.address:
             document = await self._reader.read(file.address)

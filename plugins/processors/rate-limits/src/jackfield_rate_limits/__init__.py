@@ -1,1 +1,1 @@
-"""Limits requests and tokens per minute, for one process or for all processes of a machine."""
+"""Limits requests and tokens per minute, for one process or all processes on a machine."""

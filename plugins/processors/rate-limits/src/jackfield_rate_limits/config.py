@@ -1,4 +1,4 @@
-"""The settings of the limits."""
+"""Settings for rate limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jackfield.config import Config, PathText
 
 
 class RateLimitsConfig(Config):
-    """The limits of a server, and their scope."""
+    """A server's limits and their scope."""
 
     requests_per_minute: int | None = Field(default=None, ge=1, description="Requests in any 60 seconds (RPM)")
     tokens_per_minute: int | None = Field(

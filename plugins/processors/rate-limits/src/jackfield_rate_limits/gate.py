@@ -1,4 +1,4 @@
-"""Queue the requests of a process for a scope: first come, first served, from any thread and loop."""
+"""Queue a process's requests for a scope, first come, first served, across threads and event loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class TooLongError(Exception):
-    """No place becomes free within the allowed time; `wait` has the reason."""
+    """No slot becomes free within the allowed time. `wait` holds the reason."""
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait)
@@ -32,16 +32,16 @@ class TooLongError(Exception):
 
 
 class Gate:
-    """Admits requests. Only the first in the queue checks for a free place; the others are woken in their turn.
+    """Admits requests. Only the first request in the queue checks for a free slot; the others are woken in turn.
 
     Args:
         ledger: The state of all scopes.
-        scope: The name of this one.
-        clock: Seconds, as the ledger counts them.
-        poll_s: The longest wait before looking again, if other processes may make room, in seconds.
+        scope: The name of this gate's scope.
+        clock: The ledger's clock, in seconds.
+        poll_s: The longest time between checks, in seconds, if other processes may free slots.
 
     Attributes:
-        answer_tokens: The number of tokens of an answer, estimated from the last ones.
+        answer_tokens: The estimated number of tokens per answer, based on recent ones.
     """
 
     def __init__(self, ledger: Ledger[State], scope: str, *, clock: Clock, poll_s: float | None = None) -> None:
@@ -59,7 +59,7 @@ class Gate:
         return len(self._line)
 
     async def look(self, wanted: Wanted) -> Entry | Wait:
-        """Let a request in if the queue is empty and a place is free."""
+        """Admit a request if the queue is empty and a slot is free."""
         if self._poll_s is None:  # without a file, a check takes no time, and no other request can intervene
             with self._lock:
                 is_alone = not self._line
@@ -80,10 +80,10 @@ class Gate:
             self._leave_the_line(ticket)
 
     async def enter(self, wanted: Wanted, *, max_wait_s: float | None, sleep: Sleep) -> Entry:
-        """Queue a request until a place is free. A cancelled request leaves the queue, and the next one moves up.
+        """Queue a request until a slot is free. A cancelled request leaves the queue, and the next one moves up.
 
         Raises:
-            TooLongError: There will be no place within `max_wait_s` seconds; raised as soon as this is known.
+            TooLongError: No slot will be free within `max_wait_s` seconds. Raised as soon as this is known.
         """
         ticket = _Ticket(asyncio.get_running_loop(), is_waiting=True)
         began_at = self._clock()
@@ -104,7 +104,7 @@ class Gate:
             self._leave_the_line(ticket)
 
     async def leave(self, entry: Entry, tokens: int) -> None:
-        """Record that a request has ended, and the tokens it used."""
+        """Record that a request has finished, and how many tokens it used."""
         now = self._clock()
         try:
             await self._note(lambda state: state.leave(entry, tokens, now))
@@ -112,26 +112,26 @@ class Gate:
             self._wake_the_first()
 
     async def renew(self, entry: Entry, lease_s: float) -> None:
-        """Record that a request is still being answered."""
+        """Extend the lease of a request that is still being answered."""
         until = self._clock() + lease_s
         await self._note(lambda state: state.renew(entry, until))
 
     async def pause(self, seconds: float, *, max_pause_s: float) -> None:
-        """Admit no request for some seconds, at most `max_pause_s`."""
+        """Admit no requests for `seconds`, or for `max_pause_s` if that is shorter."""
         if not seconds <= max_pause_s:  # NaN counts as too long
             seconds = max_pause_s
         now = self._clock()
         await self._note(lambda state: state.pause(seconds, now, max_pause_s=max_pause_s))
 
     async def _note(self, work: Callable[[State], None]) -> None:
-        """Record the outcome. The answer has arrived, so a failure of the file now is reported by the next request."""
+        """Record an outcome. A file error is only logged, because the answer has already arrived."""
         try:
             await self._ledger.anote(self._scope, work)
         except JackfieldError as error:
             _log.warning("%s", error)
 
     def learn(self, answer_tokens: int) -> None:
-        """Record how many tokens an answer had."""
+        """Update the estimated answer length with the number of tokens in an answer."""
         self.answer_tokens += _WEIGHT_OF_THE_LAST * (answer_tokens - self.answer_tokens)
 
     async def _try(self, wanted: Wanted) -> Entry | Wait:
@@ -160,7 +160,7 @@ class Gate:
 
 
 class _Ticket:
-    """A place in the line."""
+    """A position in the queue."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_waiting: bool) -> None:
         self._loop = loop
@@ -168,7 +168,7 @@ class _Ticket:
         self.woken = asyncio.Event()
 
     def wake(self) -> bool:
-        """Wake the waiting request, from any thread; return False if it is gone."""
+        """Wake the waiting request, from any thread. Return False if its event loop is closed."""
         try:
             self._loop.call_soon_threadsafe(self.woken.set)
         except RuntimeError:  # its loop was closed before it could leave the line
@@ -176,7 +176,7 @@ class _Ticket:
         return True
 
     async def wait(self, seconds: float | None, sleep: Sleep) -> None:
-        """Wait until it is woken, or for some seconds."""
+        """Wait until woken or until the time is up."""
         if seconds is None:
             await self.woken.wait()
             return

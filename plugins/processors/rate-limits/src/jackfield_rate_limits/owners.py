@@ -1,4 +1,4 @@
-"""Identify the owner of a place in a shared file, and check if it is still running."""
+"""Identify the process that holds a slot in a shared file, and check if it is still running."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def owner() -> str:
-    """Return the name of this process, which is the same for all processes of this machine."""
+    """Return a name for the current process that other processes on this machine can check."""
     return f"{_machine()}/{os.getpid()}"
 
 
 def is_gone(name: str) -> bool:
-    """Return True if a process has surely ended; False if this cannot be known from here."""
+    """Return True if a process has definitely ended, or False if this cannot be determined from here."""
     machine, _, pid = name.rpartition("/")
     if os.name != "posix" or machine != _machine() or not pid.isdigit():
         return False
@@ -27,7 +27,7 @@ def is_gone(name: str) -> bool:
 
 
 def _machine() -> str:
-    """Return an id of the machine since its last start, and of its process namespace: a container counts its own."""
+    """Return an id for this boot of the machine and its PID namespace, since each container has its own PIDs."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"

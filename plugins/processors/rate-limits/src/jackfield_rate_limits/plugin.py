@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the limits, next to the backend and inside retries, so that each attempt counts."""
+    """Offer the rate limits, which run close to the backend and inside retries, so that every attempt counts."""
     return [
         ProcessorSpec(
             name="rate_limits",

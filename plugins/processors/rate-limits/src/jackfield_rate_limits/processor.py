@@ -1,4 +1,4 @@
-"""The limits as a processor: wait for a place, make the call, then record its actual usage."""
+"""Processor that waits for a free slot, makes the call, and records its actual usage."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _WHY = {
 
 
 class RateLimits(Processor):
-    """Lets a request through when its server's limits allow it: first come, first served.
+    """Delays requests to stay within their server's limits, first come, first served.
 
-    All agents of a process that ask the same model of the same server share the limits; with `path`, all processes that
-    name the same file do. Each attempt of a retry counts. An HTTP 429 makes all requests wait.
+    All agents in a process that use the same model on the same server share the limits. With `path`, all processes that
+    name the same file share them. Every retry counts as a request. An HTTP 429 response pauses all requests.
 
     Args:
         cfg, settings: The keys of `RateLimitsConfig`.
-        clock: Seconds; `time.monotonic` by default, and `time.time` where processes share a file.
-        sleep: Waits for some seconds.
+        clock: A clock in seconds. Defaults to `time.monotonic`, or to `time.time` if processes share a file.
+        sleep: Sleeps for the given number of seconds.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "rate_limits"
@@ -80,12 +80,12 @@ class RateLimits(Processor):
         return f"<RateLimits {self._limits} {self._path or 'of this process'}>"
 
     async def aclose(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file. The next request reopens it."""
         if self._path is not None:
             await sync.in_worker(gates().close, self._path)
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Wait for a place, ask, and give the place back."""
+        """Wait for a slot, make the call, and free the slot."""
         return self._limited(request, call_next)
 
     async def _limited(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
@@ -115,7 +115,7 @@ class RateLimits(Processor):
             await call.settle()
 
     def _next_sign(self) -> float:
-        """When to give the next sign of life, by the clock."""
+        """The time, by the clock, of the next lease renewal."""
         return self._clock() + self.config.lease_s / 3
 
     async def _wait(self, request: ChatRequest, gate: Gate, wanted: Wanted) -> Entry:
@@ -133,10 +133,10 @@ class RateLimits(Processor):
         return self.config.scope or f"{request.server}:{request.model}"
 
     def _wanted(self, request: ChatRequest, gate: Gate) -> tuple[int, Wanted]:
-        """Return the tokens of the question, and the tokens reserved for it and its answer.
+        """Return the prompt's token count, and the reservation for the prompt and its answer.
 
         Raises:
-            LimitReachedError: The request could never fit.
+            LimitReachedError: The request exceeds the limit on its own.
         """
         question = answer = 0
         if self._limits.tokens is not None:
@@ -163,14 +163,14 @@ class RateLimits(Processor):
 
 @dataclass(slots=True)
 class _Call:
-    """A request that was let in, and its outcome.
+    """An admitted request and its outcome.
 
     Attributes:
-        gate: The gate that let it in.
-        entry: The request's place.
-        question_tokens: The estimate of the request's tokens.
-        renew_at: The time of the next sign of life, by the clock.
-        refused: True if the server refused to process it.
+        gate: The gate that admitted the request.
+        entry: The request's entry in the gate.
+        question_tokens: The estimated number of prompt tokens.
+        renew_at: The time of the next lease renewal, by the clock.
+        refused: True if the server rejected the request as rate limited.
     """
 
     gate: Gate
@@ -183,7 +183,7 @@ class _Call:
     _usage: Usage | None = None
 
     def see(self, event: ModelEvent) -> None:
-        """Record an event."""
+        """Update the outcome from an event."""
         self._began = True
         if isinstance(event, UsageReported):
             self._usage = event.usage
@@ -191,7 +191,7 @@ class _Call:
             self._complete = True
 
     async def settle(self) -> None:
-        """Return the place, with the actual usage, as far as it is known."""
+        """Free the slot and record the actual usage, as far as it is known."""
         if self._usage is not None and self._complete:
             self.gate.learn(self._usage.completion_tokens)
         await self.gate.leave(self.entry, self._tokens())

@@ -1,4 +1,4 @@
-"""The gates of this process. Limits belong to a server, so all agents share its queues."""
+"""Process-wide gates: limits belong to a server, so all agents share its queues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_GATES = 256
 
 
 class Gates:
-    """Finds the gate of a scope. All methods may be called from any thread."""
+    """Gates by scope. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class Gates:
         self._gates: dict[tuple[Path | None, Clock, str], Gate] = {}
 
     def gate(self, scope: str, *, path: Path | None, clock: Clock) -> Gate:
-        """Return the gate of a scope, one for each file and clock."""
+        """Return the gate for a scope. Each combination of scope, file and clock has its own gate."""
         key = (path, clock, scope)
         with self._lock:
             gate = self._gates.get(key)
@@ -40,7 +40,7 @@ class Gates:
             return gate
 
     def close(self, path: Path) -> None:
-        """Close a file; it is opened again when it is needed."""
+        """Close a file. The next request reopens it."""
         with self._lock:
             ledgers = [one for (its_path, _), one in self._ledgers.items() if its_path == path]
         for ledger in ledgers:
@@ -48,7 +48,7 @@ class Gates:
 
 
 def ledger_of(path: Path | None) -> Ledger[State]:
-    """Return a new ledger in a file, or in memory."""
+    """Create a ledger in a file, or in memory if `path` is None."""
     if path is None:
         return MemoryLedger(State, is_idle=lambda state: state.is_idle)
     return FileLedger(
@@ -66,6 +66,6 @@ _by_process: dict[int, Gates] = {}
 
 
 def gates() -> Gates:
-    """Return the gates of this process, created at first use."""
+    """Return the gates of this process, creating them on first use."""
     pid = os.getpid()
     return _by_process.get(pid) or _by_process.setdefault(pid, Gates())

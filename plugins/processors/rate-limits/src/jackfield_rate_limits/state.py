@@ -1,7 +1,7 @@
-"""Count the usage of a scope in the last minute, and decide: now, or in how many seconds.
+"""Count a scope's usage in the last minute, and decide if a request may start now or how long it must wait.
 
-Pure: the time is passed in, and nothing waits here. The minute is kept in slices of one second, each of which counts
-until its last moment has left the minute, so that no 60 seconds ever contain more than is allowed.
+Everything here is pure: the time is passed in, and nothing waits. Usage is counted in slices of one second. A slice
+counts until its last moment is more than a minute old, so the limits hold for any 60 seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SLICE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits; None means unlimited."""
+    """Rate limits. None means unlimited."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -26,12 +26,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request that was let in.
+    """An admitted request.
 
     Attributes:
-        id: The request's name among the running requests.
-        slice: The second it counts in.
-        tokens: The tokens that were reserved for it.
+        id: The request's id among the running requests.
+        slice: The second in which the request is counted.
+        tokens: The number of tokens reserved for the request.
     """
 
     id: str
@@ -41,11 +41,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A request that has to wait.
+    """The reason a request must wait, and for how long.
 
     Attributes:
-        seconds: The least wait in seconds; None if that depends only on others.
-        why: `requests`, `tokens`, `pause`, `concurrency`, or `turn` (others came first).
+        seconds: The minimum wait in seconds, or None if it depends on other requests only.
+        why: `requests`, `tokens`, `pause`, `concurrency`, or `turn` (other requests are ahead in the queue).
     """
 
     seconds: float | None
@@ -54,11 +54,11 @@ class Wait:
 
 @dataclass(slots=True)
 class Running:
-    """A place among the running requests.
+    """A slot held by a running request.
 
     Attributes:
-        until: The time when it becomes free even if it is not returned.
-        owner: The process that holds it; '' if it is certainly this one.
+        until: When the lease expires and the slot becomes free.
+        owner: The process that holds the slot, or '' if it can only be this one.
     """
 
     until: float
@@ -67,12 +67,12 @@ class Running:
 
 @dataclass(slots=True)
 class State:
-    """The state of a scope, for one caller at a time.
+    """The state of a scope. Not thread-safe: callers must take turns.
 
     Attributes:
-        used: Requests and tokens, by the second they count in.
-        running: The requests that are being answered.
-        paused: The beginning and the end of a pause in which no request may start; None without one.
+        used: The requests and tokens counted in each second.
+        running: The requests being answered.
+        paused: The start and end of a pause during which no request may start, or None if there is no pause.
     """
 
     used: dict[int, list[int]] = field(default_factory=dict)
@@ -80,12 +80,12 @@ class State:
     paused: tuple[float, float] | None = None
 
     def enter(self, wanted: Wanted, now: float, *, is_gone: Callable[[str], bool] = lambda _: False) -> Entry | Wait:
-        """Admit a request, or return how long it has to wait.
+        """Admit a request, or return how long it must wait.
 
         Args:
             wanted: The request and its limits.
-            now: Seconds.
-            is_gone: A function that returns True if a process is known to have ended.
+            now: The current time, in seconds.
+            is_gone: Returns True if a process is known to have ended.
         """
         self.tidy(now)
         pause = self._pause_left(now, wanted.max_pause_s)
@@ -104,7 +104,7 @@ class State:
         return entry
 
     def leave(self, entry: Entry, tokens: int, now: float) -> None:
-        """End a request; `tokens` is its real usage."""
+        """Remove a finished request and correct its reserved tokens to the actual usage, `tokens`."""
         self.tidy(now)
         self.running.pop(entry.id, None)
         used = self.used.get(entry.slice)
@@ -114,7 +114,7 @@ class State:
             self.used.setdefault(math.floor(now / SLICE_S), [0, 0])[1] += tokens - entry.tokens
 
     def forget(self, entry: Entry) -> None:
-        """Withdraw a request that was let in and never sent."""
+        """Withdraw an admitted request that was never sent."""
         self.running.pop(entry.id, None)
         used = self.used.get(entry.slice)
         if used is not None:
@@ -122,17 +122,17 @@ class State:
             used[1] = max(0, used[1] - entry.tokens)
 
     def renew(self, entry: Entry, until: float) -> None:
-        """Confirm that a request is still being answered."""
+        """Extend the lease of a running request."""
         if entry.id in self.running:
             self.running[entry.id].until = until
 
     def pause(self, seconds: float, now: float, *, max_pause_s: float = math.inf) -> None:
-        """Pause for some seconds. A longer pause that has begun continues."""
+        """Pause for some seconds, unless the current pause lasts longer."""
         if seconds > self._pause_left(now, max_pause_s):
             self.paused = (now, now + seconds)
 
     def tidy(self, now: float) -> None:
-        """Forget usage older than a minute. Even if the clock is set back, no request waits longer than a minute."""
+        """Drop expired entries. Even if the clock is set back, no usage delays a request for longer than a minute."""
         self._tidy_used(now)
         if self._pause_left(now) <= 0:
             self.paused = None
@@ -149,7 +149,7 @@ class State:
 
     @property
     def is_idle(self) -> bool:
-        """True if nothing is recorded that could make a request wait."""
+        """True if there is nothing recorded that could delay a request."""
         return not (self.used or self.running or self.paused)
 
     def _pause_left(self, now: float, most_s: float = math.inf) -> float:
@@ -161,7 +161,7 @@ class State:
         return min(until, since + most_s) - now
 
     def _has_place(self, most: int | None, is_gone: Callable[[str], bool]) -> bool:
-        """Return True if another request may run. If not, first drop those of processes that have ended."""
+        """Return True if another request may run, after dropping those of dead processes if necessary."""
         if most is None or len(self.running) < most:
             return True
         self._drop(one for one, running in self.running.items() if is_gone(running.owner))
@@ -187,17 +187,17 @@ class State:
     # --- in a file ---
 
     def to_json(self) -> str:
-        """Return the state as text, for `from_json`."""
+        """Serialize the state for `from_json`."""
         running = {one: [running.until, running.owner] for one, running in self.running.items()}
         used = [[second, *counts] for second, counts in self.used.items()]
         return json.dumps({"used": used, "running": running, "paused": self.paused})
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """Return the state that `to_json` wrote.
+        """Load a state that `to_json` wrote.
 
         Raises:
-            ValueError: The text is something else.
+            ValueError: The text is not a serialized state.
         """
         try:
             kept = json.loads(text, parse_constant=_no_number)
@@ -212,15 +212,15 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request that waits for a place.
+    """A request to be admitted.
 
     Attributes:
-        id: A name that no other has.
+        id: A unique id.
         limits: The limits that apply.
-        tokens: An estimate of its usage; at most the limit.
-        lease_s: The time for which its place is kept without a sign of life.
+        tokens: The estimated number of tokens; at most the limit.
+        lease_s: How long the slot is held without a renewal, in seconds.
         owner: The process, as in `Running`.
-        max_pause_s: The longest pause that it represents; another process may have recorded a longer one.
+        max_pause_s: The longest pause that this request respects. Another process may have recorded a longer one.
     """
 
     id: str

@@ -1,1 +1,1 @@
-"""Replaces personal data and API keys before a model is asked, and restores them in its answer."""
+"""Redacts personal data and API keys in requests to a model, and restores them in its answer."""

@@ -1,4 +1,4 @@
-"""Rewrite the stream of an answer: its text, its reasoning and its calls, each by a rewriter of its own."""
+"""Rewrite a streamed answer, with a separate rewriter for its text, its reasoning and each call."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ANSWER_EVENT = "jackfield-redaction.answer"
 
 
 class Rewriter(Protocol):
-    """Rewrites one text that arrives in pieces."""
+    """Rewrites one streamed text."""
 
     def feed(self, text: str) -> str:
-        """Add text; return the decided part."""
+        """Add text and return the part that is now decided."""
 
     def finish(self) -> str:
-        """Return the rest of a complete text."""
+        """Return the remaining text."""
 
 
 MakeRewriter = Callable[[], Rewriter]
@@ -35,14 +35,14 @@ Counts = Mapping[str, int]
 class AnswerTransform:
     """Rewrites one answer.
 
-    Text is released when reasoning, a call or a picture follows it, and reasoning likewise, so that nothing is shown
-    out of order. Calls may arrive interleaved: text of them that is held back is released at the end.
+    To preserve the order of events, buffered text or reasoning is released as soon as something else follows it. Calls
+    may be interleaved, so their buffered arguments are released at the end.
 
     Args:
-        make_text: Makes the rewriter of text and reasoning.
-        make_arguments: Makes the rewriter of a call's arguments.
-        counts: The number of replacements in this answer, by kind, filled while it is rewritten; reported before its
-            end.
+        make_text: Creates a rewriter for text or reasoning.
+        make_arguments: Creates a rewriter for one call's arguments.
+        counts: The number of replacements in this answer, by kind. The rewriters update it, and an event reports it
+            before the final event.
     """
 
     def __init__(self, make_text: MakeRewriter, make_arguments: MakeRewriter, counts: Counts) -> None:
@@ -53,7 +53,7 @@ class AnswerTransform:
         self._calls: dict[int, Rewriter] = {}
 
     def feed(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """Yield the events to pass on for one event."""
+        """Yield the events to forward for one event."""
         match event:
             case TextDelta() | ReasoningDelta():
                 yield from self._feed_text(event)

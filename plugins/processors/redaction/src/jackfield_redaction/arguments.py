@@ -1,4 +1,4 @@
-"""Find values in the arguments of a call, which are JSON that arrives in pieces."""
+"""Find values in a call's arguments, which are streamed JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def quoted(text: str) -> str:
-    """Return a text as it is written between the quotes of a JSON string."""
+    """Return text as it appears between the quotes of a JSON string."""
     inside = json.dumps(text, ensure_ascii=False)[1:-1]
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", inside)
 
 
 class ArgumentsScanner:
-    """Replaces the values in the arguments of one call; JSON stays JSON.
+    """Replaces values in one call's arguments without breaking the JSON.
 
-    Values are looked for in each string, without its escapes, and in each number; such a number becomes a string.
-    Arguments that do not begin as an object are read as plain text: some models write code in their place. Strings are
-    written again, so the escapes may differ from the original.
+    The scanner decodes each string before searching it, and searches numbers as well; a number with a match becomes a
+    string. Arguments that do not start with an object are treated as plain text, because some models write code
+    instead. Strings are re-encoded, so escapes may differ from the original.
     """
 
     def __init__(self, finder: Finder, replace: Replace) -> None:
@@ -43,7 +43,7 @@ class ArgumentsScanner:
         self._begun = False
 
     def feed(self, text: str) -> str:
-        """Add a piece of the arguments; return the decided part."""
+        """Add part of the arguments and return what is now decided."""
         if not self._begun:
             head = text.lstrip()
             if not head:
@@ -56,7 +56,7 @@ class ArgumentsScanner:
         return self._advance(text, final=False)
 
     def finish(self) -> str:
-        """Return the rest of arguments that are complete, or will never be."""
+        """Return the rest of the arguments, which may be incomplete."""
         if self._plain:
             return self._plain.finish()
         rest = self._advance("", final=True)
@@ -78,7 +78,7 @@ class ArgumentsScanner:
         return "".join(pieces)
 
     def _outside(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
-        """Take a step outside of strings: return the output and the new position, the same if more text is needed."""
+        """Take one step outside a string. Return the output and the new position, unchanged if more text is needed."""
         if text[place] == '"':
             self._string = Scanner(self._finder, self._replace, self._budget)
             return '"', place + 1
@@ -94,7 +94,7 @@ class ArgumentsScanner:
         return number[0] if replaced == number[0] else f'"{quoted(replaced)}"', number.end()
 
     def _in_string(self, text: str, place: int, *, final: bool) -> tuple[str, int]:
-        """Take one step inside of a string, as `_outside` does outside."""
+        """Take one step inside a string. Return values are those of `_outside`."""
         assert self._string is not None  # noqa: S101 - `_advance` sees to it
         if text[place] == '"':
             rest = quoted(self._string.finish())

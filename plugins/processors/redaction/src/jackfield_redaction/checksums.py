@@ -1,4 +1,4 @@
-"""The arithmetic that distinguishes account, card and identity numbers from other numbers."""
+"""Checksums that distinguish account, card and identity numbers from other numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CN_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
 def iban_length(country: str) -> int:
-    """Return the length of a country's IBANs; 0 if it has none."""
+    """Return the length of a country's IBANs, or 0 if the country has none."""
     return _IBAN_LENGTHS.get(country, 0)
 
 
@@ -80,7 +80,7 @@ def is_card(digits: str) -> bool:
 
 
 def is_cn_id(number: str) -> bool:
-    """Return True if 18 characters are a Chinese identity number (GB 11643): region, birthday, check character."""
+    """Return True if 18 characters form a Chinese identity number (GB 11643): region, birthday, check character."""
     if number[0] not in "12345689":
         return False
     try:

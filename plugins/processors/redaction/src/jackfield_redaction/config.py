@@ -1,4 +1,4 @@
-"""The settings of redaction."""
+"""Settings for redaction."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_PATTERN_LENGTH = 1000
 
 
 class PatternConfig(Config):
-    """Another thing to find: a regular expression, and the length of its matches.
+    """A custom pattern: a regular expression, and the maximum length of its matches.
 
-    It is tried at every position of every text, on the next `max_length` characters: it cannot see anything beyond them
-    (not even with a lookahead), and a lookbehind sees 16 characters.
+    The pattern is tried at every position of every text, but sees only the next `max_length` characters, even in a
+    lookahead. A lookbehind sees 16 characters.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,29}$", description="The name in placeholders and counts")
@@ -41,7 +41,7 @@ class PatternConfig(Config):
 
 
 class RedactionConfig(Config):
-    """The settings: the values to find, the treatment of them, and the exceptions."""
+    """The values to find, how to treat them, and exceptions."""
 
     mode: Mode = Field(default="placeholder", description="placeholder: restored in answers; remove: never restored")
     kinds: tuple[Kind, ...] | None = Field(default=None, description="The built-in kinds to find; all if unset")

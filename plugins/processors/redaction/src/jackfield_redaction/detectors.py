@@ -1,13 +1,13 @@
 """Detect the built-in kinds of values.
 
-Texts arrive in pieces, so every detector has two parts. Its `reach` is an expression that matches, from the start of a
-possible value, all the text the detector may look at; it decides each character only by those before it. While the
-reach touches the end of the text so far, nothing is decided; once it does not, no later text can change the outcome.
-Then `measure` looks, inside the reach and at the one character after it, for the value itself. So cutting a text
-elsewhere never changes the result.
+Text is streamed, so every detector has two parts. Its `reach` is a pattern that matches, from the start of a possible
+value, all text that the detector may look at. The pattern decides each character based only on the preceding ones.
+While the reach extends to the end of the available text, the detector waits; afterwards, no later text can change the
+result. Then `measure` looks for the value itself within the reach and the one character that follows. This makes the
+result independent of how the text is split.
 
-All expressions are bounded and free of nested repetition over the same characters, so the time is linear in the text.
-Only ASCII counts as letters and digits: in Chinese text, a number may directly follow a word.
+All patterns are bounded and never nest repeats over the same characters, so they run in linear time. Only ASCII counts
+as letters and digits, because in Chinese text a number may directly follow a word.
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ class Detector:
     """Finds one form of one kind of value.
 
     Attributes:
-        kind: The kind of value that it finds.
-        first: The characters with which a value can begin.
-        reach: See the module. It matches only where a value can begin.
-        measure: See the module.
-        ends: For detectors of long values: a pattern. A reach of more than 64 characters continues until the pattern
-            matches.
-        longest: The longest reach with `ends`, in characters.
+        kind: The kind of value that the detector finds.
+        first: The characters with which a value can start.
+        reach: The text to look at; see the module docstring. The pattern matches only where a value can start.
+        measure: Finds the value; see the module docstring.
+        ends: For long values, a pattern that ends the reach once it exceeds 64 characters.
+        longest: The longest reach when `ends` is set, in characters.
     """
 
     kind: Kind
@@ -69,7 +68,7 @@ def _detector(
 
 
 def _begun(literal: str, rest: str) -> str:
-    """Return a pattern for a literal with its continuation, or for an incomplete literal at the end of the text."""
+    """Return a pattern that matches a literal with its continuation, or a prefix of it at the end of the text."""
     begun = "|".join(rf"{re.escape(literal[:length])}\Z" for length in range(1, len(literal)))
     return rf"(?:{re.escape(literal)}{rest}|{begun})"
 
@@ -194,7 +193,7 @@ def _measure_ipv4(text: str, start: int, end: int) -> int:
 
 
 def _goes_on(text: str, end: int) -> bool:
-    """Return True if a word continues at this place; `_END` is for detectors without a pattern."""
+    """Return True if a word continues at this position, like `_END` but for detectors without a pattern."""
     after = text[end : end + 1]
     return after.isascii() and (after.isalnum() or after == "_")
 
@@ -209,14 +208,14 @@ def _measure_ipv6(text: str, start: int, end: int) -> int:
 
 
 def _end_before_the_sentence(text: str, end: int) -> int:
-    """Return the end of an address that is followed by a full stop or a colon."""
+    """Return the end of an address, excluding a full stop or colon that follows it."""
     while text[end - 1] == "." or (text[end - 1] == ":" and text[end - 2] != ":"):
         end -= 1
     return end
 
 
 def _is_somebodys(address: str) -> bool:
-    """Return True if the address belongs to one machine; every machine has 127.0.0.1 and 0.0.0.0."""
+    """Return True if an IP address identifies a particular machine, unlike 127.0.0.1 and 0.0.0.0."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -307,7 +306,10 @@ def _measure_phone(text: str, start: int, end: int) -> int:
 
 
 def _phone_length(groups: str) -> int:
-    """Return the length of a number in groups of digits: E.164 has at most 15, and fewer than 9 are too common."""
+    """Return the length of a number written in digit groups.
+
+    E.164 allows at most 15 digits, and numbers with fewer than 9 are too common to count.
+    """
     digits = -2 if groups.startswith("00") else 0
     length = 0
     for group in _DIGIT_GROUP.finditer(groups):

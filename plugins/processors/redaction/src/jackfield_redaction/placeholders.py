@@ -1,4 +1,4 @@
-"""Replace values by placeholders while a model is asked, and put the values back into its answer."""
+"""Replace values with placeholders in a request, and restore the values in the answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BEGUN = re.compile(r"\[(?:[A-Z][A-Z0-9_]{0,40})?\Z")
 
 
 class Vault:
-    """Gives each distinct value of one request a placeholder, and remembers it.
+    """Assigns a placeholder to each distinct value in a request.
 
-    They are numbered in the order of the history, so that a history that grows keeps its placeholders. A placeholder
-    that the texts already contain belongs to no value.
+    Placeholders are numbered in the order of the history, so they stay the same as the history grows. A placeholder
+    that already occurs in the texts is never assigned.
 
     Args:
         texts: All texts that the model will read.
@@ -28,7 +28,7 @@ class Vault:
         self.values: dict[str, str] = {}
 
     def placeholder(self, kind: str, value: str) -> str:
-        """Return the placeholder of a value."""
+        """Return the placeholder for a value."""
         known = self._by_value.get((kind, value))
         if known is None:
             known = self._by_value[kind, value] = self._next(kind)
@@ -47,21 +47,21 @@ class Vault:
 
 
 class Restorer:
-    """Puts values back into one text that arrives in pieces; it holds back no more than half a placeholder."""
+    """Restores values in one streamed text. Only an incomplete placeholder is buffered."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
         self._rest = ""
 
     def feed(self, text: str) -> str:
-        """Add text; return the decided part."""
+        """Add text and return the part that is now decided."""
         text = self._rest + text
         begun = _BEGUN.search(text, max(0, text.rfind("[")))
         self._rest = text[begun.start() :] if begun else ""
         return self._restored(text[: begun.start()] if begun else text)
 
     def finish(self) -> str:
-        """Return the rest, which contains no placeholder."""
+        """Return the remaining text, which contains no placeholder."""
         rest, self._rest = self._rest, ""
         return rest
 
@@ -70,14 +70,14 @@ class Restorer:
 
 
 class ArgumentsRestorer:
-    """Puts values back into the arguments of one call: escaped in JSON, unchanged in plain text."""
+    """Restores values in one call's arguments, escaping them if the arguments are JSON."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
         self._restorer: Restorer | None = None
 
     def feed(self, text: str) -> str:
-        """Add a piece of the arguments; return the decided part."""
+        """Add part of the arguments and return what is now decided."""
         if self._restorer is None:
             head = text.lstrip()
             if not head:
@@ -88,5 +88,5 @@ class ArgumentsRestorer:
         return self._restorer.feed(text)
 
     def finish(self) -> str:
-        """Return the rest."""
+        """Return the remaining arguments."""
         return self._restorer.finish() if self._restorer else ""

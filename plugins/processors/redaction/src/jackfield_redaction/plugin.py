@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Redaction, between everything that adds text and the call format."""
+    """Offer redaction, which runs after every processor that adds text and before the call format."""
     return [
         ProcessorSpec(
             name="redaction",

@@ -1,4 +1,4 @@
-"""Redaction as a processor: values are replaced in the request, and restored or removed in the answer."""
+"""Processor that replaces values in the request, and restores or removes them in the answer."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ REQUEST_EVENT = "jackfield-redaction.request"
 
 
 class Redaction(Processor):
-    """Keeps personal data and API keys from a model.
+    """Hides personal data and API keys from a model.
 
-    In the mode `placeholder`, each distinct value of a request becomes `[EMAIL_1]`, `[PHONE_2]` …, and the answer's
-    placeholders become the values again: in its text, its reasoning and the arguments of its calls. In the mode
-    `remove`, values become `[EMAIL]` in the request and in the answer, for good.
+    In `placeholder` mode, each distinct value in a request becomes `[EMAIL_1]`, `[PHONE_2]` and so on. Placeholders in
+    the answer's text, reasoning and call arguments are converted back to the values. In `remove` mode, values in both
+    the request and the answer become `[EMAIL]`, and cannot be restored.
 
-    It keeps nothing between two calls: the numbers come from the history, which is part of each request.
+    Nothing is stored between calls: the numbering follows from the history in each request.
 
     Args:
         cfg, settings: The keys of `RedactionConfig`.
 
     Raises:
-        ConfigError: A kind or a mode is unknown, or a pattern is not valid.
+        ConfigError: A kind or mode is unknown, or a pattern is invalid.
     """
 
     name: ClassVar[str] = "redaction"
@@ -56,7 +56,7 @@ class Redaction(Processor):
         )
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask with the values replaced, and rewrite the answer."""
+        """Send the redacted request, and rewrite the answer."""
         if self.config.mode == "remove":
             counts: Counter[str] = Counter()
             asked = _rewritten(request, self._finder, _removing(counts))
@@ -97,7 +97,7 @@ def _counting(vault: Vault, counts: Counter[str]) -> Replace:
 
 
 async def _with_counts(events: AsyncIterator[ModelEvent], counts: Mapping[str, int]) -> AsyncIterator[ModelEvent]:
-    """Yield the events, after one that reports the number of replacements in the request, by kind."""
+    """Yield an event with the number of replacements in the request, by kind, followed by the given events."""
     async with closing(events):
         if counts:
             yield PluginEvent(REQUEST_EVENT, dict(counts))
@@ -109,7 +109,7 @@ async def _with_counts(events: AsyncIterator[ModelEvent], counts: Mapping[str, i
 
 
 def _texts(request: ChatRequest) -> Iterator[str]:
-    """Yield all texts of a request that a model reads."""
+    """Yield every text in a request that the model reads."""
     for message in request.messages:
         yield from _texts_of(message.content)
         yield from _texts_of(message.reasoning_content or "")
@@ -127,7 +127,7 @@ def _texts_of(content: str | Sequence[ContentItem]) -> Iterator[str]:
 
 
 def _rewritten(request: ChatRequest, finder: Finder, hide: Replace) -> ChatRequest:
-    """Return the request with the values in its messages replaced; the same object without any."""
+    """Return the request with values in its messages replaced, or the same object if there are none."""
     messages = tuple(_rewritten_message(message, finder, hide) for message in request.messages)
     if all(new is old for new, old in zip(messages, request.messages, strict=True)):
         return request
@@ -150,7 +150,7 @@ def _rewritten_reasoning(message: Message, finder: Finder, hide: Replace) -> str
 
 
 def _rewritten_call(call: FunctionCall | None, finder: Finder, hide: Replace) -> FunctionCall | None:
-    """Return the call with values in its arguments replaced; the same object without any."""
+    """Return the call with values in its arguments replaced, or the same object if there are none."""
     if call is None:
         return None
     arguments = _rewritten_arguments(call.arguments, finder, hide)
@@ -158,7 +158,7 @@ def _rewritten_call(call: FunctionCall | None, finder: Finder, hide: Replace) ->
 
 
 def _rewritten_content(content: str | list[ContentItem], finder: Finder, hide: Replace) -> str | list[ContentItem]:
-    """Return the content with values replaced; the same object without any."""
+    """Return the content with values replaced, or the same object if there are none."""
     if isinstance(content, str):
         return replace_in(content, finder, hide)
     items = [_rewritten_item(item, finder, hide) for item in content]
@@ -173,7 +173,7 @@ def _rewritten_item(item: ContentItem, finder: Finder, hide: Replace) -> Content
 
 
 def _rewritten_arguments(arguments: str, finder: Finder, hide: Replace) -> str:
-    """Return the arguments with values replaced; unchanged, escapes included, without any."""
+    """Return the arguments with values replaced. Without any values, the text keeps even its original escapes."""
     found = False
 
     def noticing(kind: str, value: str) -> str:

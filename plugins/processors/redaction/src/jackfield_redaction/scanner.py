@@ -1,4 +1,4 @@
-"""Find values in a text that arrives in pieces."""
+"""Find values in streamed text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONG = 64  # a longer reach is beyond anything that only begins like a value
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The position of a value, and its kind."""
+    """The position and kind of a value."""
 
     kind: str
     start: int
@@ -41,7 +41,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Undecided:
-    """A possible value at `start` that depends on text that has not arrived; `detector` waits for it."""
+    """A possible value at `start` that depends on text yet to arrive. `detector` is waiting for that text."""
 
     start: int
     detector: Detector | None = None
@@ -55,7 +55,7 @@ class _Pattern:
 
 
 class Budget:
-    """The processor time that the patterns of the user may take in one text, in proportion to its length."""
+    """The CPU time that custom patterns may spend on one text, in proportion to its length."""
 
     def __init__(self, patterns: int) -> None:
         self._patterns = patterns
@@ -64,24 +64,24 @@ class Budget:
         self._since_s = 0.0
 
     def add(self, characters: int) -> None:
-        """Add the time for more text."""
+        """Add time for more text."""
         self._left_s += self._patterns * characters * CHARACTER_S
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start the timer."""
         self._since_s = time.thread_time()
 
     def count_place(self) -> None:
-        """Count a tried position, and read the clock now and then."""
+        """Count a position that was tried, and check the time at intervals."""
         self._places += 1
         if self._places % _PLACES == 0:
             self.check()
 
     def check(self) -> None:
-        """Take off the time since `start`.
+        """Deduct the time since `start` or the last check.
 
         Raises:
-            ConfigError: No time is left.
+            ConfigError: The budget is used up.
         """
         now_s = time.thread_time()
         self._left_s -= now_s - self._since_s
@@ -94,7 +94,7 @@ class Budget:
 
 
 class Finder:
-    """Finds values; created once from the settings, and never changed."""
+    """Finds values. Immutable once created from the settings."""
 
     def __init__(self, config: RedactionConfig) -> None:
         kinds = ALL_KINDS if config.kinds is None else config.kinds
@@ -111,14 +111,14 @@ class Finder:
         return bool(self._kept and self._kept.match(value))
 
     def make_budget(self) -> Budget:
-        """Make the budget of one text."""
+        """Create the budget for one text."""
         return Budget(len(self._patterns))
 
     def next_value(self, text: str, place: int, budget: Budget, *, final: bool) -> _Value | _Undecided | None:
-        """Return the first value from `place` on, or None. `final` means that the text is complete.
+        """Return the first value at or after `place`, or None. Set `final` if the text is complete.
 
         Raises:
-            ConfigError: A pattern takes too long at one position, or all of them together for this text.
+            ConfigError: A pattern takes too long at one position, or the patterns together take too long for this text.
         """
         if not self._patterns:
             return self._next_value(text, place, budget, final=final)
@@ -145,7 +145,7 @@ class Finder:
         return None
 
     def _next_candidate(self, text: str, place: int) -> int:
-        """Return the next place from `place` on where a built-in kind may begin; the end of the text without one."""
+        """Return the next position where a built-in kind may start, or the end of the text."""
         while self._by_first:
             trigger = TRIGGER.search(text, place)
             nearest = trigger.start() if trigger else len(text)
@@ -199,13 +199,13 @@ def _match(pattern: _Pattern, text: str, place: int) -> regexes.Match[str] | Non
 class Scanner:
     """Replaces the values in one text.
 
-    It releases text as soon as no later text can make it part of a value. The way in which the text is cut never
-    changes the whole output.
+    Text is released as soon as no later text can make it part of a value. The overall output does not depend on how the
+    text is split.
 
     Args:
-        finder: The finder of values.
-        replace: The text that replaces a value.
-        budget: The time that is left; that of a new text if None.
+        finder: The finder to use.
+        replace: Returns the replacement for a value.
+        budget: The remaining CPU time. If None, a new budget is created.
     """
 
     def __init__(self, finder: Finder, replace: Replace, budget: Budget | None = None) -> None:
@@ -218,7 +218,7 @@ class Scanner:
         self._seen = 0  # the end of the known part of that value
 
     def feed(self, text: str) -> str:
-        """Add text; return the decided part."""
+        """Add text and return the part that is now decided."""
         self._text += text
         self._budget.add(len(text))
         if self._waiting and self._goes_on(self._waiting):
@@ -226,7 +226,7 @@ class Scanner:
         return self._advance(final=False)
 
     def finish(self) -> str:
-        """Return the rest of a complete text."""
+        """Return the remaining text."""
         return self._advance(final=True)
 
     def _goes_on(self, detector: Detector) -> bool:
@@ -266,7 +266,7 @@ class Scanner:
 
 
 def replace_in(text: str, finder: Finder, replace: Replace) -> str:
-    """Return a whole text with its values replaced; the same object without any."""
+    """Return a complete text with its values replaced, or the same object if there are none."""
     scanner = Scanner(finder, replace)
     replaced = scanner.feed(text) + scanner.finish()
     return text if replaced == text else replaced

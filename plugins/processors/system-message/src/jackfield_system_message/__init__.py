@@ -1,1 +1,1 @@
-"""Adds a system message, and finds the language of a conversation."""
+"""Adds a system message, and detects the language of a conversation."""

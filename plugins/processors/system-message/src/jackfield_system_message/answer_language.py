@@ -1,4 +1,4 @@
-"""The sentences that ask for answers in a language."""
+"""Sentences that ask the model to answer in a given language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The date as a line of text. It has no time of day, so that it, and a provider's cache with it, lasts a day."""
+"""Format the date as a line of text. Without the time of day, the provider's prompt cache stays valid all day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ZH_DAYS = "一二三四五六日"
 
 
 def date_line(day: date, lang: Lang) -> str:
-    """Return `Current date: Friday, November 20, 2026`, or the same in Chinese."""
+    """Return `Current date: Friday, November 20, 2026`, or the Chinese equivalent."""
     if lang == "zh":
         return f"当前时间：{day.year}年{day.month}月{day.day}日，星期{_ZH_DAYS[day.weekday()]}"
     return f"Current date: {_DAYS[day.weekday()]}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"

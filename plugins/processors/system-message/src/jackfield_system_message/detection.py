@@ -1,4 +1,4 @@
-"""Detect Chinese texts by their script. One Chinese word is not enough, nor are the kanji of Japanese."""
+"""Detect Chinese text by its script. A single Chinese word is not enough, nor are the kanji in Japanese text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOOKED_AT = 1000  # characters at each end of a text; more would show nothing n
 
 
 def language_of_text(text: str) -> Lang | None:
-    """Return `zh` for a Chinese text, `en` for one in any other language, None without words.
+    """Return `zh` for Chinese text, `en` for any other language, or None if there are no words.
 
-    The writer's request is at one end of a text, before or after the material it is about. So the first and the last
-    line decide, and the text is Chinese if one of them has at least as many Chinese words as words of other scripts.
+    A user's request is at the start or end of the text, next to any material it refers to. Therefore only the first and
+    last lines matter: the text is Chinese if one of them has at least as many Chinese words as words in other scripts.
     """
     said = _ends(_without_code(text))
     han, others = _count(_HAN_RUN, said), _count(_OTHER_RUN, said)
@@ -37,7 +37,7 @@ def language_of_text(text: str) -> Lang | None:
 
 
 def language_of_most(texts: Sequence[str]) -> Lang | None:
-    """Return the language of most texts, of the last one for a draw; None if none has words."""
+    """Return the most common language of the texts, or None if none has words. The last text breaks a tie."""
     found = [lang for lang in map(language_of_text, texts) if lang]
     if not found:
         return None
@@ -56,7 +56,7 @@ def _ends(text: str) -> str:
 
 
 def _count(run: re.Pattern[str], text: str) -> int:
-    """Count the characters of a text in runs of this kind."""
+    """Count the characters in all matches of a pattern."""
     return sum(map(len, run.findall(text)))
 
 

@@ -1,4 +1,4 @@
-"""The language of a conversation, as a processor."""
+"""Processor that sets the language of a conversation."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from jackfield_system_message.language_config import LanguageConfig
 
 
 class Language(Preprocessor):
-    """Sets the language of the texts that Jackfield adds (`request.lang`), and asks for answers in it if wanted.
+    """Sets the language of text that Jackfield adds (`request.lang`), and optionally asks for answers in it.
 
-    `generate_cfg.lang` wins, then the setting, then the user's language; if the user's message has no words, the
-    language stays the same. A request that needs no change is passed on as the same object.
+    `generate_cfg.lang` takes precedence, then the setting, then the user's language. If the user's message has no
+    words, the language stays the same. A request that needs no change is forwarded as the same object.
 
     Args:
         cfg, settings: The keys of `LanguageConfig`.
 
     Raises:
-        ConfigError: A setting is not valid.
+        ConfigError: A setting is invalid.
     """
 
     name: ClassVar[str] = "language"
@@ -47,7 +47,7 @@ class Language(Preprocessor):
         return replace(request, lang=lang, messages=messages)
 
     def _instructed(self, messages: tuple[Message, ...], found: Lang | None) -> tuple[Message, ...]:
-        """Return the history with the answer's language in its system message, if the settings ask for it."""
+        """Add the answer language to the system message, if the settings ask for it."""
         if not self.config.instruct:
             return messages
         # Not by `generate_cfg.lang`, which is for Jackfield's own texts.
@@ -63,7 +63,7 @@ class Language(Preprocessor):
 
 
 def _asking(messages: tuple[Message, ...], sentence: str) -> tuple[Message, ...]:
-    """Return the history with a sentence in its system message, unless it is there."""
+    """Add a sentence to the system message, unless it already contains the sentence."""
     if any(sentence in message.get_text_content() for message in messages if message.role == SYSTEM):
         return messages
     return with_system_text(messages, sentence, first=False)

@@ -1,4 +1,4 @@
-"""The settings of the language."""
+"""Settings for the language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LookAt = Literal["last", "all"]
 
 
 class LanguageConfig(Config):
-    """The settings for detecting and using the language."""
+    """How to detect and use the language."""
 
     lang: Lang | None = Field(default=None, description="A fixed language; detected if unset")
     look_at: LookAt = Field(

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Return the language processor, which comes before all that write texts, and the one for system messages."""
+    """Offer the system message processor and the language processor, which precedes all others that write text."""
     return [
         ProcessorSpec(
             name="language",

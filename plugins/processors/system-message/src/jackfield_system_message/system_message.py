@@ -1,4 +1,4 @@
-"""The system message as a processor."""
+"""Processor that adds text to the system message."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from jackfield_system_message.system_message_config import SystemMessageConfig
 
 
 class SystemMessage(Preprocessor):
-    """Adds a text to the system message, or a new system message if there is none.
+    """Adds text to the system message, or adds a system message if there is none.
 
-    The text is in the language of the request, with the date, if wanted, on a line of its own at its end. A request
-    whose system message already contains it is passed on as the same object.
+    The text is in the request's language. If the date is wanted, it follows on its own line. A request whose system
+    message already contains the text is forwarded as the same object.
 
     Args:
         cfg, settings: The keys of `SystemMessageConfig`.
-        clock: Seconds since 1970, UTC.
+        clock: Returns the current time in seconds since 1970, UTC.
 
     Raises:
-        ConfigError: A setting is not valid, there is nothing to add, or the machine does not know the time zone.
+        ConfigError: A setting is invalid, there is nothing to add, or the system does not know the time zone.
     """
 
     name: ClassVar[str] = "system_message"
@@ -54,7 +54,7 @@ class SystemMessage(Preprocessor):
         return f"<SystemMessage where={self.config.where!r}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with the text in its system message."""
+        """Return the request with the text added to its system message."""
         said = next((message for message in request.messages if message.role == SYSTEM), None)
         text = self._text(request.lang)
         if not text or (said is not None and self._is_enough(said, text)):

@@ -1,4 +1,4 @@
-"""The settings of the system message."""
+"""Settings for the system message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Where = Literal["before", "after", "if_missing"]
 
 
 class SystemMessageConfig(Config):
-    """The text of the system message, and its place."""
+    """The text to add to the system message, and where."""
 
     text: str | Mapping[Lang, str] = Field(default="", description="The text: one for all, or {en: …, zh: …}")
     where: Where = Field(

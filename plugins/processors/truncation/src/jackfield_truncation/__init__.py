@@ -1,1 +1,1 @@
-"""Shortens old results, and drops or summarises old turns, if a request is longer than a model takes."""
+"""Shortens old results, and drops or summarises old turns, when a request exceeds the model's context."""

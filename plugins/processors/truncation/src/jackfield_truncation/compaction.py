@@ -1,4 +1,4 @@
-"""Compaction: a set of tools that replaces the older part of a run's history with a summary, and can read it back."""
+"""Compaction: a toolset that replaces older history with a summary and lets the model read the originals again."""
 
 from __future__ import annotations
 
@@ -53,22 +53,23 @@ T = TypeVar("T")
 
 
 class Compaction(Toolset):
-    """Keeps the visible part of a conversation below a share of the model's context, in runs of any length.
+    """Keeps a run's visible conversation below a share of the model's context, however long the run is.
 
-    Above that, a model summarises the older part, and the summary replaces it in the view of the model; when more must
-    be dropped, the summary is extended by that. The history itself stays whole, in the result and in the record of the
-    run: the model can read each message again with the tool `read_earlier`, which is offered as soon as there is a
+    Above that share, a model summarises the older messages, and the summary replaces them in the model's view. When
+    more must be dropped, the summary is extended. The history itself stays complete, in the result and in the run's
+    record. The model can read any summarised message with the `read_earlier` tool, which is offered once there is a
     summary. A resumed run continues with its summary.
 
-    The system message, the last turns, the last step, files of the user, and messages with `extra={"pinned": True}`
-    stay whole. If there is no summary, an event says so, and texts that are too long are shortened as by `Truncation`.
+    The system message, the last turns, the last step, the user's files, and messages with `extra={"pinned": True}` are
+    never summarised. If writing a summary fails, an event reports this, and texts that are too long are shortened as in
+    `Truncation`.
 
     Args:
-        cfg, settings: The keys of `CompactionConfig`; `llm` may also be a model object.
+        cfg, settings: The keys of `CompactionConfig`. `llm` may also be a model object.
 
     Raises:
-        ConfigError: A setting is not valid.
-        PluginError: `tokenizer`, or the backend of `llm`, is not installed, or cannot be loaded.
+        ConfigError: A setting is invalid.
+        PluginError: `tokenizer`, or the backend of `llm`, is not installed or cannot be loaded.
     """
 
     name = "compaction"
@@ -81,7 +82,7 @@ class Compaction(Toolset):
 
     @property
     def shared(self) -> _Shared:
-        """The state that all runs of the agent share."""
+        """State shared by all runs of the agent."""
         if self._made is None:  # not at creation, because its host is set later
             config = self.config
             llm = None if config.llm is None else get_chat_model(config.llm, host=self.host)
@@ -92,17 +93,17 @@ class Compaction(Toolset):
         return self._made
 
     def fixed_tools(self) -> Sequence[ToolEntry]:
-        """Return the tool that reads summarised messages, and the set that compacts each run."""
+        """Return the tool that reads summarised messages, and the toolset that compacts each run."""
         # The tool is the same for all runs, because checking its schema in each would take longer than everything else.
         return [ReadEarlier(), _OfEachRun(self)]
 
     async def tools_of_run(self, context: ToolContext[Any]) -> Sequence[ToolEntry]:  # noqa: ARG002
-        """Return the same tools."""
+        """Return the same entries as `fixed_tools`."""
         return self.fixed_tools()
 
 
 class _OfEachRun(Toolset):
-    """Has no tools, and compacts each run."""
+    """Toolset without tools that provides each run with its own compacting processor."""
 
     name = "compaction"
     effects = ()
@@ -120,7 +121,7 @@ class _OfEachRun(Toolset):
 
 @dataclass(slots=True)
 class _Shared:
-    """The state that the runs of one agent share."""
+    """State shared by the runs of one agent."""
 
     config: CompactionConfig
     llm: BaseChatModel | None
@@ -130,21 +131,21 @@ class _Shared:
     learned: int | None = None  # the limit of requests, if only a refusal by the server has shown one
 
     def limit(self, request: ChatRequest, *, exact: bool) -> int | None:
-        """Return the longest request; None if it is unknown or unlimited."""
+        """Return the maximum length of a request, or None if it is unknown or unlimited."""
         allowed = tokens_allowed(request, self.config, exact=exact)
         return self.learned if allowed is None and request.config.max_input_tokens is None else allowed
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """The length of a request, and its limit.
+    """A request's length and limits, in tokens.
 
     Attributes:
-        request: The request, as the run makes it.
-        counting, counter: The objects that count its tokens.
-        limit: The request's largest allowed length.
+        request: The request as the run made it.
+        counting, counter: The objects that count tokens.
+        limit: The maximum length of the request.
         most: The length above which the request is compacted.
-        around: The tokens of the system message and the schemas.
+        around: The size of the system message and the schemas.
     """
 
     request: ChatRequest
@@ -157,12 +158,12 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The result of looking at a request.
+    """The result of examining a request.
 
     Attributes:
-        measure: The request's length and limit.
-        found: Reports the summary that was there before, if it is used from now on: in each record of a conversation.
-        decided: The messages that are sent, or those that a summary has to replace before that is decided.
+        measure: The request's length and limits.
+        found: An event that reports an existing summary when it is first used, so that each record contains it.
+        decided: The request to send, or a view that must be summarised before that can be decided.
     """
 
     measure: _Measure
@@ -172,13 +173,13 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The part that is the same in each request of a run.
+    """The part that all requests of a run have in common.
 
     Attributes:
         given: The tools of the request.
-        system: The system message only.
-        functions: The tools, without the one that reads earlier messages if there is nothing to read.
-        bound: More tokens than system message and tools can have.
+        system: The system message.
+        functions: The tools without `read_earlier`, for requests with no summary.
+        bound: An upper bound for the tokens of the system message and the tools.
     """
 
     given: tuple[FunctionSchema, ...] = ()
@@ -198,7 +199,7 @@ class _Frame:
 
 
 class Compacting(Processor):
-    """Compacts what the model of one run sees; made for each run."""
+    """Compacts the model's view of one run. Each run has its own instance."""
 
     name: ClassVar[str] = "compaction"
     phase: ClassVar[Phase] = "input"
@@ -216,7 +217,7 @@ class Compacting(Processor):
         self._wait_for = 0
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask with the messages that the model should see. A request that surely fits is not counted."""
+        """Send the messages that the model should see. A request that certainly fits is not counted."""
         limit = self._shared.limit(request, exact=False)
         if limit is None:
             return self._ask_without_limit(request, call_next)
@@ -242,7 +243,7 @@ class Compacting(Processor):
                 yield event
 
     async def _learning(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask with less and less until a request is not refused as too long."""
+        """Send the request, and compact it further each time the server rejects it as too long."""
         events, has_answered = call_next(_without_tool(request)), False
         for left in range(_ATTEMPTS - 1, -1, -1):
             try:
@@ -260,7 +261,7 @@ class Compacting(Processor):
             events = self._compact(request, call_next)
 
     def _less_than(self, request: ChatRequest) -> int:
-        """Return the limit of later requests, after this one or its shortened form was too long."""
+        """Return a lower limit for later requests after this one, or a compacted version of it, was too long."""
         learned = self._shared.learned
         if learned:
             return learned // 2
@@ -287,7 +288,7 @@ class Compacting(Processor):
                 yield event
 
     def _take(self, view: View, measure: _Measure) -> PluginEvent:
-        """Use a new view; return the event that reports it."""
+        """Start using a new view, and return the event that reports it."""
         self._use(view, measure)
         return self._make_event(measure, note=_NOTED[measure.request.lang])
 
@@ -298,7 +299,7 @@ class Compacting(Processor):
         return _Look(measure, found, self._wanted(measure) or self._decide_request(measure))
 
     async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
-        """Count here, or in a thread if that may take long."""
+        """Count right here, or in a thread if counting may take long."""
         return work() if self._shared.countings.at_hand(request) else await sync.in_worker(work)
 
     # --- the present view ---
@@ -319,7 +320,7 @@ class Compacting(Processor):
         return measure.around + self._sizes.seen(self._view) + note
 
     def _decide_request(self, measure: _Measure) -> Decided:
-        """Decide on the messages to send: the visible part, shortened if it is still too long."""
+        """Return the request to send: the visible messages, shortened if they are still too long."""
         request, tokens = measure.request, self._tokens(measure)
         if self._note:
             request = replace(request, messages=self._view.seen(request.messages, self._note))
@@ -331,7 +332,7 @@ class Compacting(Processor):
         return Decided(trimmed, measure.counting)
 
     def _shorten(self, request: ChatRequest, measure: _Measure) -> Trimmed:
-        """Return a request that is short enough, with the summary and its neighbours unchanged if possible."""
+        """Shorten a request, leaving the summary and the messages kept next to it unchanged if possible."""
         start = numbered_from(request.messages)
         end = start + (1 + len(self._view.kept) if self._note else 0)
         messages, counter = request.messages, measure.counter
@@ -352,8 +353,11 @@ class Compacting(Processor):
         self._note = note_of(view.text, measure.limit, measure.counter, measure.request.lang, more=more)
 
     def _finds(self, measure: _Measure) -> bool:
-        """Continue with the state of the run before it was interrupted, or of an earlier run of the same conversation;
-        return True if there is one."""
+        """Restore the view of the interrupted run, or of an earlier run of the same conversation.
+
+        Returns:
+            True if there was one to restore.
+        """
         self._looked = True
         conversation = _said(measure.request)
         view: View | None = None
@@ -369,7 +373,7 @@ class Compacting(Processor):
     # --- the next view ---
 
     def _wanted(self, measure: _Measure) -> View | None:
-        """Return the part that a summary should replace from now on; None for no change."""
+        """Return the view that the next summary should create, or None to keep the current one."""
         tokens, before = self._tokens(measure), self._view
         if tokens <= measure.most or tokens < self._wait_for:
             return None
@@ -385,10 +389,10 @@ class Compacting(Processor):
         self._wait_for = self._tokens(measure) + measure.most // part
 
     async def _summarise(self, measure: _Measure, planned_view: View, call_next: CallNext, spent: Spent) -> View:
-        """Write the summary of a view, and remember it.
+        """Write the summary for a view, and store it.
 
         Raises:
-            Exception: There is no summary; its cost is in `spent`.
+            Exception: The summary could not be written. The cost of the attempt is in `spent`.
         """
         covered, already = planned_view.covered(), set(self._view.covered())
         new = [number for number in covered if number not in already]
@@ -404,7 +408,7 @@ class Compacting(Processor):
         return replace(planned_view, text=text)
 
     def _parts(self, numbers: Sequence[int], measure: _Measure, room: int) -> Iterator[list[int]]:
-        """Yield parts that fit into one request each, so that no part of a very long history is left out."""
+        """Split messages into batches that each fit into one request, so that none of a very long history is lost."""
         limit, answer_tokens = sizes_of_question(self._shared.llm, measure.limit, room)
         most = (limit - answer_tokens - room) * _FULL
         part: list[int] = []
@@ -433,7 +437,7 @@ class Compacting(Processor):
         return request_for(measure.request, messages, answer_tokens)
 
     def _make_event(self, measure: _Measure, *, note: str = "") -> PluginEvent:
-        """Return the event for people and records, complete enough to continue from it."""
+        """Return an event that reports the current view to users and records. A run can be resumed from it."""
         view = self._view
         before, after = measure.around + self._sizes.total, self._tokens(measure)
         data: dict[str, object] = {
@@ -454,7 +458,7 @@ def _said(request: ChatRequest) -> Sequence[Message]:
 
 
 def _view_from(data: Mapping[str, Any], conversation: Sequence[Message]) -> View | None:
-    """Return the view in an event; None if it belongs to another conversation or version."""
+    """Return the view stored in an event, or None if it belongs to another conversation or version."""
     match data:
         case {"through": int(through), "kept": [*kept], "summary": str(text), "of": str(digest)}:
             if 0 < through <= len(conversation) and digest_of(conversation[:through]) == digest:
@@ -471,6 +475,6 @@ def _view_of(summary: Summary | None) -> View | None:
 
 
 def _without_tool(request: ChatRequest) -> ChatRequest:
-    """Return the request without the tool, if there are no summarised messages to read."""
+    """Remove `read_earlier` from the request, because there are no summarised messages to read."""
     functions: tuple[FunctionSchema, ...] = tuple(one for one in request.functions if one.get("name") != NAME)
     return request if len(functions) == len(request.functions) else replace(request, functions=functions)

@@ -1,4 +1,4 @@
-"""The settings of truncation, plain and summarising."""
+"""Settings for truncation, summarising truncation and compaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jackfield.models import BaseChatModel
 
 
 def _as_model(value: object) -> object:
-    """Return a model, or the settings of one. Errors show no value, because it may contain a key."""
+    """Validate a model or its settings. Errors omit the value, which may contain an API key."""
     if value is not None and not isinstance(value, str | Mapping | LLMConfig | BaseChatModel):
         raise ValueError(
             f"a model must be 'backend:model', a dict, an LLMConfig or a model object, not {type(value).__name__}"
@@ -24,7 +24,7 @@ Model = Annotated[Any, BeforeValidator(_as_model)]
 
 
 class TruncationConfig(Config):
-    """The length of requests without a limit of their own, and the way to count texts and media."""
+    """Maximum request length when the request sets none, and how to count text and media."""
 
     context_tokens: int | None = Field(
         default=None,
@@ -61,7 +61,7 @@ class TruncationConfig(Config):
 
 
 class SummarizingConfig(TruncationConfig):
-    """The settings of truncation, plus which model writes the summary, and its length."""
+    """Truncation settings, plus the model that writes the summary and the summary's length."""
 
     llm: Model = Field(
         default=None,
@@ -74,7 +74,7 @@ class SummarizingConfig(TruncationConfig):
 
 
 class CompactionConfig(SummarizingConfig):
-    """The settings of compaction: those of summaries, and its threshold and extent."""
+    """Summary settings, plus when to compact and how much to keep."""
 
     summary_tokens: int = Field(
         default=1000, ge=50, description="The longest summary; never more than a quarter of the compaction threshold"

@@ -1,4 +1,4 @@
-"""The tool with which a model reads summarised messages."""
+"""Tool that lets the model read summarised messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LANG: Lang = "en"  # for a call without a run
 
 
 class ReadEarlier(BaseTool):
-    """Returns messages of the conversation by number, complete; a message too long for one result in parts."""
+    """Returns messages of the conversation in full, by number. A message too long for one result is split."""
 
     name = NAME
     description = _DESCRIPTION
@@ -55,7 +55,7 @@ class ReadEarlier(BaseTool):
     read_only = True
 
     def call(self, params: str | Mapping[str, Any], *, context: ToolContext | None = None) -> str | list[ContentItem]:
-        """Return the messages, each with its number, and the media of the first one.
+        """Return the numbered messages, with any media in the first one.
 
         Raises:
             ToolArgumentError: The conversation has no messages with these numbers.
@@ -76,7 +76,7 @@ class ReadEarlier(BaseTool):
 
 
 def _shown(texts: Sequence[str], first: int, offset: int, lang: Lang) -> Iterator[str]:
-    """Yield as much as fits into a result, and how to continue."""
+    """Yield as much text as fits into one result, then a hint on how to continue."""
     left = _MOST_CHARS
     for number, whole in enumerate(texts, start=first):
         text = whole[offset:]

@@ -1,4 +1,4 @@
-"""The longest request."""
+"""Compute the maximum length of a request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def tokens_allowed(request: ChatRequest, config: TruncationConfig, *, exact: bool) -> int | None:
-    """Return the most tokens of a request; None if there is no limit.
+    """Return the maximum number of tokens in a request, or None if there is no limit.
 
     Args:
         request: The request.
-        config: The limit that applies if it has no `max_input_tokens`.
-        exact: True if its tokens are counted with the model's vocabulary.
+        config: The limits to apply if the request does not set `max_input_tokens`.
+        exact: True if tokens are counted with the model's own vocabulary.
     """
     limit = request.config.max_input_tokens
     if limit is not None:

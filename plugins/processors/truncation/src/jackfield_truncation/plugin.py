@@ -1,4 +1,4 @@
-"""The processors and the set of tools of this package."""
+"""Processors and toolset provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import ProcessorSpec, ToolsetSpec, hook
 
 @hook.processors
 def processors() -> list[ProcessorSpec]:
-    """Offer truncation, plain and summarising, before messages are converted to a model's own format."""
+    """Offer plain and summarising truncation, which run before messages are converted to a model's own format."""
     return [
         ProcessorSpec(
             name="truncation",
@@ -30,7 +30,7 @@ def processors() -> list[ProcessorSpec]:
 
 @hook.toolsets
 def toolsets() -> list[ToolsetSpec]:
-    """Offer compaction, an entry of an agent's tools."""
+    """Offer compaction, which is listed among an agent's tools."""
     return [
         ToolsetSpec(
             name="compaction",

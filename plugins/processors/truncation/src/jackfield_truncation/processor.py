@@ -1,4 +1,4 @@
-"""Truncation as a processor: a request that is too long is replaced by a shorter one."""
+"""Processor that shortens requests that are too long."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The request that is sent, and its counter."""
+    """The request to send, and how its tokens were counted."""
 
     trimmed: Trimmed
     counting: Counting
 
 
 class Truncation(Preprocessor):
-    """Keeps requests within `max_input_tokens`, or within the model's context. One that fits passes unchanged.
+    """Keeps requests within `max_input_tokens` or the model's context. Requests that fit are not changed.
 
-    `jackfield_truncation.trimming` describes which parts are shortened, and in which order. If anything is, the first
-    event of the answer is `HistoryTrimmed`.
+    See `jackfield_truncation.trimming` for what is shortened, and in which order. If anything is omitted, the answer's
+    first event is `HistoryTrimmed`.
 
     Args:
         cfg, settings: The keys of `TruncationConfig`.
-        count: Counts the tokens of a text, in place of any tokenizer.
-        host: The host in which tokenizers are looked up; the installed ones if None.
+        count: Counts a text's tokens, replacing any tokenizer.
+        host: The host used to look up tokenizers. If None, the installed ones are used.
 
     Raises:
-        ConfigError: A setting is not valid.
-        PluginError: `tokenizer` is not installed, or may not load.
+        ConfigError: A setting is invalid.
+        PluginError: `tokenizer` is not installed, or is not allowed to load.
     """
 
     name: ClassVar[str] = "truncation"
@@ -68,16 +68,16 @@ class Truncation(Preprocessor):
         return f"<Truncation context_tokens={self.config.context_tokens}>"
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """Return the request, shortened if it is too long. A needed vocabulary is loaded immediately.
+        """Return the request, shortened if it is too long. If a vocabulary is needed, it is loaded right away.
 
         Raises:
-            ContextLengthError: The request cannot be made short enough; the message names the longest part and the
+            ContextLengthError: The request cannot be shortened enough. The message names the longest part and the
                 excess.
         """
         return request if self._surely_fits(request) else self._decide(request).trimmed.request
 
     def around(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
-        """Ask with the prepared request; if it is a shorter one, say so before the answer."""
+        """Send the prepared request. If it was shortened, an event precedes the answer."""
         return call_next(request) if self._surely_fits(request) else self._counted(request, call_next)
 
     async def _counted(self, request: ChatRequest, call_next: CallNext) -> AsyncIterator[ModelEvent]:
@@ -101,12 +101,12 @@ class Truncation(Preprocessor):
 
 
 async def answer_with(decided: Decided, call_next: CallNext, *, spent: Usage = _NOTHING) -> AsyncIterator[ModelEvent]:
-    """Yield an event about the omitted messages, then the answer to the shortened request.
+    """Yield an event about omitted messages, if any, then the answer to the shortened request.
 
     Args:
-        decided: The request that is sent. The length that the server reports improves its counting.
+        decided: The request to send. The token count reported by the server improves later estimates.
         call_next: The next processor, or the model.
-        spent: The usage so far; it is added to that of the answer.
+        spent: Usage so far, which is added to the answer's usage.
     """
     trimmed = decided.trimmed
     reported: Usage | None = None
@@ -125,6 +125,6 @@ async def answer_with(decided: Decided, call_next: CallNext, *, spent: Usage = _
 
 
 def surely_fits(request: ChatRequest, config: TruncationConfig, countings: Countings) -> bool:
-    """Return True if a request has no limit, or surely is within it. Nothing is counted."""
+    """Return True if a request has no limit or is certainly within it, without counting tokens exactly."""
     limit = tokens_allowed(request, config, exact=False)
     return limit is None or countings.roughly(request).surely_fits(request, limit)

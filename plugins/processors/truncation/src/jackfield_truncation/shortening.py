@@ -1,4 +1,4 @@
-"""Cut texts to a number of tokens, keeping both ends, and share a number of tokens between texts."""
+"""Shorten texts to a number of tokens, keeping both ends, and divide a token budget among texts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ _CLOSE_ENOUGH = 0.9  # of the allowed tokens; each step closer costs another cou
 
 
 def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str:
-    """Return a text without its middle, with a note of how much is missing.
+    """Cut out the middle of a text, and leave a note of how much is missing.
 
     Args:
         text: The text.
-        most: The number of tokens that the result may have. If that is not enough for the note, the beginning is kept
-            alone.
-        count: Counts a text.
+        most: The maximum number of tokens in the result. If the note does not fit, only the start is kept.
+        count: Counts a text's tokens.
         lang: The language of the note.
 
     Returns:
-        The text itself if it is short enough; otherwise at most `most` tokens, and at least nine tenths of them if
-        possible.
+        The text itself if it is short enough, otherwise at most `most` tokens, and at least 90 % of that if possible.
     """
     tokens = count(text)
     if tokens <= most:
@@ -33,9 +31,10 @@ def keep_both_ends(text: str, most: int, count: TokenCounter, lang: Lang) -> str
 
 
 def common_size(sizes: Iterable[int], total: int) -> int:
-    """Return the largest size to which all longer `sizes` can be cut with a sum up to `total`; -1 if there is none.
+    """Return the largest size such that the sum is at most `total` when all larger sizes are cut to it.
 
-    If nothing has to be cut, it is the largest of the sizes.
+    Returns:
+        The largest of the sizes if nothing must be cut, or -1 if no size is small enough.
     """
     ordered = sorted(sizes)
     left, size = total, 0
@@ -48,7 +47,10 @@ def common_size(sizes: Iterable[int], total: int) -> int:
 
 
 def _longest(make: Callable[[int], str], guess: int, length: int, most: int, count: TokenCounter) -> str:
-    """Return the longest text from `make`, shorter than `length`, that has about `most` tokens at most."""
+    """Return the longest text that `make` creates with at most about `most` tokens.
+
+    `make` takes the number of characters to keep, which is always less than `length`.
+    """
     best, low, high, kept = "", -1, length, guess
     while high - low > 1:
         candidate = make(kept)

@@ -1,4 +1,4 @@
-"""Truncation with a summary: a model summarises the omitted messages, and the summary replaces them."""
+"""Truncation that replaces omitted messages with a summary written by a model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _Plan:
     """The messages that a summary has to cover.
 
     Attributes:
-        covered: The positions of the messages that it replaces, in order; empty if no summary would help.
-        new: Those of them that no summary covers yet.
-        known: The present summary; an empty one if there is none.
-        room: The number of tokens that the summary may have in the request.
-        limit: The number of tokens that the request may have.
+        covered: The positions of the messages to replace, in order. Empty if no summary would help.
+        new: The positions among these that no summary covers yet.
+        known: The current summary, or an empty one.
+        room: The maximum number of tokens for the summary.
+        limit: The maximum number of tokens for the whole request.
     """
 
     covered: tuple[int, ...]
@@ -55,11 +55,11 @@ class _Plan:
 
 @dataclass(slots=True)
 class _Written(Spent):
-    """The outcome of a request for a summary.
+    """The result of asking for a summary.
 
     Attributes:
-        summary: The requested summary; after an error, the previous one, or an empty one.
-        error: The reason why there is no new summary.
+        summary: The new summary, or the previous one (possibly empty) after an error.
+        error: The reason there is no new summary.
     """
 
     summary: Summary = field(default_factory=lambda: Summary((), ""))
@@ -67,20 +67,20 @@ class _Written(Spent):
 
 
 class SummarizingTruncation(Truncation):
-    """Truncates like `Truncation`, but replaces the omitted turns and steps with one short summary.
+    """Truncation that replaces omitted turns and steps with one short summary.
 
-    A summary is kept, and is used as long as its conversation continues; when more must be dropped, only that is added
-    to it. It is kept in memory, for 256 conversations. If that fails, an event `jackfield-truncation.summary_failed`
-    says so, and the request is shortened as by `Truncation`, with the previous summary, if any.
+    The summary is reused for as long as its conversation continues, and extended when more must be dropped. Summaries
+    of up to 256 conversations are held in memory. If writing a summary fails, a `jackfield-truncation.summary_failed`
+    event reports this, and the request is shortened as in `Truncation`, using the previous summary if there is one.
 
     Args:
-        cfg, settings: The keys of `SummarizingConfig`; `llm` may also be a model object, which is then not closed here.
-        count: As for `Truncation`.
-        host: The host in which models and tokenizers are looked up; the installed ones if None.
+        cfg, settings: The keys of `SummarizingConfig`. `llm` may also be a model object, which is never closed here.
+        count: The same as for `Truncation`.
+        host: The host used to look up models and tokenizers. If None, the installed ones are used.
 
     Raises:
-        ConfigError: A setting is not valid.
-        PluginError: `tokenizer`, or the backend of `llm`, is not installed, or cannot be loaded.
+        ConfigError: A setting is invalid.
+        PluginError: `tokenizer`, or the backend of `llm`, is not installed or cannot be loaded.
     """
 
     name: ClassVar[str] = "summarizing_truncation"
@@ -103,7 +103,7 @@ class SummarizingTruncation(Truncation):
         self._summaries = Summaries()
 
     async def aclose(self) -> None:
-        """Close the model that writes summaries, if it was made here."""
+        """Close the model that writes summaries, unless it was passed in."""
         if self._llm and self._llm_is_ours:
             await self._llm.aclose()
 
@@ -127,11 +127,11 @@ class SummarizingTruncation(Truncation):
                 yield event
 
     async def _in_place(self, request: ChatRequest, work: Callable[[], T]) -> T:
-        """Count here, or in a thread if that may take long."""
+        """Count right here, or in a thread if counting may take long."""
         return work() if self._countings.at_hand(request) else await sync.in_worker(work)
 
     def _plan(self, request: ChatRequest, decided: Decided) -> _Plan:
-        """Return the messages that a summary has to cover so that the rest fits beside it."""
+        """Decide which messages a summary must cover so that the rest fits next to it."""
         limit = tokens_allowed(request, self.config, exact=decided.counting.exact)
         assert limit is not None  # noqa: S101 - something had to go
         room = min(self.config.summary_tokens, limit // 4)
@@ -140,7 +140,7 @@ class SummarizingTruncation(Truncation):
         return _Plan(tuple(sorted((*known.covered, *new))), new, known, room, limit)
 
     async def _write(self, request: ChatRequest, plan: _Plan, counter: RequestCounter, call_next: CallNext) -> _Written:
-        """Return the summary for a plan: a known one, or one that is requested and remembered."""
+        """Return the summary for a plan, asking for a new one if messages are not covered yet."""
         written = _Written(summary=plan.known)
         if not plan.new:
             return written
@@ -154,7 +154,7 @@ class SummarizingTruncation(Truncation):
         return written
 
     def _question(self, request: ChatRequest, plan: _Plan, counter: RequestCounter) -> ChatRequest:
-        """Return the request for a summary. Together with its answer, it is no longer than the original may be."""
+        """Return the request for a summary. Including its answer, it is no longer than the original request may be."""
         limit, answer_tokens = sizes_of_question(self._llm, plan.limit, plan.room)
         messages = question(
             [message for position in plan.new if not is_only_reasoning(message := request.messages[position])],
@@ -170,9 +170,9 @@ class SummarizingTruncation(Truncation):
 def _to_go(
     request: ChatRequest, covered: Sequence[int], most: int, whole_limit: int, counter: RequestCounter
 ) -> tuple[int, ...]:
-    """Return the positions of messages to omit besides those in a summary; none if the rest will fit.
+    """Return the positions of messages to omit beyond those already covered, or none if the rest fits.
 
-    If any must be omitted, more are omitted than necessary.
+    If any must be omitted, more are omitted than strictly necessary.
     """
     left, rest = _without(request, covered)
     dropped: tuple[int, ...] = ()
@@ -188,14 +188,14 @@ def _to_go(
 
 
 def _without(request: ChatRequest, covered: Iterable[int]) -> tuple[list[int], ChatRequest]:
-    """Return the positions of messages outside of the summary, and the request with these alone."""
+    """Return the positions of messages that are not covered, and the request with only those messages."""
     out = set(covered)
     left = [position for position in range(len(request.messages)) if position not in out]
     return left, replace(request, messages=tuple(request.messages[position] for position in left))
 
 
 def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: Summary) -> Decided:
-    """Return the request with a summary in place of its messages, or the earlier decision if that fails."""
+    """Replace the covered messages with a summary, or return the earlier decision if the result does not fit."""
     counter = decided.counting.counter()
     note = note_of(summary.text, plan.room, counter, request.lang)
     covered = summary.covered
@@ -223,6 +223,6 @@ def _with_summary(request: ChatRequest, decided: Decided, plan: _Plan, summary: 
 
 
 def _summarized(summary: Summary, plan: _Plan) -> PluginEvent:
-    """Return the event about a used summary: how many messages it covers, and how many were read now."""
+    """Return an event that reports how many messages a summary covers, and how many of them are new."""
     new = len(plan.new) if summary is not plan.known else 0
     return PluginEvent(SUMMARIZED_EVENT, {"messages": len(summary.covered), "new": new})

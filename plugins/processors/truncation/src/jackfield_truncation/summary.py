@@ -1,4 +1,4 @@
-"""Summaries of omitted messages: their requests, their form in a history, and how they are found again."""
+"""Summaries of omitted messages: how to request them, insert them into a history, and find them again."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary of some messages of a history.
+    """A summary of messages in a history.
 
     Attributes:
-        covered: The positions of these messages, in order.
+        covered: The positions of the summarised messages, in order.
         text: The summary.
     """
 
@@ -81,10 +81,10 @@ class Summary:
 
 
 class Summaries:
-    """The written summaries, found by the whole conversation up to the last message they cover.
+    """Cache of summaries, keyed by the whole conversation up to the last message covered.
 
-    A history that differs before that message does not match. Several threads may use it at once; the least recently
-    used summaries are dropped first.
+    A history that differs anywhere before that message does not match. Thread-safe. The least recently used summaries
+    are dropped first.
     """
 
     def __init__(self, most: int = _MOST_SUMMARIES) -> None:
@@ -96,7 +96,7 @@ class Summaries:
         return len(self._kept)
 
     def find(self, messages: Sequence[Message]) -> Summary | None:
-        """Return the summary that covers the longest beginning of a history."""
+        """Return the summary that covers the longest prefix of a history, or None."""
         keys = list(_keys(messages))
         with self._lock:
             for key in reversed(keys):
@@ -106,7 +106,7 @@ class Summaries:
         return None
 
     def keep(self, messages: Sequence[Message], summary: Summary) -> None:
-        """Remember the summary of messages of a history."""
+        """Store a summary of messages in a history."""
         *_, key = _keys(messages[: summary.covered[-1] + 1])
         with self._lock:
             self._kept[key] = summary
@@ -116,7 +116,7 @@ class Summaries:
 
 
 def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
-    """Yield a digest of each beginning of a history, the shortest first."""
+    """Yield a digest of each prefix of a history, shortest first."""
     digest = blake2b(digest_size=16)
     for message in messages:
         media = [] if isinstance(message.content, str) else [str(item.value) for item in message.content]
@@ -128,7 +128,7 @@ def _keys(messages: Sequence[Message]) -> Iterator[bytes]:
 
 
 def digest_of(messages: Sequence[Message]) -> str:
-    """Return a digest of the texts of messages, for a record."""
+    """Return a digest of messages for use in a record."""
     digest = b""
     for digest in _keys(messages):  # noqa: B007 - the last one counts
         pass
@@ -149,13 +149,13 @@ def question(
 
     Args:
         messages: The messages to summarise.
-        so_far: The summary of the messages before them; '' if there are none.
-        size: The number of tokens that the summary may have.
-        most: The number of tokens that the question may have; the longest messages are shortened in the middle to reach
-            it.
-        counter: Counts texts.
+        so_far: The summary of earlier messages, or '' if there are none.
+        size: The maximum number of tokens for the summary.
+        most: The maximum number of tokens for the question. To stay within it, the middle of the longest messages is
+            cut out.
+        counter: Counts tokens.
         lang: The language of the question.
-        numbers: The numbers of the messages, if the summary should name them.
+        numbers: The numbers of the messages, if the summary should cite them.
     """
     task = _TASK[lang] + (_CITE[lang] if numbers else "")
     around = sum(map(counter.message, _question(task, "", so_far, size, lang)))
@@ -172,22 +172,21 @@ def _question(task: str, shown: str, so_far: str, size: int, lang: Lang) -> tupl
 
 
 def _digest(text: str) -> str:
-    """Return the mark for both ends of a text. No text contains its own digest, so none can fake its end."""
+    """Return the marker that encloses a text. A text cannot contain its own digest, and so cannot fake its end."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def _indent(text: str) -> str:
-    """Indent all lines but the first, so that no text can imitate a message."""
+    """Indent all lines but the first, so that no text can be mistaken for a message."""
     return f"\n{_INDENT}".join(text.splitlines())
 
 
 def note_of(summary: str, most: int, counter: RequestCounter, lang: Lang, *, more: str = "") -> Message:
-    """Return a summary as a note in a history, with at most `most` tokens if possible.
+    """Return a summary as a message for the history, with at most `most` tokens if possible.
 
-    It has the role of a user, because many servers require that role at the beginning. Its text says that the user did
-    not write it; the summary is between two lines of marks that it cannot imitate.
-
-    `more` follows after the summary.
+    The message has the user role, because many servers require it at the start. It says that the user did not write it,
+    and encloses the summary between two marker lines that the summary cannot imitate. `more` is appended after the
+    summary.
     """
     around = counter.message(_note("", more, lang))
     text = keep_both_ends(summary, max(0, most - around), counter.text, lang)
@@ -206,7 +205,7 @@ def is_only_reasoning(message: Message) -> bool:
 
 
 def line_of(message: Message) -> str:
-    """Return a message as one text, with its role, or the tool that was called or answered."""
+    """Format a message as text, prefixed with its role or with the tool that was called or returned a result."""
     text = text_of(message.content)
     if message.role == FUNCTION:
         return f"{message.name} → {text}"
@@ -218,9 +217,9 @@ def line_of(message: Message) -> str:
 
 
 def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -> list[str]:
-    """Return lines of at most `most` tokens together.
+    """Shorten lines to at most `most` tokens in total.
 
-    Long ones are shortened, and if there are too many, the oldest go.
+    Long lines are shortened; if there are too many lines, the oldest are dropped.
     """
     fit = max(1, most // SMALLEST_TEXT)
     left_out, lines = len(lines[:-fit]), [_indent(line) for line in lines[-fit:]]
@@ -231,7 +230,7 @@ def _fitting(lines: list[str], most: int, counter: RequestCounter, lang: Lang) -
 
 
 def _shorten(line: str, most: int, counter: RequestCounter, lang: Lang) -> str:
-    """Return an indented line of at most so many tokens, still indented."""
+    """Shorten an indented line to at most `most` tokens, keeping the indentation."""
     if counter.text(line) <= most:
         return line
     return _indent(keep_both_ends(line, most, lambda text: counter.text(_indent(text)), lang))

@@ -1,4 +1,4 @@
-"""The counter of a request: a tokenizer by name, the model's own, or an estimate that learns."""
+"""Choose how to count a request's tokens: a named tokenizer, the model's own, or an adaptive estimate."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _log = logging.getLogger(__name__)
 
 
 class Counting:
-    """Counts requests in one way.
+    """One way of counting a request's tokens.
 
     Args:
-        counts: Counts texts, and remembers.
-        media_tokens: The number of tokens that an image, a sound or a frame of video counts as.
-        exact: True if the counts are those of the model's vocabulary.
-        estimate: The object that learns, if the counts are the core's estimates.
+        counts: Counts the tokens of texts, with a cache.
+        media_tokens: The number of tokens to assume for an image, a sound or a video frame.
+        exact: True if counts are based on the model's vocabulary.
+        estimate: The adaptive estimator, if counts are the core's estimates.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class Counting:
         self._factor = 1.0
 
     def counter(self) -> RequestCounter:
-        """Return a counter for one request. Later learning does not change it."""
+        """Return a counter for one request. Later calls of `learn` do not affect it."""
         if self._estimate and abs(self._estimate.factor - self._factor) >= _STEP:
             self._factor = self._estimate.factor
         return RequestCounter(self._counts, self._media_tokens, factor=self._factor)
 
     def learn(self, request: ChatRequest, tokens: int, reported: int) -> None:
-        """Learn from a server's number of tokens of a request that was counted as `tokens` here.
+        """Learn from the token count that a server reported for a request estimated at `tokens`.
 
-        Nothing is learned from media, whose size is a guess, nor from numbers with another meaning: a server that
-        reports only the uncached tokens would teach that texts are short.
+        Requests with media are ignored because their size is a guess. So are counts that mean something else: a server
+        that reports only uncached tokens would make texts appear too short.
         """
         if self._estimate is None or not _LEAST * tokens <= reported <= _MOST * tokens:
             return
@@ -60,17 +60,17 @@ class Counting:
 
 
 class Countings:
-    """Finds the counting for a request.
+    """Chooses how to count each request.
 
     Args:
-        tokenizer: The name of a tokenizer, which must be installed, or a dict of `name` and its settings, or
-            `estimate`; None for the model's own.
-        count: A function that counts, over all of these.
-        media_tokens: The number of tokens that an image, a sound or a frame of video counts as.
-        host: The host in which tokenizers are looked up; the installed ones if None.
+        tokenizer: The name of an installed tokenizer, a dict with its `name` and settings, or `estimate`. If None, the
+            model's own tokenizer is used.
+        count: A function that counts tokens, overriding `tokenizer`.
+        media_tokens: The number of tokens to assume for an image, a sound or a video frame.
+        host: The host used to look up tokenizers. If None, the installed ones are used.
 
     Raises:
-        PluginError: The wanted tokenizer is not installed.
+        PluginError: The requested tokenizer is not installed.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Countings:
         self._vocabularies: dict[str, Counting | None] = {}  # None: unusable
 
     def roughly(self, request: ChatRequest) -> RequestCounter:
-        """Return a counter that shows if a request surely fits; it does not count exactly."""
+        """Return a counter that is good enough to tell if a request certainly fits."""
         return (self._given or self._estimating(request)).counter()
 
     def at_hand(self, request: ChatRequest) -> Counting | None:
-        """Return the counting of a request if it is ready and fast; None if `of` should run in a thread."""
+        """Return a request's counting if it is ready and fast, or None if `of` should run in a thread."""
         if self._given:
             return self._given
         name = self._name(request)
@@ -107,11 +107,12 @@ class Countings:
         return None
 
     def of(self, request: ChatRequest) -> Counting:
-        """Return the counting of a request, and load a vocabulary if it needs one.
+        """Return a request's counting, loading a vocabulary if needed.
+
+        If the model's own tokenizer cannot be used, tokens are estimated and a warning is logged.
 
         Raises:
-            PluginError, ConfigError: The tokenizer that the settings name cannot be used. The model's own tokenizer is
-                only an improvement: if it cannot be used, the estimate is taken, and a warning is logged.
+            PluginError, ConfigError: The tokenizer named in the settings cannot be used.
         """
         if self._given:
             return self._given
@@ -123,12 +124,12 @@ class Countings:
         return self._vocabularies[name] or self._estimating(request)
 
     def _name(self, request: ChatRequest) -> str:
-        """Return the name of the tokenizer; '' for the estimate."""
+        """Return the name of the tokenizer, or '' for the estimate."""
         name = self._wanted or request.facts.tokenizer
         return "" if name == ESTIMATE else name
 
     def _estimating(self, request: ChatRequest) -> Counting:
-        """Return the estimate, which learns for each model separately."""
+        """Return the estimate, which adapts to each model separately."""
         key = (request.server, request.model)
         estimate = self._learning.get(key)
         if estimate is not None:

@@ -1,16 +1,17 @@
 """Shorten a request: the order in which parts are omitted, and the parts that always stay.
 
-The rules, each applied only as needed:
+Each rule is applied only as far as needed:
 
-1. Reasoning of earlier turns goes, oldest first. 2. Results of tools are shortened, oldest first; those of the last
-step, which the model has not read yet, stay. 3. Earlier turns go first, the oldest first: a turn no longer than the
-excess goes whole. In a longer one, the steps before its last go, oldest first; then one long text is shortened; and if
-it has none, the turn goes whole as well. 4. In the last turn, the steps before its last go, oldest first. 5. The
-results of the last step are shortened, the longest first, to one common size. 6. Then all remaining texts are shortened
-in the same way, including the user's.
+1. Drop reasoning from earlier turns, oldest first.
+2. Shorten tool results, oldest first, except those of the last step, which the model has not read yet.
+3. Reduce earlier turns, oldest first. A turn no longer than the excess is dropped. In a longer one, all steps but the
+   last are dropped, oldest first; then one long text is shortened. If there is none, the whole turn is dropped.
+4. In the last turn, drop all steps but the last, oldest first.
+5. Shorten the results of the last step to one common size, the longest first.
+6. Shorten all remaining texts in the same way, including the user's.
 
-The system message, schemas, names, ids, arguments of calls and media in the remaining messages stay unchanged. A call
-and its results are in one step, so they stay or go together.
+The system message, schemas, names, ids, call arguments and media in the remaining messages stay unchanged. A call and
+its results belong to the same step, so they stay or go together.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ MOST_MEDIA = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A request that is short enough: the original one, or a shorter one.
+    """A request that is short enough, either the original or a shortened one.
 
     Attributes:
-        request: It.
+        request: The request.
         dropped: The positions of the omitted messages, in order.
         shortened: The number of shortened messages.
-        tokens_before, tokens_after: The counts before and after.
+        tokens_before, tokens_after: The token counts before and after.
     """
 
     request: ChatRequest
@@ -56,22 +57,22 @@ class Trimmed:
 
     @property
     def is_shorter(self) -> bool:
-        """True if anything was omitted."""
+        """True if anything was omitted or shortened."""
         return bool(self.dropped or self.shortened)
 
 
 def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_limit: int | None = None) -> Trimmed:
-    """Return a request of at most `limit` tokens; the same object if it fits. For its media, see `MOST_MEDIA`.
+    """Return a request of at most `limit` tokens, or the same object if it fits. For media, see `MOST_MEDIA`.
 
     Args:
-        request: It.
-        limit: For this request.
-        counter: Counts it.
-        whole_limit: The tokens for this request and for the text that will be put beside it; the share of the media is
-            part of it. `limit` if None.
+        request: The request to trim.
+        limit: The maximum number of tokens.
+        counter: Counts the request's tokens.
+        whole_limit: The maximum number of tokens for this request and the text to be added to it, which determines the
+            share allowed for media. Defaults to `limit`.
 
     Raises:
-        ContextLengthError: The messages that must stay are longer.
+        ContextLengthError: The messages that must stay exceed the limit.
     """
     most_media = int(MOST_MEDIA * (limit if whole_limit is None else whole_limit))
     draft = _Draft(request, limit, counter, most_media)
@@ -91,7 +92,7 @@ def trim(request: ChatRequest, limit: int, counter: RequestCounter, *, whole_lim
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A text in the content of a message: all of it, or the text of one item."""
+    """A text in a message's content: all of it, or one item's text."""
 
     position: int
     item: int | None
@@ -100,7 +101,7 @@ class _Slot:
 
 
 class _Draft:
-    """A request on its way to being short enough."""
+    """A request being trimmed."""
 
     def __init__(self, request: ChatRequest, limit: int, counter: RequestCounter, most_media: int) -> None:
         self.messages = dict(enumerate(request.messages))
@@ -120,7 +121,7 @@ class _Draft:
         return self.tokens - max(0, self._media - self._most_media) - self._limit
 
     def size(self, places: Iterable[int]) -> int:
-        """Return the tokens of the remaining parts of these messages."""
+        """Return the number of tokens that remain in these messages."""
         return sum(self._sizes.get(position, 0) for position in places)
 
     def drop(self, places: Iterable[int]) -> None:
@@ -131,7 +132,7 @@ class _Draft:
                 self._media -= self._counter.media(self.messages.pop(position))
 
     def put(self, position: int, message: Message) -> None:
-        """Replace a message by another."""
+        """Replace a message."""
         size = self._counter.message(message)
         self.tokens += size - self._sizes[position]
         self._media += self._counter.media(message) - self._counter.media(self.messages[position])
@@ -139,7 +140,7 @@ class _Draft:
         self.messages[position] = message
 
     def slots(self, places: Iterable[int]) -> Iterator[_Slot]:
-        """Yield the texts in the remaining contents of these messages."""
+        """Yield the texts that remain in these messages."""
         for position in places:
             message = self.messages.get(position)
             if message is None:
@@ -163,7 +164,7 @@ class _Draft:
         self.put(slot.position, message.replace(content=items))
 
     def complaint(self) -> str:
-        """Explain why nothing more can be omitted: the longest part, and the tokens above the limit."""
+        """Explain why nothing more can be omitted, naming the longest part and the excess."""
         position, size = max(self._sizes.items(), key=lambda entry: entry[1], default=(0, 0))
         if self._functions_tokens > size:
             longest = f"the schemas of its {self._functions} functions, {self._functions_tokens} tokens"
@@ -180,9 +181,9 @@ class _Draft:
 
 
 def _rules(draft: _Draft, turns: list[Turn]) -> Iterator[None]:
-    """Omit more and more, and yield before each step; the caller stops when the rest fits.
+    """Apply the rules one step at a time, yielding before each; the caller stops when the request fits.
 
-    So no rule has to check that enough has been omitted.
+    This way no rule has to check if enough has been omitted.
     """
     if not turns:
         return
@@ -241,7 +242,7 @@ def _drop_steps(draft: _Draft, steps: Iterable[tuple[int, ...]]) -> Iterator[Non
 
 
 def _level(draft: _Draft, places: Iterable[int], smallest: int) -> Iterator[None]:
-    """Shorten the longest texts to one common size, if that can be `smallest` or more."""
+    """Shorten the longest texts to one common size, unless that size is below `smallest`."""
     yield
     slots = list(draft.slots(places))
     size = common_size((slot.tokens for slot in slots), sum(slot.tokens for slot in slots) - draft.excess)
@@ -251,10 +252,10 @@ def _level(draft: _Draft, places: Iterable[int], smallest: int) -> Iterator[None
 
 
 def _round_size(tokens: int, excess: int) -> int:
-    """Return the size to which a text is shortened: the largest power of two that is enough, or the smallest.
+    """Return the largest power of two that shortens a text enough, or the minimum size.
 
-    Round sizes, because a history grows from call to call: while the same size suffices, the text stays the same, and
-    so does the cached beginning of the request.
+    A history grows from call to call. With round sizes, the shortened text often stays the same, and so does the cached
+    prefix of the request.
     """
     size = SMALLEST_PIECE
     while 2 * size <= tokens - excess:

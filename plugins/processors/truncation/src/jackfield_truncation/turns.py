@@ -1,4 +1,4 @@
-"""The structure of a history: turns made of steps, which can be removed without breaking it."""
+"""Structure a history into turns and steps, which can be removed without breaking it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jackfield.messages import FUNCTION, SYSTEM, USER, Message
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The messages after one user message, by position in the history.
+    """A user message and the messages that follow it, by position in the history.
 
     Attributes:
-        user: The user message; None in a history that begins with something else.
-        steps: Each is an assistant's message with its calls, and the results of these.
+        user: The user message, or None if the history starts with something else.
+        steps: Each step is an assistant message with its calls and their results.
     """
 
     user: int | None
@@ -22,13 +22,13 @@ class Turn:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """All its messages, in order."""
+        """The positions of all messages in the turn, in order."""
         answer = tuple(position for step in self.steps for position in step)
         return answer if self.user is None else (self.user, *answer)
 
 
 def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """Return the turns of a history, oldest first. The system message is in no turn."""
+    """Return the turns of a history, oldest first. System messages belong to no turn."""
     turns: list[Turn] = []
     user: int | None = None
     steps: list[tuple[int, ...]] = []
@@ -48,5 +48,5 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
 
 
 def _turn(user: int | None, steps: list[tuple[int, ...]]) -> list[Turn]:
-    """Return the turn, unless it is empty."""
+    """Return the turn in a list, or an empty list if the turn is empty."""
     return [] if user is None and not steps else [Turn(user, tuple(steps))]

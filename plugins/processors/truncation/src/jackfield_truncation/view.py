@@ -1,6 +1,6 @@
-"""The visible part of a compacted conversation: its messages, and the summary of the others.
+"""The visible part of a compacted conversation: its messages, and a summary of the others.
 
-Messages are numbered from 1; the system message, at the front, has no number.
+Messages are numbered from 1. A leading system message has no number.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MOST_FILES = 0.25
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages that a summary covers.
+    """The extent of a summary.
 
     Attributes:
-        through: The number of the last message that it may cover; 0 if there is no summary.
-        kept: The numbers up to there that stay whole.
+        through: The number of the last message that the summary may cover, or 0 if there is no summary.
+        kept: The numbers of messages up to `through` that stay in full.
         text: The summary.
     """
 
@@ -35,30 +35,30 @@ class View:
     text: str = ""
 
     def covered(self) -> list[int]:
-        """Return the numbers of the messages that the summary covers."""
+        """Return the numbers of the summarised messages."""
         return [number for number in range(1, self.through + 1) if number not in self.kept]
 
     def seen(self, messages: Sequence[Message], note: Message | None) -> tuple[Message, ...]:
-        """Return the messages as the model sees them; `note` contains the summary."""
+        """Return the messages as the model sees them. `note` contains the summary."""
         first = numbered_from(messages)
         kept = (messages[first + number - 1] for number in sorted(self.kept))
         return (*messages[:first], *([note] if note else []), *kept, *messages[first + self.through :])
 
 
 def numbered_from(messages: Sequence[Message]) -> int:
-    """Return the position of the message with the number 1."""
+    """Return the position of message number 1."""
     return 1 if messages and messages[0].role == SYSTEM else 0
 
 
 class Sizes:
-    """The sizes of the messages of a growing conversation, each measured once."""
+    """The sizes of the messages in a growing conversation. Each message is measured once."""
 
     def __init__(self) -> None:
         self._last: Message | None = None
         self._sums = [0]
 
     def take(self, messages: Sequence[Message], size_of: Callable[[Message], int]) -> None:
-        """Measure the new messages, or all of them if the conversation is a different one."""
+        """Measure new messages, or all of them if the conversation is a different one."""
         measured, first = len(self._sums) - 1, numbered_from(messages)
         if measured and (len(messages) < first + measured or messages[first + measured - 1] is not self._last):
             self._sums, measured = [0], 0
@@ -69,7 +69,7 @@ class Sizes:
 
     @property
     def total(self) -> int:
-        """The size of all messages."""
+        """The total size of all messages."""
         return self._sums[-1]
 
     def of(self, number: int) -> int:
@@ -77,26 +77,26 @@ class Sizes:
         return self._sums[number] - self._sums[number - 1]
 
     def after(self, number: int) -> int:
-        """Return the size of all messages after one."""
+        """Return the total size of the messages after the given one."""
         return self._sums[-1] - self._sums[number]
 
     def seen(self, view: View) -> int:
-        """Return the size of the remaining conversation, without the summary."""
+        """Return the size of the visible messages, without the summary."""
         return self.after(view.through) + sum(self.of(number) for number in view.kept)
 
 
 def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns: int, most: int) -> View:
-    """Return the end of the next part to summarise, and the parts of it that stay. Its text is still that of `before`.
+    """Decide how far the next summary reaches, and which messages before that point stay in full.
 
-    It ends between two turns, or between two steps of a turn: a call and its results stay together. The last step
-    and the question before it always stay.
+    The summary ends between two turns, or between two steps of a turn, so a call and its results stay together. The
+    last step and the question before it always stay. The returned view still has the text of `before`.
 
     Args:
         messages: The conversation.
         sizes: The sizes of its messages.
-        before: The present view.
-        turns: The number of turns that stay whole, if they are not too long.
-        most: The size at which a compaction starts.
+        before: The current view.
+        turns: The number of recent turns to keep in full, if they are not too long.
+        most: The size at which compaction starts.
     """
     conversation = messages[numbered_from(messages) :]
     all_turns = turns_of(conversation)
@@ -117,7 +117,7 @@ def next_view(messages: Sequence[Message], sizes: Sizes, *, before: View, turns:
 
 
 def _end_of_part(starts: Sequence[int], wanted_start: int, sizes: Sizes, most: int) -> int:
-    """Return how many messages may be removed; the tail keeps its length, and the last step always stays."""
+    """Return how many messages to summarise, leaving a tail of the usual length and always the last step."""
     through = starts[-1]
     for start in starts:
         if sizes.after(start) <= _TAIL * most:
@@ -129,7 +129,7 @@ def _end_of_part(starts: Sequence[int], wanted_start: int, sizes: Sizes, most: i
 
 
 def _marked_numbers(units: Sequence[tuple[int, ...]], conversation: Sequence[Message], through: int) -> set[int]:
-    """Return the numbers of messages that always stay: pinned ones with their calls, and system messages."""
+    """Return the numbers of messages that always stay: system messages, and steps with a pinned message."""
     numbers = {position + 1 for position in range(through) if conversation[position].role == SYSTEM}
     for unit in units:
         if any((conversation[position].extra or {}).get(PINNED) for position in unit):
@@ -138,7 +138,7 @@ def _marked_numbers(units: Sequence[tuple[int, ...]], conversation: Sequence[Mes
 
 
 def _file_numbers(positions: Sequence[int], conversation: Sequence[Message], sizes: Sizes, most: int) -> set[int]:
-    """Return the numbers of the newest messages with files of a user, of at most so many tokens together."""
+    """Return the numbers of the newest user messages with files, up to `most` tokens in total."""
     numbers: set[int] = set()
     for position in reversed(positions):
         message = conversation[position]

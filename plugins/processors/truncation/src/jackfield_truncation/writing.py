@@ -1,4 +1,4 @@
-"""Ask a model for a summary, by the model of the conversation or by another one."""
+"""Ask a model for a summary, either the conversation's own model or another one."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _ANSWER_TOKENS = 2048  # enough for a model that reasons before it writes
 
 @dataclass(slots=True)
 class Spent:
-    """The usage of summaries, including failed ones."""
+    """The usage of summaries, including failed attempts."""
 
     usage: Usage = field(default_factory=Usage)
 
 
 def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple[int, int]:
-    """Return the most tokens of a request for a summary with its answer, and of the answer alone.
+    """Return the maximum tokens for a summary request including its answer, and for the answer alone.
 
     Args:
-        llm: The model that writes it; None for the one of the conversation.
-        limit: The length that a request of the conversation may have.
-        room: The largest length of the summary.
+        llm: The model that writes the summary, or None for the conversation's own model.
+        limit: The maximum length of a request in the conversation.
+        room: The maximum length of the summary.
     """
     if llm and llm.facts.context_tokens:
         limit = min(limit, llm.facts.context_tokens * 9 // 10)
@@ -41,7 +41,7 @@ def sizes_of_question(llm: BaseChatModel | None, limit: int, room: int) -> tuple
 
 
 def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens: int) -> ChatRequest:
-    """Return the request for a summary, derived from the original request."""
+    """Return a request for a summary, based on the original request."""
     changes = {
         "max_tokens": answer_tokens,
         "max_input_tokens": None,
@@ -53,7 +53,7 @@ def request_for(request: ChatRequest, messages: Sequence[Message], answer_tokens
 
 
 async def summary_from(llm: BaseChatModel | None, request: ChatRequest, call_next: CallNext, spent: Spent) -> str:
-    """Return the summary that a model writes, and add its usage to `spent`.
+    """Ask a model for a summary, and add the usage to `spent`.
 
     Raises:
         ModelResponseError: The answer has no text.
@@ -77,6 +77,6 @@ async def summary_from(llm: BaseChatModel | None, request: ChatRequest, call_nex
 
 
 def failed(error: Exception, lang: Lang) -> PluginEvent:
-    """Return the event for a failed summary."""
+    """Return an event that reports a failed summary."""
     why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return PluginEvent(FAILED_EVENT, {"error": type(error).__name__, "note": _FAILED[lang].format(why=why)})
