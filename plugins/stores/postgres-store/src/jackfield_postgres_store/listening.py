@@ -21,12 +21,12 @@ _RECONNECT_AFTER_S = 0.5
 
 
 class Listener:
-    """Subscription to a notification channel.
+    """A subscription to a notification channel.
 
     Args:
         database: The database to connect to.
         channel: The channel name.
-        skip: The sender whose signals are ignored, usually this process.
+        skip: The sender whose signals to ignore, usually this process.
     """
 
     def __init__(self, database: Database, channel: str, *, skip: str) -> None:
@@ -34,7 +34,7 @@ class Listener:
         self._is_closed = threading.Event()
 
     async def signals(self) -> AsyncIterator[Signal]:
-        """Yield signals as they arrive, and an empty one after each (re)connection."""
+        """Yield signals as they arrive. An empty signal follows every connection or reconnection."""
         queue: asyncio.Queue[Signal] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -75,7 +75,7 @@ class Listener:
 
 
 def pack_signal(signal: Signal, sender: str) -> str:
-    """Encode a signal as a notification payload, in ASCII because the driver decodes nothing else."""
+    """Encode a signal as a notification payload. Only ASCII is used, because the driver cannot decode anything else."""
     fields = json.dumps([sender, *signal], ensure_ascii=False)
     return base64.b64encode(fields.encode("utf-8", "replace")).decode()
 

@@ -1,4 +1,4 @@
-"""The components of this package."""
+"""Components provided by this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jackfield.plugins import StoreSpec, hook
 
 @hook.stores
 def stores() -> list[StoreSpec]:
-    """Return the `postgres` store."""
+    """Offer the `postgres` store."""
     return [
         StoreSpec(
             name="postgres",

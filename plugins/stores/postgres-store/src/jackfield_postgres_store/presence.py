@@ -1,8 +1,9 @@
-"""Use advisory locks to show other processes that this one is alive and which runs it has released.
+"""Use advisory locks to tell other processes that this process is alive and which runs it has released.
 
-All locks belong to one connection, and the server releases them when it closes. If the connection drops while the
-process lives (a server restart, a failover, an idle timeout), a thread reconnects and locks the same name again. In the
-meantime, other processes may take over its runs; the hold number then keeps this process from writing to them.
+All locks belong to one connection, and the server releases them when that connection closes. If the connection drops
+while the process is still alive (a server restart, a failover, an idle timeout), a thread reconnects and locks the same
+name again. Until then, other processes may take over its runs; the hold number prevents this process from writing to
+runs that were taken over.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _WRITE_RELEASE = "UPDATE {table} SET owner = NULL WHERE run_id = :run_id AND hol
 
 @dataclass(eq=False)
 class _Release:
-    """A released run that the table still lists as held."""
+    """A released run that may still be marked as held in the table."""
 
     run_id: str
     hold: int
@@ -49,7 +50,7 @@ class _Release:
 
 
 class Presence:
-    """The owner name of this process, and the connection that keeps the name locked.
+    """The owner name of this process, and the connection that keeps it locked.
 
     Args:
         database: The database to connect to.
@@ -67,7 +68,7 @@ class Presence:
         self._is_closed = threading.Event()
 
     def name(self) -> str:
-        """Return the locked owner name, which changes in a child process and after `close`.
+        """Return the locked owner name, which changes in child processes and after `close`.
 
         Raises:
             LostConnectionError: The server cannot be reached.
@@ -87,7 +88,7 @@ class Presence:
             return self.current
 
     def renew(self) -> None:
-        """Lock the name again after another process may have seen it unlocked.
+        """Lock the name again, after other processes may have seen it unlocked.
 
         Raises:
             ToolServiceError: The name cannot be locked at the moment.
@@ -103,7 +104,10 @@ class Presence:
                 self._connect()
 
     def release(self, run_id: str, hold: int) -> None:
-        """Publish a run as free, overriding the table: immediately, or once the server is reachable again."""
+        """Announce that a run is free, even if the table still marks it as held.
+
+        If the server is unreachable, the run is announced after reconnecting.
+        """
         if self._process != os.getpid() or not self.current:
             return
         release = _Release(run_id, hold)
@@ -112,21 +116,21 @@ class Presence:
         release.done.wait(_RELEASED_IN_S)
 
     def close(self) -> None:
-        """Release every hold and close the connection."""
+        """Release all holds and close the connection."""
         if self._process == os.getpid():
             with self._turn:
                 self.stop()
                 self._disconnect()
 
     def stop(self) -> None:
-        """Signal the thread to exit, which releases every hold, without waiting for it."""
+        """Tell the thread to exit, which releases all holds, but do not wait for it."""
         self.current = ""
         self._releases.clear()
         self._is_closed.set()
         self._wake.set()
 
     def _keep(self, is_closed: threading.Event) -> None:
-        """Thread body: keep the name locked and publish released runs."""
+        """Keep the name locked and announce released runs. This is the thread's target."""
         while not is_closed.is_set():
             self._wake.wait(LOOK_EVERY_S)
             self._wake.clear()
@@ -186,7 +190,7 @@ class Presence:
         self._connection = connection
 
     def _lock(self, connection: Connection) -> None:
-        """Lock the name; repeating this in the same session is harmless."""
+        """Lock the name. Locking it again in the same session is harmless."""
         for attempt in range(20):
             [[is_locked]] = connection.run(f"SELECT pg_try_advisory_lock({_OWNER})", owner=self.current)
             if is_locked:

@@ -74,19 +74,19 @@ _MOST_RENEWALS = 3
 
 
 class _UnlockedError(Exception):
-    """This process's name is not locked, so others may take over its runs."""
+    """The owner name of this process is not locked, so other processes may take over its runs."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A run held by this process, and the length of its record.
+    """A run held by this process.
 
     Attributes:
         number: The hold number.
         owner: The owner name that holds the run.
         place: The number of entries in the record.
         state: The recorded state.
-        unsure: The entries and state of an interrupted write, which may or may not have been stored.
+        unsure: The entries and state of an interrupted write whose outcome is unknown.
     """
 
     number: int
@@ -98,7 +98,7 @@ class _Held:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def has_written(self, place: int, state: str) -> bool:
-        """Return True if a record of this length and state already contains the interrupted write."""
+        """Return True if a record with this length and state already includes the interrupted write."""
         if self.unsure is None:
             return False
         entries, new_state = self.unsure
@@ -127,8 +127,8 @@ class PostgresStoreConfig(Config):
 class PostgresStore(RecordingStore):
     """Run store in a PostgreSQL database, shared by processes on any number of machines.
 
-    A hold belongs to an owner, and an owner is an advisory lock of an open connection. The server releases the lock
-    when the process or its machine goes away. Every write checks both the hold number and the lock.
+    Every hold has an owner, which is an advisory lock of an open connection. The server releases the lock when the
+    process or its machine goes down. Every write checks both the hold number and the lock.
     """
 
     name = "postgres"
@@ -165,7 +165,7 @@ class PostgresStore(RecordingStore):
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; also deletes expired runs from time to time."""
+        """See `Store`. Expired runs are deleted from time to time."""
         names = ("run_id", "agent", "model", "session", "parent", "title")
         texts = {name: _storable(getattr(run, name)) for name in names} | {"client": _storable(run.owner)}
 
@@ -269,7 +269,7 @@ class PostgresStore(RecordingStore):
         held.place, held.state, held.unsure = place + (0 if is_there else len(entries)), state, None
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`; a lock announces the release, and the table is updated once it can be written."""
+        """See `Store`. A lock announces the release, and the table is updated as soon as it can be written."""
         held = self._held.get(run_id)
         if held is not None and held.number == hold and held.process == os.getpid():
             del self._held[run_id]
@@ -335,7 +335,7 @@ class PostgresStore(RecordingStore):
         await self._used(send, again=True)
 
     async def listen(self) -> AsyncIterator[Signal]:
-        """See `Store`; a thread receives the server's notifications over a connection of its own."""
+        """See `Store`. A thread receives the server's notifications over a dedicated connection."""
         await self._used(lambda _: None)  # fail early if a setting is wrong or the server is down
         listener = Listener(self._database, self._channel, skip=self._sender)
         async with closing(listener.signals()) as signals:
@@ -355,7 +355,7 @@ class PostgresStore(RecordingStore):
     # --- holds -------------------------------------------------------------------------------------------
 
     async def _claimed(self, run_id: str, work: Callable[[Connection], _Held]) -> int:
-        """Begin a hold and return its number; if the caller is cancelled first, the hold is released."""
+        """Start a hold and return its number. If the caller is cancelled first, the hold is released."""
         is_given_up = threading.Event()
 
         def claim(connection: Connection) -> _Held:
@@ -378,7 +378,7 @@ class PostgresStore(RecordingStore):
         return held.number
 
     def _is_mine(self, connection: Connection, run_id: str, owner: str) -> bool:
-        """Return True if an earlier attempt whose outcome was unknown did create the run."""
+        """Return True if the run was created by an earlier attempt whose outcome was unknown."""
         return [*self._row(connection, "owner, hold", run_id)] == [owner, 1]
 
     def _is_held(self, connection: Connection, run_id: str, owner: str | None, hold: int) -> bool:
@@ -438,7 +438,7 @@ class PostgresStore(RecordingStore):
             )
 
     def _clean(self, connection: Connection) -> None:
-        """Every `_RUNS_BETWEEN_CLEANINGS` calls, delete expired runs, but never a held, interrupted or paused one."""
+        """Delete expired runs every `_RUNS_BETWEEN_CLEANINGS` calls, sparing those held, interrupted or paused."""
         if self.config.keep_days is None:
             return
         self._until_cleaning -= 1
@@ -463,7 +463,7 @@ class PostgresStore(RecordingStore):
                     deleted += len(self._run(connection, delete, number=number, hold=hold))
 
     async def _used(self, work: Callable[[Connection], T], *, again: bool = False) -> T:
-        """Run `work` with a connection and return its result; with `again`, retry once if the connection drops."""
+        """Call `work` with a connection and return its result. With `again`, retry once if the connection drops."""
         try:
             return await sync.in_worker(self._work, work, again)
         except ToolServiceError as error:
@@ -490,7 +490,7 @@ class PostgresStore(RecordingStore):
         """Create the tables if they do not exist.
 
         Raises:
-            StoreError: The tables were created by a version with a different schema.
+            StoreError: The tables belong to a version with a different schema.
         """
         if self._is_prepared:
             return
@@ -546,5 +546,5 @@ def _lost(run_id: str) -> RunBusyError:
 
 
 def _storable(text: str) -> str:
-    """Return `text` as UTF-8 without NUL, the only text that PostgreSQL stores."""
+    """Return `text` without NUL and lone surrogates, which PostgreSQL cannot store."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()

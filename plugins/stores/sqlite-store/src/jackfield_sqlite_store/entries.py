@@ -1,4 +1,4 @@
-"""Read a run's entries, some of which may be stored in the row of the run itself."""
+"""Read the entries of a run. Some may be stored in the run's own row."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def join_entries(first: bytes | None, middle: Iterable[bytes], last: bytes | Non
 
 
 def split_last(last: bytes | None) -> list[bytes]:
-    """Split a run's last entries, which are stored in a single column."""
+    """Split the last entries of a run, which are stored in a single column."""
     return [] if last is None else last.split(b"\n")

@@ -1,4 +1,4 @@
-"""Maintain the full-text index of stored runs, which the first search creates and every search updates."""
+"""Maintain the full-text index of stored runs. The first search creates the index, and every search updates it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STALE = (
 
 
 def can_index(connection: sqlite3.Connection) -> bool:
-    """Return True if this SQLite build supports the index."""
+    """Return True if this SQLite build supports full-text indexes."""
     has_fts5 = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
     return bool(has_fts5) and sqlite3.sqlite_version_info >= (3, 34)
 
 
 def update_index(connection: sqlite3.Connection) -> bool:
-    """Index a batch of new or changed runs, and return True if more may be left."""
+    """Index a batch of new or changed runs. Return True if there may be more."""
     with writing(connection):
         for statement in _TABLES:
             connection.execute(statement)
@@ -48,12 +48,12 @@ def update_index(connection: sqlite3.Connection) -> bool:
 
 
 def search_query(columns: str, words: Sequence[str], owner: str | None = None) -> tuple[str, list[str]]:
-    """Return the SQL query for runs that contain every word, and its parameters except the last, the limit.
+    """Return an SQL query for runs that contain every word, and all its parameters except the last one, the limit.
 
     Args:
         columns: The columns of `runs` to select.
-        words: At least one search word, as returned by `search_words`.
-        owner: Only return runs of this owner. If None, return runs of any owner.
+        words: One or more search words, as returned by `search_words`.
+        owner: The owner whose runs to search, or None to search all runs.
     """
     long = [word for word in words if len(word) >= _SHORTEST_INDEXED]
     conditions = ["texts MATCH ?"] if long else []

@@ -1,11 +1,11 @@
-"""Track holds between processes of one machine, as locked bytes that the OS unlocks when a process ends.
+"""Track which runs are held by processes on one machine, using byte locks that the OS releases when a process ends.
 
-No clock is involved: a process suspended for a day still has its holds, and a killed one does not. Locking a byte needs
-no disk space and no database.
+No clock is involved: a process that was suspended for a day still has its holds, and a killed process has none. Locking
+a byte requires neither disk space nor a database.
 
-Each owner has its own file. The first byte is locked while the owner lives, and one further byte per hold; no byte is
-ever reused. The locks belong to the open file (`F_OFD_SETLK`), not to the process, because POSIX drops all of a
-process's locks when it closes any handle to the file. Systems without such locks get one file per hold.
+Each owner has its own file. The first byte is locked while the owner is alive, and each hold locks another byte that is
+never reused. The locks belong to the open file (`F_OFD_SETLK`) rather than the process, because POSIX drops all of a
+process's locks on a file when it closes any handle to that file. Systems without such locks use one file per hold.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FLOCK = "qqihh" if sys.platform == "darwin" else "hhqqi0q"
 
 
 class Owner:
-    """Holds of one store object in one process.
+    """The holds of one store object in one process.
 
-    Each hold ends when it is dropped, when the owner is closed or collected, or when the process ends.
+    A hold ends when it is dropped, when the owner is closed or garbage-collected, or when the process ends.
 
     Args:
-        folder: The directory of lock files for one database; created if missing.
+        folder: The directory for the lock files of one database. It is created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class Owner:
         self._end = weakref.finalize(self, _end, self._handles, folder, self.name, os.getpid())
 
     def take(self) -> str:
-        """Begin a hold and return its name, which is never reused."""
+        """Start a hold and return its name, which is never reused."""
         number = next(self._numbers)
         if _HAS_RANGES:
             _lock(self._handles[""], number)
@@ -56,7 +56,7 @@ class Owner:
         return f"{self.name}:{number}"
 
     def drop(self, hold: str) -> None:
-        """End a hold. This needs no disk space and cannot fail."""
+        """End a hold. This requires no disk space and cannot fail."""
         number = int(hold.partition(":")[2])
         if not self._end.alive:
             return
@@ -71,7 +71,7 @@ class Owner:
 
 
 def is_held(folder: Path, hold: str) -> bool:
-    """Return True if a hold is still valid; the file of a dead owner is deleted."""
+    """Return True if a hold is still valid. The file of a dead owner is deleted."""
     name, _, number = hold.partition(":")
     path = folder / (name if _HAS_RANGES else f"{name}.{number}")
     try:
@@ -100,7 +100,11 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(handle: int, byte: int) -> None:
-    """Lock one byte of a file; raise OSError if another handle holds the lock."""
+    """Lock one byte of a file.
+
+    Raises:
+        OSError: Another handle holds the lock.
+    """
     if sys.platform == "win32":
         os.lseek(handle, byte, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -160,7 +164,7 @@ def _remove(handle: int, path: Path) -> None:
 
 
 def _close_copies() -> None:
-    """Close inherited lock files in a forked child, so the locks end with the parent."""
+    """Close inherited lock files in a forked child, so that the locks end with the parent."""
     while _open_handles:
         os.close(_open_handles.pop())
 

@@ -1,8 +1,8 @@
-"""Deduplicate the first entries of a conversation's runs.
+"""Deduplicate the first entries of runs in the same conversation.
 
-A run's first entry contains the whole conversation so far, which each turn would otherwise store again. A run with a
-`base` stores only the remainder: its first entry is the first `shared` bytes of the base's first entry, followed by its
-own bytes.
+A run's first entry contains the whole conversation so far, which would otherwise be stored again with every turn. A run
+with a `base` stores only the remainder: its first entry consists of the first `shared` bytes of the base's first entry,
+followed by its own bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _AMONG = "UPDATE entries SET entry = ? WHERE run = ? AND place = 1"
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The prefix that a first entry shares with another run's.
+    """The prefix that two first entries have in common.
 
     Attributes:
-        base: The run whose first entry has the same prefix, or None if no run does.
-        shared: The length of the common prefix in bytes.
+        base: The run whose first entry has the same prefix, or None if there is none.
+        shared: The length of the common prefix, in bytes.
         depth: The number of short steps since the last long one; see `share_beginning`.
     """
 
@@ -35,7 +35,7 @@ class Sharing:
 
 
 def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) -> Sharing:
-    """Find a base for the first entry of a new run, usually the previous run of its conversation.
+    """Find a base for a new run's first entry, usually the previous run in the conversation.
 
     Every 32nd run takes a long step back to the run 32 before it, which keeps chains of bases short in long
     conversations.
@@ -54,7 +54,7 @@ def share_beginning(connection: sqlite3.Connection, session: str, entry: bytes) 
 
 
 def _common_length(one: bytes, other: bytes) -> int:
-    """Return the length of the common prefix, by bisection because comparing slices is fast."""
+    """Return the length of the common prefix. Bisection is used because comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -66,7 +66,7 @@ def _common_length(one: bytes, other: bytes) -> int:
 
 
 def read_first(connection: sqlite3.Connection, number: int) -> bytes:
-    """Return a run's complete first entry, or b'' for a run without entries."""
+    """Return a run's complete first entry, or b'' if the run has no entries."""
     parts: list[bytes] = []
     run: int | None = number
     limit: int | None = None
@@ -80,7 +80,7 @@ def read_first(connection: sqlite3.Connection, number: int) -> bytes:
 
 
 def release_base(connection: sqlite3.Connection, number: int) -> None:
-    """Rebase every run that shares a prefix with this one, which is about to be deleted."""
+    """Rebase every run that shares a prefix with the given run, which is about to be deleted."""
     base, shared, own = connection.execute(_CHAIN, (number,)).fetchone()
     query = f"SELECT number, shared, first IS NOT NULL, {FIRST} FROM runs WHERE base = ?"  # noqa: S608 - constants only
     for run, common, is_beside, rest in connection.execute(query, (number,)).fetchall():

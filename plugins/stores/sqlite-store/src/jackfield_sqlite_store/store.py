@@ -77,7 +77,7 @@ _IS_HELD = "SELECT 1 FROM runs WHERE number = ? AND hold = ? AND owner = ?"
 
 @dataclass(slots=True)
 class _Held:
-    """A run held by this process, with the length of its record and its recorded state."""
+    """A run held by this process, with its record's length and state."""
 
     number: int
     hold: int
@@ -89,10 +89,10 @@ class _Held:
 
 
 class _Claim:
-    """A hold in progress, possibly in a thread, whose caller may be cancelled in the meantime.
+    """A hold being acquired, possibly in a thread, whose caller may be cancelled in the meantime.
 
     Attributes:
-        held: The hold once it is written, otherwise None.
+        held: The hold once it has been written, or None until then.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _Claim:
             return self._name
 
     def give_up(self) -> None:
-        """Release the lock now, or as soon as the thread acquires it."""
+        """Release the lock now, or as soon as the thread has acquired it."""
         with self._lock:
             self._is_given_up = True
             self._drop()
@@ -154,7 +154,7 @@ class SQLiteStoreConfig(Config):
 class SQLiteStore(RecordingStore):
     """Run store in a single file, shared by any number of processes on one machine.
 
-    A hold is an operating-system lock, which ends with the run or the process without any write.
+    A hold is an operating-system lock, so it ends with the run or the process and requires no write.
     """
 
     name = "sqlite"
@@ -181,7 +181,7 @@ class SQLiteStore(RecordingStore):
         self._until_cleaning = 0
 
     async def create(self, run: StoredRun, entries: Sequence[str]) -> int:
-        """See `Store`; also deletes runs beyond the retention limits from time to time."""
+        """See `Store`. Runs beyond the retention limits are deleted from time to time."""
         if self.config.keep_days or self.config.max_mb:
             self._until_cleaning -= 1
             if self._until_cleaning < 0:
@@ -190,14 +190,14 @@ class SQLiteStore(RecordingStore):
         return await self._claimed(run.run_id, lambda connection, claim: self._create(connection, run, entries, claim))
 
     async def foreign_file(self) -> Path | None:
-        """See `Store`; the default file in the user's data directory is never foreign."""
+        """See `Store`. The default file in the user's data directory is never foreign."""
         if not self.config.path:
             return None
         origin = await self._used(self._origin)
         return None if is_agreed(origin) else self._path
 
     def _origin(self, connection: sqlite3.Connection) -> Request:
-        """Return the identity to which consent for this file is bound: its path and the random mark stored in it."""
+        """Return the identity that consent for this file refers to: its path and a random mark stored in the file."""
         (mark,) = connection.execute("SELECT mark FROM origin").fetchone()
         place = consent_path(self._path.with_name(f"{self._path.name}#origin"))
         return Request(place, (MakesCall("any tool", "any arguments"),), content_hash({"mark": str(mark).encode()}))
@@ -230,7 +230,7 @@ class SQLiteStore(RecordingStore):
             raise StoreError(f"the record of run {run_id} is full: max_run_mb is {self.config.max_run_mb:g}")
 
     async def release(self, run_id: str, hold: int) -> None:
-        """See `Store`; only the lock is released, and the database file does not change."""
+        """See `Store`. Only the lock is released; the database file does not change."""
         held = self._held.get(run_id)
         if held is not None and held.hold == hold and held.process == os.getpid():
             self._held.pop(run_id, None)
@@ -279,7 +279,7 @@ class SQLiteStore(RecordingStore):
         return [self._run(row) for row in rows]
 
     async def search(self, text: str, *, owner: str | None = None, limit: int = 20) -> list[StoredRun]:
-        """See `Store`; indexing is deferred to the search, so recording a run costs nothing extra."""
+        """See `Store`. Runs are indexed only when searched, so recording a run costs nothing extra."""
         words = search_words(text)
         if not words:
             return []
@@ -313,7 +313,7 @@ class SQLiteStore(RecordingStore):
         await self._used(delete)
 
     async def send(self, run_id: str, text: str = "") -> None:
-        """See `Store`; a signal is a row that is deleted after a minute."""
+        """See `Store`. A signal is a row that is deleted after a minute."""
 
         def send(connection: sqlite3.Connection) -> None:
             with writing(connection):
@@ -325,7 +325,7 @@ class SQLiteStore(RecordingStore):
         await self._used(send)
 
     async def listen(self) -> AsyncIterator[Signal]:
-        """See `Store`; the file is polled several times a second."""
+        """See `Store`. The file is polled several times a second."""
         number, version = 0, -1
         is_first = True
         while True:
@@ -393,7 +393,7 @@ class SQLiteStore(RecordingStore):
         return held.hold
 
     def _append(self, connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-        """Append entries and set the state; return False if the hold was lost."""
+        """Append entries and set the state. Return False if the hold was lost."""
         if state == held.state == RUNNING:  # one statement, and so a transaction by itself
             is_held = _insert(connection, held, written)
         elif state == RUNNING:  # the first write of a resumed run
@@ -409,7 +409,7 @@ class SQLiteStore(RecordingStore):
         return is_held
 
     def _clean(self, connection: sqlite3.Connection) -> None:
-        """Delete runs beyond the retention limits, but never a held, interrupted or paused run."""
+        """Delete runs beyond the retention limits, sparing those held, interrupted or paused."""
         with writing(connection):
             if self.config.keep_days:
                 before = time.time() - self.config.keep_days * _DAY_S
@@ -422,7 +422,7 @@ class SQLiteStore(RecordingStore):
                     _forget(connection, numbers)
 
     def _oldest(self, connection: sqlite3.Connection, *, most_bytes: float) -> Iterator[int]:
-        """Yield the oldest runs that exceed the size limit, skipping held, interrupted and paused ones."""
+        """Yield the oldest runs beyond the size limit, skipping those held, interrupted or paused."""
         (size,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM runs").fetchone()
         query = "SELECT number, bytes, owner FROM runs WHERE state NOT IN (?, ?, ?) ORDER BY number"
         for number, of_run, owner in connection.execute(query, (RUNNING, *_PAUSES)):
@@ -441,7 +441,7 @@ class SQLiteStore(RecordingStore):
         return self._owners[process]
 
     async def _claimed(self, run_id: str, work: Callable[[sqlite3.Connection, _Claim], int]) -> int:
-        """Begin a hold and return its number; on failure or cancellation, the hold is released."""
+        """Start a hold and return its number. On failure or cancellation, the hold is released."""
         claim = _Claim()
         try:
             number = await self._used(lambda connection: work(connection, claim))
@@ -481,9 +481,10 @@ class SQLiteStore(RecordingStore):
     # --- the file -------------------------------------------------------------------------------------------------
 
     async def _used(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the file and return its result.
+        """Call `work` with a connection to the file and return its result.
 
-        The call usually takes microseconds, less than a hop to a thread, so only a busy file is waited for in a thread.
+        This usually takes microseconds, less than switching to a thread, so a thread is used only while the file is
+        busy.
         """
         try:
             return self._work(work, 0.0)
@@ -537,7 +538,7 @@ _NEXT_STEP = {
 
 
 def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes]) -> bool:
-    """Append entries to a run; return False, writing nothing, if the hold was lost."""
+    """Append entries to a run. If the hold was lost, write nothing and return False."""
     right = (held.number, held.hold, held.owner)
     if not written:
         return connection.execute(_IS_HELD, right).fetchone() is not None
@@ -546,7 +547,7 @@ def _insert(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes
 
 
 def _write_end(connection: sqlite3.Connection, held: _Held, written: Sequence[bytes], state: str) -> bool:
-    """Write a run's last entries and final state; return False, writing nothing, if the hold was lost."""
+    """Write a run's last entries and final state. If the hold was lost, write nothing and return False."""
     size = sum(map(len, written))
     last = _packed(written) if size <= _SMALL else None
     lasts = 0 if last is None else len(written)
@@ -599,12 +600,12 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
 
 
 def _storable(text: str) -> str:
-    """Return `text` as SQLite can store it, with each lone surrogate replaced by a question mark."""
+    """Return `text` in a form that SQLite can store, with each lone surrogate replaced by a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _packed(entries: Sequence[bytes]) -> bytes | None:
-    """Join entries into one value, or return None if an entry contains a newline and could not be split again."""
+    """Join entries into one value, or return None if one contains a newline and so could not be split again."""
     return None if any(b"\n" in entry for entry in entries) else b"\n".join(entries)
 
 
