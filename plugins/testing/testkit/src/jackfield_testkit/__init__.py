@@ -1,6 +1,6 @@
-"""Tests for Jackfield plugins.
+"""Test kit for Jackfield plugins.
 
-`jackfield_testkit.server` has a model server that answers and fails as scripted; `jackfield_testkit.suites` has the
-tests that every plugin and every backend must pass; `jackfield_testkit.fixtures` has the server as a pytest fixture.
-Importing the server loads neither pytest nor the core.
+`jackfield_testkit.server` is a model server whose answers and failures are scripted. `jackfield_testkit.suites`
+contains the tests that every plugin and backend must pass, and `jackfield_testkit.fixtures` provides the server as a
+pytest fixture. Importing the server loads neither pytest nor the core.
 """

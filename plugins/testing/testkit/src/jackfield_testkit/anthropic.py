@@ -1,6 +1,6 @@
 """Translate between Anthropic's Messages protocol and Chat Completions.
 
-Thoughts come with `SIGNATURE`, which must go back unchanged.
+Thoughts are sent with `SIGNATURE`, which must be returned unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CODES = {
 
 
 class AnthropicMessages(Dialect):
-    """`POST /v1/messages`, with `anthropic-version` and the key in `x-api-key`."""
+    """`POST /v1/messages`, with an `anthropic-version` header and the key in `x-api-key`."""
 
     name = "anthropic"
     request_id_header = "request-id"
@@ -54,7 +54,7 @@ class AnthropicMessages(Dialect):
         return replace(arrived, path=path, headers=headers, json=_chat_request(arrived.native))
 
     def refuse(self, request: RecordedRequest) -> Reply | None:
-        """Refuse the requests that the provider's servers refuse; see `anthropic_rules`."""
+        """Reject the requests that the provider's servers reject; see `anthropic_rules`."""
         if not request.native_path.endswith("/v1/messages") or not isinstance(request.native, dict):
             return None
         problem = problem_in(request.native)
@@ -64,7 +64,7 @@ class AnthropicMessages(Dialect):
         return _Writer(reply, request.model)
 
     def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:
-        """Return a page of models, of at most 100, so that a few models can stand for a long list."""
+        """Return a page of models, with at most 100 or the `limit` in the query."""
         after = query.get("after_id", "")
         rest = names[list(names).index(after) + 1 :] if after in names else names
         page = rest[: min(int(query.get("limit", 20)), 100)]

@@ -1,4 +1,4 @@
-"""Check requests against the rules of Anthropic's Messages protocol, so that a scripted server refuses like theirs.
+"""Check requests against the rules of Anthropic's Messages protocol, to reject what the provider's servers reject.
 
 Sources: the provider's API reference and its pages on tool use, thinking, structured outputs, vision and prompt
 caching, as of November 2026.
@@ -47,7 +47,7 @@ _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostnam
 
 
 def problem_in(body: Wire) -> str:
-    """Return the first rule that a request to `/v1/messages` breaks, in the words of an error; '' if it breaks none."""
+    """Return an error message for the first rule that a request to `/v1/messages` breaks, or '' if it is valid."""
     for check in (
         _problems_in_options,
         _problems_in_thinking,

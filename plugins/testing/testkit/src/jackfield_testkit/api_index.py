@@ -1,6 +1,6 @@
-"""Compare the names of the core that a plugin uses with an index of each version's names.
+"""Check the core names that a plugin uses against an index of names in each core version.
 
-This checks the lowest version that a plugin requires without installing it.
+This verifies the lowest version that a plugin requires without installing it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FLOORS = (">=", "~=", "==", ">")
 
 @cache
 def indexes() -> Mapping[Version, Index]:
-    """Return the indexes of this kit, by the core's version."""
+    """Return the bundled indexes by core version."""
     files = resources.files("jackfield_testkit").joinpath("api").iterdir()
     read = {file.name.removesuffix(".json"): file for file in files if file.name.endswith(".json")}
     return {Version(name): json.loads(file.read_text(encoding="utf-8"))["modules"] for name, file in read.items()}
 
 
 def floor_of(requirement: Requirement) -> Version | None:
-    """Return the lowest version that a requirement allows; None if it has no floor."""
+    """Return the lowest version that a requirement allows, or None if it sets no lower bound."""
     bounds = [one.version.removesuffix(".*") for one in requirement.specifier if one.operator in _FLOORS]
     return max(map(Version, bounds), default=None)
 
@@ -43,10 +43,10 @@ def next_series(version: Version) -> str:
 
 
 def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
-    """Return the names of the core at a floor; None if it is newer than every index.
+    """Return the core's names at a given version, or None if the version is newer than every index.
 
     Raises:
-        LookupError: There was no core that old.
+        LookupError: The version is older than every core.
     """
     newest = max(known)
     # 0.1.3 has what 0.1 has; only a minor version adds names.
@@ -60,7 +60,7 @@ def index_for(floor: Version, known: Mapping[Version, Index]) -> Index | None:
 
 
 def unknown_names(running: Sequence[ast.AST], index: Index) -> Iterator[str]:
-    """Yield the names of the core that a module uses when it runs and that the index lacks."""
+    """Yield the core names that a module uses at run time but the index does not contain."""
     yield from (name for name in used_names(running, _is_core) if not _has(index, name))
 
 
@@ -69,7 +69,7 @@ def _is_core(module: str) -> bool:
 
 
 def _has(index: Index, dotted: str) -> bool:
-    """Return True if the index has a module or a name of a module; attributes of that name are not checked."""
+    """Return True if the index has a module or a name in a module. Attributes of that name are not checked."""
     if dotted in index:
         return True
     module, _, name = dotted.rpartition(".")

@@ -1,12 +1,12 @@
-"""Record a model's answers once, and replay them without its backend, its key or a network.
+"""Record a model's answers once, and replay them without its backend, API key or network.
 
 ```python
 with Cassette("tests/cassettes/weather.json", mode="replay") as tape:
     agent = FnCallAgent(llm=tape.chat_model("openai:gpt-x"), function_list=[weather])
 ```
 
-The recording is made at the protocol between the core and its backends, so it serves any backend; retries, call formats
-and other processors run as they do without it.
+Recording happens between the core and its backends, so it works with any backend. Retries, call formats and other
+processors run as usual.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _LONGEST_DIFFERENCE = 40  # lines
 
 
 class Cassette:
-    """Recorded answers, found by their requests.
+    """Recorded answers, looked up by request.
 
-    Calls are matched by model, messages, functions and options, whatever their order; equal calls are answered in the
-    order in which they were recorded. Options that only say how to wait do not count, nor do `metadata`, headers and
-    the caller's own `extra`. A local file counts by its content.
+    Calls are matched by model, messages, functions and options, regardless of their order. Identical calls are answered
+    in the order in which they were recorded. Options that only affect waiting are ignored, and so are `metadata`,
+    headers and the caller's own `extra`. Local files are compared by content.
 
     Args:
-        path: The JSON file. It is written when the block ends, even with an error.
-        mode: `replay` calls no model; `record` calls the model for everything and rewrites the file; `auto` replays the
+        path: The JSON file. It is written when the block exits, even with an error.
+        mode: `replay` never calls a model. `record` always calls the model and overwrites the file. `auto` replays
             calls on the tape and records the others.
-        secrets: Texts that must not be written, besides the secrets of the recorded models and of the environment
-            (`jackfield.secrets`), and texts that look like a key. They are not put back.
-        names: Texts that differ from run to run, such as a temporary folder, each with its replacement. They are put
-            back.
+        secrets: Strings that must not be written, in addition to the secrets of the recorded models and the environment
+            (`jackfield.secrets`) and strings that look like a key. They are not restored.
+        names: Strings that differ between runs, such as a temporary directory, with their replacements. They are
+            restored on replay.
     """
 
     def __init__(
@@ -108,20 +108,20 @@ class Cassette:
 
     @property
     def unplayed(self) -> int:
-        """Number of recorded calls that were not replayed."""
+        """The number of recorded calls that were not replayed."""
         return sum(not call.played for call in self._calls)
 
     # --- models ---
 
     def wrap(self, model: BaseChatModel) -> TapedModel:
-        """Return the model, recorded or replayed. Its processors stay in place."""
+        """Wrap a model to record or replay its answers. Its processors are preserved."""
         return TapedModel(self, model.config, backend=model.backend, inner=model)
 
     def chat_model(self, cfg: str | Mapping[str, Any] | LLMConfig) -> TapedModel:
-        """Create a model as `jackfield.get_chat_model` does; to replay it, its backend need not be installed.
+        """Create a model like `jackfield.get_chat_model`. On replay, the backend does not have to be installed.
 
         Raises:
-            CassetteError: The tape does not have this model, and only models on the tape may be used.
+            CassetteError: The mode is `replay`, and the tape does not contain this model.
         """
         if self.mode != "replay":
             return self.wrap(get_chat_model(cfg))
@@ -144,19 +144,19 @@ class Cassette:
         """Return the facts of a recorded model.
 
         Raises:
-            CassetteError: The model is not on the tape.
+            CassetteError: The tape does not contain the model.
         """
         if name not in self._models:
             raise CassetteError(f"{self.path} has no model {name}: record it, with mode='record' or mode='auto'")
         return self._models[name]
 
     def add_secrets(self, known: Iterable[Secret]) -> None:
-        """Keep these secrets off the tape, such as those of an agent: `add_secrets(secrets_in(agent))`."""
+        """Keep more secrets off the tape, such as an agent's: `add_secrets(secrets_in(agent))`."""
         with self._lock:
             self._redaction.add(known)
 
     def add_model(self, name: str, facts: ModelFacts, secrets: Iterable[Secret]) -> None:
-        """Note a model that may be recorded."""
+        """Register a model for recording."""
         self.add_secrets(secrets)
         with self._lock:
             if self.mode != "replay":
@@ -165,10 +165,10 @@ class Cassette:
     # --- calls ---
 
     def ask(self, name: str, request: ChatRequest) -> Call | None:
-        """Return the recorded answer to a request; None if the model must be called.
+        """Return the recorded answer to a request, or None if the model must be called.
 
         Raises:
-            CassetteError: There is none, and no model may be called; the text shows the nearest request.
+            CassetteError: No answer is recorded, and the mode is `replay`. The message shows the most similar request.
         """
         if not self._opened:
             raise CassetteError(f"the cassette {self.path} is not open: use the model inside of `with Cassette(…)`")
@@ -188,7 +188,7 @@ class Cassette:
         raise error
 
     def start(self, name: str, request: ChatRequest) -> Call:
-        """Begin to record an answer."""
+        """Start recording an answer."""
         call = Call(name, request_json(request, self._redaction), played=True)
         with self._lock:
             self._changed = True
@@ -196,7 +196,7 @@ class Cassette:
         return call
 
     def drop(self, call: Call) -> None:
-        """Drop a recording that ended with an error outside the protocol."""
+        """Discard a recording that ended with an error that a tape cannot represent."""
         with self._lock:
             self._calls = [one for one in self._calls if one is not call]
 
@@ -205,7 +205,7 @@ class Cassette:
         return [model_event_from_json(self._redaction.restored(event)) for event in call.events]
 
     def error_of(self, error: ModelServiceError) -> Json:
-        """Return an error in the form of the tape."""
+        """Serialize an error for the tape."""
         return error_json(error, self._redaction)
 
     def _clean(self, calls: list[Call]) -> list[Call]:
@@ -244,7 +244,7 @@ class Cassette:
 
 
 class TapedModel(BaseChatModel):
-    """A model whose answers are recorded or replayed. Made by `Cassette.wrap` and `Cassette.chat_model`."""
+    """A model whose answers are recorded or replayed. Created by `Cassette.wrap` and `Cassette.chat_model`."""
 
     backend = "cassette"
 
@@ -261,15 +261,15 @@ class TapedModel(BaseChatModel):
 
     @property
     def facts(self) -> ModelFacts:
-        """Facts of the model, live or as recorded."""
+        """The model's facts, either live or as recorded."""
         return self._tape.facts_of(self._name) if self._inner is None else self._inner.facts
 
     def processors(self, config: GenerateConfig | None = None) -> list[Processor]:
-        """Return the model's own chain of processors."""
+        """Return the model's own processor chain."""
         return super().processors(config) if self._inner is None else self._inner.processors(config)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Replay the answer, or ask the model and record it."""
+        """Replay the answer, or ask the model and record its answer."""
         call = self._tape.ask(self._name, request)
         events = self._recorded(request) if call is None else self._replayed(call)
         async with closing(events):
@@ -277,7 +277,7 @@ class TapedModel(BaseChatModel):
                 yield event
 
     async def aclose(self) -> None:
-        """Close the model, if it was used."""
+        """Close the model if it was used."""
         if self._inner is not None and self._tape.mode != "replay":
             await self._inner.aclose()
 
@@ -315,7 +315,7 @@ class TapedModel(BaseChatModel):
 
 
 def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
-    """Return a configuration without its backend's own settings, keys and addresses."""
+    """Return a configuration without backend-specific settings, keys and addresses."""
     if isinstance(cfg, str):
         backend, colon, model = cfg.partition(":")
         cfg = {"model_type": backend, "model": model} if colon else {"model": cfg}
@@ -326,10 +326,10 @@ def _generic_config(cfg: str | Mapping[str, Any] | LLMConfig) -> LLMConfig:
 
 
 def _shown(model: str, request: Json) -> list[str]:
-    """Return a request as lines that can be compared."""
+    """Format a request as lines that can be compared."""
     return json.dumps({"model": model, **request}, indent=1, ensure_ascii=False, sort_keys=True).splitlines()
 
 
 def _likeness(wanted: list[str], shown: list[str]) -> int:
-    """Return the number of lines that two requests share: linear, unlike a true difference of all calls."""
+    """Count the lines that two requests share. This takes linear time, unlike a real diff."""
     return 2 * (Counter(wanted) & Counter(shown)).total() - len(shown)

@@ -1,7 +1,7 @@
 """Record which contract tests a distribution passes, in a file that ships with it.
 
-`pytest -p jackfield_testkit.conformance --conformance=src/jackfield_acme/conformance.json` writes one JSON object. It
-has no times and no paths, so that an unchanged distribution has an unchanged file. The README describes its fields.
+`pytest -p jackfield_testkit.conformance --conformance=src/jackfield_acme/conformance.json` writes one JSON object. The
+object contains no times or paths, so the file changes only when the distribution does. The README describes its fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARTIAL = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the `--conformance` option."""
     group = parser.getgroup("jackfield")
     group.addoption("--conformance", metavar="PATH", help="write the results of the contract suites to this JSON file")
 
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Note that a test of a suite was deselected."""
+    """Note that tests of a suite were deselected."""
     for item in items:
         if _suite_class(item) is not None:
             item.config.stash[_PARTIAL] = True
@@ -55,7 +55,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the suite of a test to its report, which is all that reaches the process that writes the file."""
+    """Attach a test's suite to its report, because only reports reach the process that writes the file."""
     report = yield
     suite = _suite_class(item)
     if suite is not None:
@@ -82,7 +82,7 @@ def _facts_of(suite: type[Suite], item: pytest.Item) -> dict[str, object]:
 
 
 class _Recorder:
-    """Recorder of reports; writes the file at the end."""
+    """Collects reports, and writes the file at the end."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -92,7 +92,7 @@ class _Recorder:
         self._results: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record one phase of one test; the worst phase counts."""
+        """Record one phase of a test. The worst outcome of all phases counts."""
         facts: Mapping[str, Any] | None = getattr(report, _FACTS, None)
         if facts is None:
             return
@@ -106,7 +106,7 @@ class _Recorder:
             results[facts["test"]] = result
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Write the file, if a distribution was tested."""
+        """Write the file if exactly one distribution was tested."""
         if session.config.option.collectonly:
             return
         tested = {canonicalize_name(facts["dist"]) for facts in self._suites.values() if facts["dist"]}
@@ -149,7 +149,7 @@ class _Recorder:
 
 
 def _overall(outcomes: Iterable[str], exitstatus: int) -> str:
-    """Return the outcome of the whole run; an incomplete run proves nothing."""
+    """Return the outcome of the whole run. An incomplete run proves nothing."""
     if "failed" in outcomes:
         return "failed"
     complete = "not run" not in outcomes and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -157,7 +157,7 @@ def _overall(outcomes: Iterable[str], exitstatus: int) -> str:
 
 
 def _result_of(report: pytest.TestReport) -> dict[str, str] | None:
-    """Return the result that a phase gives its test; None if it gives none."""
+    """Return the result that a phase contributes to its test, or None if it contributes none."""
     if report.failed:
         return {"outcome": "failed"}
     if report.skipped and hasattr(report, "wasxfail"):

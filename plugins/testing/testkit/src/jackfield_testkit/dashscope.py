@@ -1,4 +1,4 @@
-"""Let the fake server speak DashScope's own protocol, with the replies and requests of Chat Completions.
+"""Let the fake server speak DashScope's native protocol, with replies and requests in the form of Chat Completions.
 
 ```python
 with FakeDashScope() as server:
@@ -8,11 +8,11 @@ with FakeDashScope() as server:
     assert server.requests[0].native["parameters"]["incremental_output"] is True
 ```
 
-A test written for Chat Completions can thus run against a backend for DashScope: scripted replies are translated on
-their way out, and requests on their way in. It needs only the standard library.
+Scripted replies and incoming requests are translated, so a test written for Chat Completions can run against a
+DashScope backend. Only the standard library is required.
 
-Embeddings are the same: what `jackfield_testkit.embeddings` answers is translated. If nothing is scripted, it answers
-requests for embeddings itself, and requests for a ranking by `relevance`.
+Embeddings work the same way: answers of `jackfield_testkit.embeddings` are translated. Without a script, the server
+answers embedding requests itself, and ranking requests by `relevance`.
 """
 
 from __future__ import annotations
@@ -64,28 +64,28 @@ _CODES_BY_STATUS = {
 
 @dataclass(frozen=True)
 class DashScopeRequest(RecordedRequest):
-    """A request; see `RecordedRequest`."""
+    """A recorded request; see `RecordedRequest`."""
 
     @property
     def is_multimodal(self) -> bool:
-        """True if the request went to the endpoint whose messages are lists of parts."""
+        """True if the request was sent to the endpoint whose messages are lists of parts."""
         return self.asks_for(_MULTIMODAL_PATH)
 
     @property
     def wants_usage(self) -> bool:
-        """Always True: DashScope sends usage in every answer."""
+        """Always True, because DashScope includes usage in every answer."""
         return True
 
     def asks_for(self, path: str) -> bool:
-        """Return True if the request went to this path, below the base URL."""
+        """Return True if the request was sent to this path below the base URL."""
         return self.native_path.partition("?")[0].endswith(path)
 
 
 class DashScope(Dialect):
-    """DashScope's own protocol.
+    """DashScope's native protocol.
 
-    For a request with `X-DashScope-SSE`, an error is an event of a response with the error's status, as on the real
-    server.
+    If a request has the `X-DashScope-SSE` header, an error is sent as an event in a response with the error's status,
+    as the real server does.
     """
 
     name = "dashscope"
@@ -107,7 +107,7 @@ class DashScope(Dialect):
         return b"id:1\nevent:error\n:HTTP_STATUS/%d\ndata:%b\n\n" % (status, native) if request.streams else native
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """Return an error, or embeddings, in DashScope's form; other bytes are sent as they are."""
+        """Convert an error or embeddings to DashScope's format. Other bytes are sent unchanged."""
         said = object_in(reply.body or b"")
         if reply.status < 400 and isinstance(said.get("data"), list):
             return replace(reply, body=wire_json({**_native_embeddings(said), "request_id": request.request_id}))
@@ -117,7 +117,7 @@ class DashScope(Dialect):
         return native.written(headers={"Content-Type": "text/event-stream;charset=UTF-8"})
 
     def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:
-        """Return a page of models, of at most 100."""
+        """Return a page of at most 100 models."""
         number, size = int(query.get("page_no", 1)), min(int(query.get("page_size", 10)), 100)
         page = names[(number - 1) * size : number * size]
         listed = [{"model": name, "provider": "testkit"} for name in page]
@@ -133,7 +133,7 @@ class DashScope(Dialect):
 
 
 class FakeDashScope(FakeOpenAI):
-    """A model server that speaks DashScope's protocol; `FakeOpenAI` describes its methods."""
+    """Model server that speaks DashScope's protocol. `FakeOpenAI` describes its methods."""
 
     def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
         super().__init__(default=default, models=models, dialect=DashScope())
@@ -148,7 +148,7 @@ def _chat_path(path: str) -> str:
 
 
 def _chat_request(native: object, *, streams: bool) -> object:
-    """Return the body in the form of Chat Completions; fields that DashScope does not define stay as they are."""
+    """Convert a body to Chat Completions. Fields that DashScope does not define stay unchanged."""
     if not (isinstance(native, dict) and isinstance(native.get("input"), dict)):
         return native
     asked, parameters = native["input"], native.get("parameters", {})
@@ -192,7 +192,7 @@ def _chat_audio(address: str) -> dict[str, str]:
 
 
 class _Writer(Writer):
-    """Writer of DashScope's answers."""
+    """Writes answers in DashScope's format."""
 
     malformed = b'id:0\nevent:result\n:HTTP_STATUS/200\ndata:{"output":{"choices":[{"message":{"content":"c\n\n'
 
@@ -261,7 +261,7 @@ def _usage(usage: Mapping[str, Any] | None, *, share: float = 1.0) -> dict[str, 
 
 
 def relevance(query: str, document: str) -> float:
-    """Return the share of the query's words that a document has, from 0 to 1."""
+    """Return the fraction of the query's words that a document contains, from 0 to 1."""
     wanted = _words(query)
     return len(wanted & _words(document)) / len(wanted) if wanted else 0.0
 
@@ -271,7 +271,7 @@ def _words(text: str) -> set[str]:
 
 
 def _ranking(request: DashScopeRequest) -> Reply:
-    """Return the documents of a request by their relevance, best first."""
+    """Rank the documents of a request by relevance, best first."""
     asked = request.json if isinstance(request.json, dict) else {}
     query, documents = asked.get("query"), asked.get("documents")
     if not (query and documents):

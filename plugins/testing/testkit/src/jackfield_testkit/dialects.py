@@ -1,8 +1,8 @@
-"""Translate between Chat Completions and other protocols, so that the fake server can speak them; each is a `Dialect`.
+"""Dialects, which let the fake server speak other protocols by translating from and to Chat Completions.
 
-Tests script replies and inspect requests in one form, that of Chat Completions. A dialect translates scripted replies
-into the bytes of another protocol, and arriving requests into that form, so that a backend for the other protocol runs
-the whole `LLMBackendSuite`:
+Tests script replies and inspect requests in a single form, that of Chat Completions. A dialect translates scripted
+replies into the bytes of another protocol, and incoming requests into Chat Completions. This lets a backend for the
+other protocol run the whole `LLMBackendSuite`:
 
 ```python
 from jackfield_testkit.dialects import Dialect, Writer, as_json
@@ -30,8 +30,8 @@ class Echo(Dialect):
         return as_json({"failed": problem["message"]})
 ```
 
-`jackfield new llm NAME --dialect` writes the frame of one. `ChatCompletions`, `jackfield_testkit.dashscope` and
-`jackfield_testkit.responses` are examples.
+`jackfield new llm NAME --dialect` generates a skeleton. For complete examples, see `ChatCompletions`,
+`jackfield_testkit.dashscope` and `jackfield_testkit.responses`.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ __all__ = ["RESPONSE_ID", "ChatCompletions", "Chunk", "Dialect", "Writer", "as_j
 
 
 class Dialect(ABC):
-    """A protocol, seen from Chat Completions. It holds no state: one serves all requests of a server.
+    """A protocol that can be translated from and to Chat Completions. A single stateless instance serves all requests.
 
     Attributes:
-        name: The protocol's name in errors and threads.
-        base_path: Path of a backend's base URL, after host and port.
-        request_id_header: The header of a response that names its request.
+        name: The protocol's name, used in errors and thread names.
+        base_path: The path of a backend's base URL.
+        request_id_header: The response header that contains the request id.
         stream_type: The media type of a stream.
-        required_options: Options that each request of the protocol has, set by the caller or not.
-        counts_reasoning: True if its usage says how many tokens were reasoning.
-        finish_reasons: The protocol's words for the reasons why an answer ends, and Jackfield's word for each. A
-            scripted reply may end with one of them, or with any other, which the writer must send unchanged.
+        required_options: Options that every request must include, even if the caller did not set them.
+        counts_reasoning: True if the protocol reports reasoning tokens separately in its usage.
+        finish_reasons: The protocol's finish reasons, mapped to Jackfield's. A scripted reply may use one of these or
+            any other, which the writer must send unchanged.
     """
 
     name: ClassVar[str]
@@ -78,10 +78,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def request(self, arrived: RecordedRequest) -> RecordedRequest:
-        """Return a request in the form of Chat Completions.
+        """Convert a request to the form of Chat Completions.
 
-        Replace `json`, `path` (which ends in `/chat/completions`) and `headers` (the key is in `authorization`, as
-        `Bearer KEY`). Anything that is not part of the protocol stays unchanged, so that a test that looks for it
+        Replace `json`, `path` (which must end in `/chat/completions`) and `headers` (with the key in `authorization`,
+        as `Bearer KEY`). Leave anything that is not part of the protocol unchanged, so that a test looking for it
         fails.
 
         Args:
@@ -91,50 +91,50 @@ class Dialect(ABC):
 
     @abstractmethod
     def writer(self, reply: Reply, request: RecordedRequest) -> Writer:
-        """Return a new writer for this answer to this request."""
+        """Create a writer for one answer to a request."""
 
     @abstractmethod
     def error(self, status: int, problem: Mapping[str, object], request: RecordedRequest) -> bytes:
-        """Return the body of a refusal.
+        """Return the body of an error response.
 
         Args:
-            status: The status of the response, at least 400.
-            problem: `message`, `type` and `code`; the latter two may be None. Keep a code without an equivalent in the
+            status: The response status, at least 400.
+            problem: `message`, `type` and `code`. The latter two may be None. Send a code without an equivalent in the
                 protocol unchanged.
-            request: The refused request.
+            request: The rejected request.
         """
 
     def list_models(self, names: Sequence[str], query: Mapping[str, str]) -> bytes:  # noqa: ARG002 - for pages
-        """Return the answer to `GET …/models` in OpenAI's form, on one page.
+        """Return the response to `GET …/models` as a single page in OpenAI's format.
 
         Args:
-            names: The names of the models.
-            query: The parameters of the request.
+            names: The model names.
+            query: The request's query parameters.
         """
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "testkit"} for name in names]
         return as_json({"object": "list", "data": listed})
 
     def body(self, reply: Reply, request: RecordedRequest) -> Reply:
-        """Return a reply that is not a model's answer: an error in the protocol's form, any other bytes unchanged."""
+        """Return a reply that is not a model's answer: an error in the protocol's format, or other bytes unchanged."""
         problem = object_in(reply.body or b"").get("error")
         if reply.status < 400 or not isinstance(problem, dict):
             return reply
         return replace(reply, body=self.error(reply.status, problem, request))
 
     def refuse(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for a protocol with rules
-        """Return the reply to a request that breaks a rule of the protocol; None if it breaks none.
+        """Return an error reply to a request that violates the protocol, or None if the request is valid.
 
-        The script keeps its next reply.
+        A rejected request does not consume a scripted reply.
         """
         return None
 
     def unscripted(self, request: RecordedRequest) -> Reply | None:  # noqa: ARG002 - for who overrides it
-        """Return the answer to a request outside the script; None to report that the script is over."""
+        """Answer a request after the script has ended, or return None to report that the script is over."""
         return None
 
 
 class ChatCompletions(Dialect):
-    """OpenAI's Chat Completions: nothing is translated."""
+    """OpenAI's Chat Completions, which require no translation."""
 
     name = "openai"
 
@@ -152,13 +152,13 @@ class ChatCompletions(Dialect):
 
 
 def named_events(events: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return server-sent events as one piece, each with its `type` as its name."""
+    """Encode server-sent events as one byte string, using each event's `type` as its name."""
     frames = (b"event: " + event["type"].encode() + b"\ndata: " + as_json(event) + b"\n\n" for event in events)
     return b"".join(frames)
 
 
 def object_in(body: bytes) -> dict[str, object]:
-    """Return the JSON object in these bytes, empty if they are not one."""
+    """Parse a JSON object, or return an empty dict if the bytes are not one."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Record the effects of code on the machine: the files it writes, the connections it makes, the processes it starts.
+"""Record the side effects of code: the files it writes, the connections it opens, the processes it starts.
 
-An audit hook sees everything that the interpreter does, whichever library requests it. It cannot hear what another
-process or a C library does by itself.
+An audit hook sees everything that the interpreter does, whichever library requests it. It does not see what another
+process or a C library does on its own.
 
 ```python
 with watching(workspace=folder) as effects:
@@ -53,7 +53,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect: its kind and its target, as text for people."""
+    """One effect, with its kind and a human-readable target."""
 
     kind: Kind
     what: str
@@ -61,14 +61,14 @@ class Effect:
 
 @dataclass
 class Effects:
-    """Effects seen by `watching`.
+    """Effects recorded by `watching`.
 
     Attributes:
-        workspace: Folder in which writing is allowed, as a real path; None for nowhere.
-        outside: Effects outside the workspace, each thing once, in order.
-        inside: The files that were written in the workspace.
-        read: The files that were read, those of Python and of the system left out.
-        opened: All files that were read, those of Python left out.
+        workspace: The real path of the directory in which writing is allowed, or None for nowhere.
+        outside: The distinct effects outside the workspace, in order.
+        inside: The files written in the workspace.
+        read: The files that were read, except those of Python and the system.
+        opened: The files that were read, except those of Python.
     """
 
     workspace: str | None = None
@@ -79,7 +79,7 @@ class Effects:
 
     @property
     def kinds(self) -> set[Kind]:
-        """Kinds of effects seen outside the workspace."""
+        """The kinds of effects seen outside the workspace."""
         return {effect.kind for effect in self.outside}
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -138,14 +138,14 @@ class Effects:
 
 
 class Hearer(Protocol):
-    """Receiver of audit events."""
+    """Receives audit events."""
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Handle one audit event, on the thread that raised it."""
+        """Handle an audit event on the thread that raised it."""
 
 
 class _Listener:
-    """The one audit hook of a process. Hooks cannot be removed, so this one does nothing outside `hearing`."""
+    """The process's only audit hook. Hooks cannot be removed, so this one does nothing outside `hearing`."""
 
     def __init__(self) -> None:
         self.watchers: list[Hearer] = []
@@ -171,10 +171,10 @@ def _listener() -> _Listener:
 
 @contextmanager
 def watching(*, workspace: str | os.PathLike[str] | None = None) -> Iterator[Effects]:
-    """Record the effects of this process, in all its threads, until the block ends.
+    """Record the effects of all threads in this process until the block exits.
 
     Args:
-        workspace: A folder in which everything may be written.
+        workspace: A directory in which anything may be written.
     """
     effects = Effects(None if workspace is None else os.path.realpath(workspace))
     with hearing(effects):
@@ -183,7 +183,7 @@ def watching(*, workspace: str | os.PathLike[str] | None = None) -> Iterator[Eff
 
 @contextmanager
 def hearing(hearer: Hearer) -> Iterator[None]:
-    """Pass all audit events of this process to a hearer until the block ends."""
+    """Forward all audit events of this process to a hearer until the block exits."""
     watchers = _listener().watchers
     watchers.append(hearer)
     try:
@@ -193,14 +193,15 @@ def hearing(hearer: Hearer) -> Iterator[None]:
 
 
 def undeclared(effects: Effects, declared: frozenset[str] | set[str]) -> list[str]:
-    """Return the effects that were seen and not declared, as texts for people."""
+    """Describe the effects that were seen but not declared."""
     return [f"{effect.kind}: {effect.what}" for effect in effects.outside if effect.kind not in declared]
 
 
 def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
-    """List files that were read unexpectedly: neither given, nor written by the code, nor in the workspace.
+    """List files that the code was not expected to read.
 
-    Files of Python, of its packages, and those in which libraries look up facts about the machine are expected.
+    Expected are the given files, files that the code wrote itself, the workspace, files of Python and its packages, and
+    files in which libraries look up facts about the machine.
     """
     written = {effect.what.partition(" ")[2] for effect in effects.outside if effect.kind == "files"}
     folders = [os.path.realpath(path) for path in given] + ([effects.workspace] if effects.workspace else [])
@@ -216,7 +217,7 @@ def unexpected_reads(effects: Effects, given: Iterable[str | os.PathLike[str]] =
 def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
     """Return the declared effects that were not seen.
 
-    Code that starts processes may have the rest of its effects there, unseen; then nothing is reported.
+    If the code started a process, nothing is returned, because the process may have had the other effects.
     """
     seen: set[str] = set(effects.kinds)
     if effects.read or effects.inside:
@@ -228,7 +229,7 @@ def unseen(effects: Effects, declared: frozenset[str] | set[str]) -> set[str]:
 
 
 def _absolute(path: object) -> str:
-    """Return a path in the form used for comparison; '' for a descriptor, which was noted when it was opened."""
+    """Normalise a path for comparison. Return '' for a descriptor, which was noted when it was opened."""
     if not isinstance(path, str | bytes | os.PathLike):
         return ""
     text = os.fsdecode(path)
@@ -240,9 +241,9 @@ def _absolute(path: object) -> str:
 
 
 def _is_of_parsing(command: object) -> bool:
-    """Return True if a process is one of those that parse documents, started by the first read of a document.
+    """Return True if a process parses documents for `jackfield_documents`.
 
-    It can do less than the process that starts it, so reading a file there counts only as reading.
+    Such a process has fewer privileges than the one that starts it, so using it counts only as reading a file.
     """
     return isinstance(command, list | tuple) and any(_PARSING in str(word) for word in command)
 

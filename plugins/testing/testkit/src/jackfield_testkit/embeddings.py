@@ -1,4 +1,4 @@
-"""Answer for the fake server with embeddings: vectors that depend on the text alone, in OpenAI's form.
+"""Answer embedding requests to the fake server, in OpenAI's format. A vector depends only on its text.
 
 ```python
 with FakeOpenAI() as server:
@@ -26,7 +26,7 @@ DIMENSION = 8
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:
-    """Return the vector of a text: of length 1, in 32-bit floats, and far from the vectors of other texts."""
+    """Return a text's vector: 32-bit floats with unit length, far from the vectors of other texts."""
     noise = hashlib.shake_256(text.encode("utf-8", "replace")).digest(2 * dimension)
     numbers = [int.from_bytes(noise[place : place + 2]) - 32767.5 for place in range(0, 2 * dimension, 2)]
     length = math.sqrt(sum(number * number for number in numbers))
@@ -34,24 +34,24 @@ def vector_of(text: str, dimension: int = DIMENSION) -> tuple[float, ...]:
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """Return the cost of the texts in tokens: one for every four bytes begun."""
+    """Return the token count of the texts: one per four bytes, rounded up."""
     return sum(-(-len(text.encode("utf-8", "replace")) // 4) for text in texts)
 
 
 def texts_in(request: RecordedRequest) -> list[str]:
-    """Return the texts of a request in OpenAI's form; none if it has another."""
+    """Return the texts in a request, or an empty list if it is not in OpenAI's format."""
     given = request.json.get("input") if isinstance(request.json, dict) else None
     return [given] if isinstance(given, str) else list(given or ())
 
 
 def dimension_in(request: RecordedRequest) -> int | None:
-    """Return the dimension that a request in OpenAI's form asks for; None if it asks for none."""
+    """Return the dimension requested in OpenAI's format, or None if the request does not specify one."""
     wanted = request.json.get("dimensions") if isinstance(request.json, dict) else None
     return wanted if isinstance(wanted, int) else None
 
 
 def embeddings_of(request: RecordedRequest) -> Reply:
-    """Return the answer to a request, for `FakeOpenAI.respond`."""
+    """Answer an embedding request; pass this function to `FakeOpenAI.respond`."""
     texts = texts_in(request)
     if not texts:
         return error(400, "'$.input' is invalid")
@@ -67,14 +67,14 @@ def embeddings(
     order: Sequence[int] | None = None,
     knows_base64: bool = True,
 ) -> Reply:
-    """Return an answer with these vectors.
+    """Return an answer with the given vectors.
 
     Args:
-        request: The request to answer; it may ask for Base64.
-        vectors: The vectors, one for each text.
-        tokens: The token count that it reports.
-        order: Indices of the vectors to list, in their order; None for all vectors as they are.
-        knows_base64: True if the server supports Base64; many compatible ones always send numbers.
+        request: The request to answer. It may ask for Base64.
+        vectors: One vector per text.
+        tokens: The token count to report.
+        order: The indices of the vectors to list, in this order. If None, all vectors are listed in their own order.
+        knows_base64: True if the server supports Base64. Many compatible servers always send numbers.
     """
     wants_base64 = isinstance(request.json, dict) and request.json.get("encoding_format") == "base64"
     listed = [
@@ -90,7 +90,7 @@ def embeddings(
 
 
 def _base64(vector: Sequence[float]) -> str:
-    """Return a vector in Base64, as 32-bit floats with the lowest byte first."""
+    """Encode a vector as Base64, with little-endian 32-bit floats."""
     numbers = array.array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()

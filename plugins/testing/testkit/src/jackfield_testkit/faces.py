@@ -1,4 +1,4 @@
-"""Run the faces of agents on 127.0.0.1, and speak HTTP with them byte by byte."""
+"""Serve agents on 127.0.0.1, and send them raw HTTP."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class HttpRequest:
     """A request to a face.
 
     Attributes:
-        method, path: The request's first line; the path as it is sent, with its query.
-        body: The body.
-        headers: The request's headers besides `host`, `content-length` and `authorization`.
+        method, path: The method and the path as sent, including the query.
+        body: The request body.
+        headers: The headers, except `host`, `content-length` and `authorization`.
     """
 
     method: str = "POST"
@@ -35,7 +35,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
 
     def encode(self, *, token: str = "", host: str = "localhost", chunked: bool = False) -> bytes:
-        """Return the request as it is sent."""
+        """Return the request as bytes."""
         headers = {"host": host, "connection": "close", **self.headers}
         if token:
             headers["authorization"] = f"Bearer {token}"
@@ -50,13 +50,13 @@ class HttpRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpReply:
-    """A reply of a face.
+    """A face's reply.
 
     Attributes:
-        status: The reply's status; 0 if the connection ended before it.
-        headers: The reply's headers, in lower case.
-        body: The reply's body, without the framing of HTTP.
-        is_whole: False if the connection ended before the body did.
+        status: The status, or 0 if the connection closed before it arrived.
+        headers: The headers, with lower-case names.
+        body: The body, without HTTP framing.
+        is_whole: False if the connection closed before the body was complete.
     """
 
     status: int
@@ -65,17 +65,17 @@ class HttpReply:
     is_whole: bool
 
     def header(self, name: str) -> str:
-        """Return the value of a header; '' if there is none."""
+        """Return a header's value, or '' if the header is missing."""
         return next((value for key, value in self.headers if key == name), "")
 
     @property
     def text(self) -> str:
-        """The body as text."""
+        """The body, decoded as text."""
         return self.body.decode("utf-8", "replace")
 
 
 class FastLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers fire early: with a speed of 500, a timer of 15 seconds fires after 30 milliseconds."""
+    """Event loop with accelerated timers: at a speed of 500, a 15-second timer fires after 30 milliseconds."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -86,16 +86,16 @@ class FastLoop(asyncio.SelectorEventLoop):
 
 
 class ServedFace:
-    """An application that uvicorn serves on 127.0.0.1, in a thread of its own.
+    """An application served by uvicorn on 127.0.0.1, in its own thread.
 
     Args:
         app: The application.
-        speed: The speed of its event loop; see `FastLoop`.
+        speed: The speed of the event loop; see `FastLoop`.
 
     Attributes:
         app: The application.
-        port: The port of the application.
-        loop: The event loop that it runs in.
+        port: The port it listens on.
+        loop: The event loop it runs in.
     """
 
     def __init__(self, app: ASGIApp, *, speed: float = 1.0) -> None:
@@ -125,11 +125,11 @@ class ServedFace:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The application's URL."""
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, request: HttpRequest | bytes, **options: Any) -> HttpReply:
-        """Send a request and return the reply; `options` are those of `HttpRequest.encode`."""
+        """Send a request and return the reply. `options` are passed to `HttpRequest.encode`."""
         raw = request if isinstance(request, bytes) else request.encode(**options)
         with self.connect() as connection:
             # A server may answer before it has read everything, and close; its answer can still be read.
@@ -144,14 +144,14 @@ class ServedFace:
             yield connection
 
     def tasks(self) -> list[str]:
-        """Return the tasks of the event loop, by their coroutines."""
+        """Return the names of the coroutines that run as tasks in the event loop."""
 
         return self.inside(
             lambda: [repr(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
     def inside(self, function: Callable[[], T]) -> T:
-        """Call a function in the event loop, between two steps of its tasks, and return its result."""
+        """Call a function in the event loop and return its result. No task runs meanwhile."""
 
         async def call() -> T:
             return function()
@@ -176,7 +176,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def parse_reply(raw: bytes) -> HttpReply:
-    """Return the reply in the bytes of a connection that is closed now."""
+    """Parse all bytes received on a connection that has been closed."""
     head, _, rest = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ", 2)

@@ -1,6 +1,6 @@
-"""Offer the fake server as a pytest fixture, and block the network for every test.
+"""Provide the fake server as a pytest fixture, and block the network in every test.
 
-In a `conftest.py`: `pytest_plugins = ["jackfield_testkit.fixtures"]`.
+Usage in `conftest.py`: `pytest_plugins = ["jackfield_testkit.fixtures"]`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from jackfield_testkit.server import FakeOpenAI
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the `live` marker."""
     config.addinivalue_line("markers", f"{MARK}: it may leave this machine, for instance to ask a real model")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Block the network for the fixtures of a module or session as well, which are made before those of the test."""
+    """Block the network for module and session fixtures as well, which run before the test's own fixtures."""
     if is_live(item):
         return (yield)
     with blocked(item.nodeid):
@@ -35,6 +35,6 @@ def _stay_on_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def fake_openai() -> Iterator[FakeOpenAI]:
-    """Yield a running server with an empty script, for this test alone."""
+    """Yield a running server with an empty script, for this test only."""
     with FakeOpenAI() as server:
         yield server

@@ -1,14 +1,14 @@
 """Run programs as forks of a process that has already imported their modules.
 
-A program of the tests spends most of its time on imports: a quarter of a second for the core, a hundredth for its
-actual work. `Forks` starts an interpreter once, which imports modules and then runs each program in a fork of itself. A
-program has its own process, folder, environment and end, as usual; only the imports are shared.
+A test program spends most of its time on imports: a quarter of a second for the core, a hundredth for its actual work.
+`Forks` starts one interpreter, which imports the modules and then runs each program in a fork of itself. As usual, each
+program has its own process, working directory, environment and exit; only the imports are shared.
 
     with Forks("import jackfield.agents") as forks:
         done = forks.run("import sys; print(sys.argv)", "a word", cwd=folder, env=environment)
 
-`Forks.write_command` makes a command for shells of it, and `Forks.start_on` starts a program on a terminal. Do not use
-this for programs whose imports are tested.
+`Forks.write_command` creates a shell command that does this, and `Forks.start_on` starts a program on a terminal. Do
+not use forks for programs whose imports are being tested.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ sys.exit(int(status or 1))
 
 
 class Fork:
-    """A running program. It is ended when its connection is closed.
+    """A running program, which is killed when its connection closes.
 
     Attributes:
-        pid: The program's process id.
+        pid: The process id.
     """
 
     def __init__(self, pid: int, server: socket.socket) -> None:
@@ -75,7 +75,7 @@ class Fork:
         self._server.close()
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait for the end, and return the status as `subprocess` gives it: below 0 for a signal."""
+        """Wait for the program to exit, and return its status like `subprocess`: negative for a signal."""
         self._server.settimeout(timeout_s)
         return int(self._server.recv(4))
 
@@ -84,12 +84,14 @@ class Forks:
     """A process that runs programs as forks of itself.
 
     Args:
-        before: The text of a program that does the shared imports. It must start no thread.
+        before: A program that performs the shared imports. It must not start threads.
         python: The interpreter.
-        end: A file whose end also ends it; by default its own standard input, and thus the end of this process.
+        end: A file descriptor at whose end of file the process exits. By default this is a pipe to its standard input,
+            which closes when the current process ends.
 
     Attributes:
-        are_possible: True if the system can do it. Only Linux reports the end of any process in the required way.
+        are_possible: True if the platform supports this. Only Linux can report the end of any process in the required
+            way.
     """
 
     are_possible: ClassVar[bool] = hasattr(os, "pidfd_open")
@@ -110,7 +112,7 @@ class Forks:
         self.close()
 
     def close(self) -> None:
-        """End the process. Processes that it has started continue."""
+        """Stop the process. Programs that it started continue to run."""
         self._process.communicate()
 
     def run(
@@ -123,16 +125,16 @@ class Forks:
         executable: str | Path = "",
         timeout_s: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end.
+        """Run a program until it exits.
 
         Args:
-            program: The program's text.
+            program: The program's source.
             words: The program's arguments.
             cwd: The working directory.
-            env: The program's environment. `PYTHONPATH` is the only interpreter variable that counts.
-            site: A folder that replaces that of the server.
-            executable: The program's `sys.executable`.
-            timeout_s: Seconds until it is stopped.
+            env: The environment. `PYTHONPATH` is the only interpreter variable that takes effect.
+            site: A directory to use in place of the server's site-packages.
+            executable: The value of `sys.executable` in the program.
+            timeout_s: The number of seconds after which the program is stopped.
         """
         arguments = ["-c", *map(str, words)]
         request = {"program": program, "words": arguments, "cwd": str(cwd), "env": dict(env)}
@@ -146,7 +148,7 @@ class Forks:
             return subprocess.CompletedProcess(arguments, status, _text_of(out), _text_of(err))
 
     def start_on(self, terminal: int, program: str, *words: str, cwd: Path, env: Mapping[str, str]) -> Fork:
-        """Start a program with a terminal as its controlling terminal. The other arguments are those of `run`.
+        """Start a program with a terminal as its controlling terminal. See `run` for the other arguments.
 
         Args:
             terminal: The file descriptor of the program's side of the pseudo-terminal.
@@ -164,29 +166,29 @@ class Forks:
         return Fork(pid, server)
 
     def write_command(self, file: Path, program: str) -> None:
-        """Write an executable file that runs a program with its own arguments, folder and streams."""
+        """Write an executable that runs a program with its own arguments, working directory and streams."""
         file.write_text(COMMAND.format(python=sys.executable, program=program, address=self.address), encoding="utf-8")
         file.chmod(0o755)
 
 
 class _SharedForks(Forks):
-    """The server that one of the processes of a test run has started for all."""
+    """A server started by one process of a test run and used by all of them."""
 
     def __init__(self, address: str) -> None:
         self.address = address
 
     def close(self) -> None:
-        """Leave the server running: it ends with the last process of the run."""
+        """Leave the server running. It exits with the last process of the run."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Forks that the processes of a test run share.
+    """The forks shared by all processes of a test run.
 
     Attributes:
-        folder: Folder in which the processes find each other.
-        end: The reading end of a pipe whose writing end each of the processes holds open.
-        started: Servers that this process has started for all.
+        folder: The directory in which the processes find each other.
+        end: The read end of a pipe whose write end every process keeps open.
+        started: The servers that this process started for all.
     """
 
     folder: Path
@@ -208,9 +210,9 @@ _run_of_tests: _Run | None = None
 
 
 def share_forks(folder: Path) -> None:
-    """Share the return value of `shared_forks` with all processes that name the same folder, such as test workers.
+    """Share the result of `shared_forks` among all processes that name the same directory, such as test workers.
 
-    A shared server ends when the last of these processes does.
+    A shared server exits when the last of these processes does.
     """
     global _run_of_tests  # noqa: PLW0603 - it holds for the whole process
     folder.mkdir(exist_ok=True)
@@ -223,7 +225,7 @@ def share_forks(folder: Path) -> None:
 
 @cache
 def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
-    """Return the `Forks` that this process or run shares (see `share_forks`); None where forks are not possible."""
+    """Return the `Forks` of this process or run (see `share_forks`), or None if the platform does not support forks."""
     if not Forks.are_possible:
         return None
     if _run_of_tests:
@@ -236,14 +238,14 @@ def shared_forks(before: str, python: str = sys.executable) -> Forks | None:
 def run_program(
     program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE, timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own, a fork where that is possible.
+    """Run a program in its own process, as a fork if possible.
 
     Args:
-        program: The program's text.
+        program: The program's source.
         words: The program's arguments.
-        env: The program's environment; None for that of this process.
-        before: Text of the imports that may be done before it begins.
-        timeout_s: Seconds until it is stopped.
+        env: The program's environment. If None, the current environment is used.
+        before: Imports that may be performed in advance.
+        timeout_s: The number of seconds after which the program is stopped.
     """
     env = os.environ if env is None else env
     if forks := shared_forks(before):
@@ -255,7 +257,7 @@ def run_program(
 
 
 def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = None, before: str = CORE) -> str:
-    """Return the output of a program, without surrounding blanks; the program must succeed. See `run_program`."""
+    """Run a program that must succeed, and return its output without surrounding white space. See `run_program`."""
     done = run_program(program, *words, env=env, before=before)
     if done.returncode:
         raise AssertionError(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -263,7 +265,7 @@ def output_of(program: str, *words: str | Path, env: Mapping[str, str] | None = 
 
 
 def outputs_of(program: str, each: Iterable[Sequence[str | Path]], *, before: str = CORE) -> list[str]:
-    """Return the outputs of a program in several processes at the same time, each with its own arguments."""
+    """Run a program in several processes at once, each with its own arguments, and return their outputs."""
     given = list(each)
     shared_forks(before)  # one for all, not one per first request
     with ThreadPoolExecutor(len(given)) as waiting:
@@ -279,7 +281,7 @@ def _text_of(file: IO[bytes]) -> str:
 
 
 def _serve(address: str) -> dict[str, object]:
-    """Fork for each request that arrives. Returns in the forks only, each with its request."""
+    """Fork for each incoming request. Returns only in the forks, each with its request."""
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as events:
         listener.bind(address)
         listener.listen(64)
@@ -339,7 +341,7 @@ def _give_up(pid: int) -> None:
 
 
 def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
-    """Report the end of a fork to the process that waits for it."""
+    """Report the exit of a fork to the process waiting for it."""
     pid, asker = key.data
     events.unregister(key.fileobj)
     os.close(key.fd)
@@ -352,7 +354,7 @@ def _report(key: selectors.SelectorKey, events: selectors.BaseSelector) -> None:
 
 
 def _become(request: dict[str, object]) -> str:
-    """Turn a fork into a fresh interpreter, and return the program's text."""
+    """Turn a fork into a fresh interpreter, and return the program's source."""
     environment = {str(name): str(value) for name, value in dict(request["env"]).items()}  # type: ignore[call-overload]
     os.environ.clear()
     os.environ.update(environment)
@@ -376,7 +378,7 @@ def _become(request: dict[str, object]) -> str:
 
 
 def _forget(folders: list[str]) -> None:
-    """Forget modules of the server that modules of the same name in these folders replace."""
+    """Unload server modules that are shadowed by modules in these directories."""
     there = {
         entry.name.partition(".")[0] for folder in folders if Path(folder).is_dir() for entry in os.scandir(folder)
     }
@@ -385,7 +387,7 @@ def _forget(folders: list[str]) -> None:
 
 
 def _use(site: str) -> None:
-    """Put a folder in place of the one with the interpreter's packages."""
+    """Replace the interpreter's site-packages with a directory."""
     sys.path[:] = [path for path in sys.path if not path.endswith("-packages")] + [site]
     sys.path_importer_cache.clear()
 
@@ -399,7 +401,7 @@ def _main() -> str:
 
 
 def _run(program: str) -> int:
-    """Run a program as `__main__`, and return its exit status."""
+    """Run a program as `__main__` and return its exit status."""
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         exec(compile(program, "<string>", "exec"), main.__dict__)  # noqa: S102

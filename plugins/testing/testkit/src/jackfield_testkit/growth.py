@@ -20,7 +20,7 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), ModuleType, Builtin
 
 @dataclass(frozen=True, slots=True)
 class _UnboundedCache:
-    """The results that a function with `functools.cache` has kept."""
+    """The cached results of a function with `functools.cache`."""
 
     function: Any
 
@@ -29,7 +29,7 @@ class _UnboundedCache:
 
 
 class _Held(NamedTuple):
-    """A container, and its size at the beginning."""
+    """A container and its initial size."""
 
     path: str
     container: Sized
@@ -37,14 +37,14 @@ class _Held(NamedTuple):
 
 
 class Growth:
-    """The containers that objects hold, by any number of steps, and their sizes at this moment.
+    """A snapshot of all containers reachable from some objects, with their sizes.
 
-    Attributes, closures, bound methods and caches of functions are followed; event loops, tasks, threads, loggers and
-    modules are not. Call it in the thread that changes the objects.
+    Attributes, closures, bound methods and function caches are followed; event loops, tasks, threads, loggers and
+    modules are not. Use this class in the thread that changes the objects.
 
     Args:
-        roots: The objects, by their names.
-        beyond: Objects of these types are not looked into.
+        roots: The objects, by name.
+        beyond: Types whose instances are not searched.
     """
 
     def __init__(self, roots: dict[str, object], *, beyond: tuple[type, ...] = ()) -> None:
@@ -54,7 +54,7 @@ class Growth:
         return len(self._held)
 
     def grown(self, *, by: int) -> list[str]:
-        """Return the paths of the containers that have grown by at least this many elements."""
+        """List the containers that have grown by at least `by` elements, with their paths and sizes."""
         return [
             f"{path}: {size} elements, and now {len(container)}"
             for path, container, size in self._held
@@ -63,7 +63,7 @@ class Growth:
 
 
 def globals_of(package: str) -> dict[str, object]:
-    """Return the global objects of a package's modules, and of their classes, by their names."""
+    """Return the global objects of a package's modules, and the attributes of their classes, by name."""
     found: dict[str, object] = {}
     for name, module in list(sys.modules.items()):
         if name != package and not name.startswith(f"{package}."):
@@ -95,12 +95,12 @@ def _containers_in(roots: dict[str, object], beyond: tuple[type, ...]) -> Iterat
 
 
 def _followed(parts: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:
-    """Yield the parts that are a container or may hold one; a module leads to everything that the tests have made."""
+    """Yield the parts that are containers or may hold one, without modules, which lead to every object in the tests."""
     return (part for part in parts if not isinstance(part[1], _ATOMS))
 
 
 def _parts_of(one: object) -> Iterable[tuple[str, object]]:
-    """Return the objects that an object holds itself, with the steps to them."""
+    """Return the objects that an object holds directly, each with the step that leads to it."""
     match one:
         case _ if isinstance(one, _ELSEWHERE):
             return []

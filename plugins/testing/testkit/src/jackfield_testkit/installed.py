@@ -1,4 +1,4 @@
-"""Load the installed plugins without a developer's settings."""
+"""Load installed plugins, ignoring the developer's settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jackfield.plugins import PluginHost, Settings
 
 @cache  # installed packages do not change while tests run, and scanning them costs more than most tests
 def plain_host() -> PluginHost:
-    """Return a host with the installed plugins; plugins blocked by the developer's settings are included."""
+    """Return a host with all installed plugins, including those blocked in the developer's settings."""
     return PluginHost(Settings())
 
 
 def forbid_default_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make loaded plugins fail if they ask for the host of the process."""
+    """Make plugins fail if they ask for the process's default host."""
     default_host = jackfield.plugins.default_host
     monkeypatch.setattr(jackfield.plugins, "default_host", _fail)
     for name, module in list(sys.modules.items()):

@@ -1,4 +1,4 @@
-"""Find anything that work leaves open: tasks of its event loop, and sockets of this process."""
+"""Find resources that some work leaves open: tasks on its event loop, and sockets of this process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _SOCKETS = Path("/proc/self/fd")  # without this folder, only tasks are seen
 async def left_open(
     work: Callable[[], Awaitable[object]], *, first: Callable[[], Awaitable[object]], patience_s: float
 ) -> list[str]:
-    """Return the tasks and sockets still open after some work, on the loop that it ran on.
+    """Return the tasks and sockets that some work leaves open on the current event loop.
 
-    The end of a loop closes everything that is left, so a look after it finds nothing.
+    This must be checked before the loop ends, because ending the loop closes everything that is left.
 
     Args:
-        work: Uses a component, and closes it.
-        first: Does the same with another component first. Libraries open some sockets once for the whole process;
-            these do not count.
-        patience_s: The time that the other side of a connection may take to notice.
+        work: Uses a component and closes it.
+        first: Does the same with another component beforehand. Sockets that libraries open once per process are not
+            reported.
+        patience_s: How long the other end of a connection may take to notice that it was closed, in seconds.
     """
     # The background loop lives as long as the process, and has two sockets. The work may be its first user.
     await asyncio.to_thread(lambda: sync.run(asyncio.sleep(0)))

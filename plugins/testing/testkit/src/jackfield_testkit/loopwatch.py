@@ -1,8 +1,8 @@
-"""Watch an event loop, and name the code that holds it up.
+"""Watch an event loop, and identify code that blocks it.
 
-Elapsed time alone means little on a busy machine, so only the code's own work is counted: the processor time of the
-loop's thread, and the time for which it waited without requesting a processor. Blocking calls that the interpreter
-announces (`time.sleep`, connecting a blocking socket, looking up a name) are found however short they are.
+Elapsed time says little on a busy machine, so only the code's own time is measured: the CPU time of the loop's thread,
+and the time it spent waiting without being ready to run. Blocking calls that raise audit events (`time.sleep`,
+connecting a blocking socket, resolving a name) are detected however short they are.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _REMEDY = "await something that gives way, or do it in a thread (jackfield.sync.
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One period in which a loop was blocked.
+    """A period during which a loop was blocked.
 
     Attributes:
-        what: A blocking call, or for how long it waited or computed.
-        where: The file, line and function; '' if they were not seen.
+        what: The blocking call, or how long the thread waited or computed.
+        where: The file, line and function, or '' if they were not observed.
     """
 
     what: str
@@ -60,7 +60,7 @@ class Pause:
 
 @dataclass(slots=True)
 class _Reading:
-    """Clocks of the loop's thread, in seconds."""
+    """The clocks of the loop's thread, in seconds."""
 
     wall: float
     computed: float
@@ -68,7 +68,7 @@ class _Reading:
 
 
 class _Clocks:
-    """Reads the clocks of the thread that makes it."""
+    """Reads the clocks of the thread that created it."""
 
     def __init__(self) -> None:
         try:
@@ -87,7 +87,7 @@ class _Clocks:
 
 @dataclass
 class _Watch:
-    """The longest pauses of a loop, and where its thread was meanwhile."""
+    """Records a loop's longest pauses, and the position of its thread during them."""
 
     clocks: _Clocks = field(default_factory=_Clocks)
     thread: int = field(default_factory=threading.get_ident)
@@ -105,7 +105,7 @@ class _Watch:
         self.is_busy = True
 
     def end(self) -> None:
-        """Note that the loop goes to sleep."""
+        """Note that the loop is going to sleep."""
         self.is_busy = False
         if self._began is None:
             return
@@ -122,12 +122,12 @@ class _Watch:
             self.blocking.append(Pause(what, _place_of(sys._getframe())))
 
     def sample(self) -> None:
-        """Note the position of the thread."""
+        """Record the thread's current position."""
         if self.is_busy and (frame := sys._current_frames().get(self.thread)):
             self.seen.setdefault(self.step, Counter())[_place_of(frame)] += 1
 
     def pauses(self) -> list[Pause]:
-        """Return all pauses of the loop."""
+        """Return all pauses of the loop that are too long, and all blocking calls."""
         found = list(self.blocking)
         most = {"computes": MOST_COMPUTING_S * slowness(), "waits": MOST_WAITING_S}
         for what, (seconds, step) in self.longest.items():
@@ -139,7 +139,7 @@ class _Watch:
 
 
 class _WatchedSelector(selectors.DefaultSelector):
-    """Tells a watch when its loop goes to sleep and wakes up."""
+    """Notifies a watch when its loop goes to sleep and wakes up."""
 
     watch: _Watch
 
@@ -152,12 +152,12 @@ class _WatchedSelector(selectors.DefaultSelector):
 
 
 def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = TRIES) -> list[Pause]:
-    """Run a coroutine on its own loop, and return the causes of its pauses in each of several tries.
+    """Run a coroutine on its own event loop several times, and return the pauses if every run has some.
 
     Args:
-        make: Returns a new coroutine each time; it is called before the loop runs.
-        tries: The number of tries that must all show a pause. If one shows none, the cause was outside: a busy disk,
-            a slow neighbour.
+        make: Returns a new coroutine. It is called before each loop starts.
+        tries: The number of runs. If any of them has no pause, the cause was external, such as a busy disk or another
+            process.
     """
     pauses: list[Pause] = []
     for _ in range(tries):
@@ -168,7 +168,7 @@ def pauses_of(make: Callable[[], Coroutine[Any, Any, object]], *, tries: int = T
 
 
 def check_loop(make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Fail the test that calls it if the coroutine holds up its event loop; see `pauses_of`."""
+    """Fail the current test if the coroutine blocks its event loop; see `pauses_of`."""
     if pauses := pauses_of(make):
         pytest.fail("\n".join(map(str, pauses)))
 
@@ -221,7 +221,7 @@ def _sampling(watch: _Watch) -> Iterator[None]:
 
 @cache
 def slowness() -> float:
-    """Return the factor by which this machine, or a coverage tool, slows Python down; at least 1."""
+    """Return the factor, at least 1, by which this machine or a coverage tool slows Python down."""
 
     def once() -> float:
         began = time.thread_time()
@@ -233,7 +233,7 @@ def slowness() -> float:
 
 
 def _blocking_call(event: str, arguments: tuple[Any, ...]) -> str:
-    """Return a blocking call as a text; '' for all others."""
+    """Describe the blocking call that an event reports, or return '' for any other event."""
     match event, arguments:
         case "time.sleep", (seconds,) if seconds:
             return f"time.sleep({seconds!r}) is called on it"
@@ -258,7 +258,7 @@ def _stdlib() -> tuple[str, ...]:
 
 
 def _is_own(file: str) -> bool:
-    """Return True if a file is neither part of the standard library nor this one."""
+    """Return True if a file is neither part of the standard library nor this module."""
     if file.startswith("<") or file in (__file__, hearing.__wrapped__.__code__.co_filename):  # type: ignore[attr-defined]
         return False
     return "site-packages" in file or not file.startswith(_stdlib())

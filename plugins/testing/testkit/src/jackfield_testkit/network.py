@@ -1,8 +1,8 @@
-"""Keep tests on this machine: refuse and report connections and look-ups that would leave it.
+"""Keep tests on this machine: block and report connections and look-ups that would leave it.
 
-An audit hook sees the calls of asyncio, threads and plain sockets alike. It does not see other processes, libraries
-that open sockets in C by themselves, and the look-up inside of `socket.connect((name, port))`, which raises no event;
-the connection that follows is seen.
+An audit hook sees calls from asyncio, threads and plain sockets alike. It does not see other processes, libraries that
+open sockets in C, or the look-up inside `socket.connect((name, port))`, which raises no event. The connection that
+follows this look-up is seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOKED_UP = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyadd
 
 
 class NetworkBlockedError(RuntimeError):
-    """A test reached for another machine. Not an OSError, which clients would treat as a network fault."""
+    """A test tried to reach another machine. This is not an OSError, which clients would treat as a network failure."""
 
     def __init__(self, where: str, test: str) -> None:
         super().__init__(
@@ -38,24 +38,24 @@ class NetworkBlockedError(RuntimeError):
 
 
 class Watch:
-    """The attempts of one test to reach other machines, including errors that the test swallowed."""
+    """One test's attempts to reach other machines, even if the test swallowed the errors."""
 
     def __init__(self, test: str) -> None:
         self.test = test
         self.refused: list[NetworkBlockedError] = []
 
     def refuse(self, where: str) -> None:
-        """Record an attempt, and raise its error."""
+        """Record an attempt and raise an error."""
         error = NetworkBlockedError(where, self.test)
         self.refused.append(error)
         raise error
 
 
 class _Gate:
-    """The one audit hook of the process, which cannot be removed, and the tests that switch it on.
+    """The process's audit hook, which cannot be removed, and the tests that activate it.
 
-    The switch is a flag of the process, because context variables do not reach threads started earlier, such as the
-    loop of the core's sync interface.
+    The hook is activated by a process-wide flag, because context variables do not reach threads started earlier, such
+    as the one that runs the core's sync interface.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class _Gate:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Install the audit hook on the first use."""
+        """Install the audit hook on first use."""
         with self._lock:
             if not self._installed:
                 self._installed = True
@@ -82,7 +82,7 @@ _gate = _Gate()
 
 @contextmanager
 def blocked(test: str) -> Iterator[Watch]:
-    """Refuse all connections that leave this machine while the block runs; errors name `test`."""
+    """Block all connections to other machines inside the block. Errors name `test`."""
     _gate.install()
     watch = Watch(test)
     _gate.watches.append(watch)
@@ -94,11 +94,11 @@ def blocked(test: str) -> Iterator[Watch]:
 
 @contextmanager
 def offline(item: pytest.Item) -> Iterator[None]:
-    """Run a test without the network, unless it is marked `live`.
+    """Run a test without network access, unless it is marked `live`.
 
     Raises:
-        NetworkBlockedError: At the end, if it reached for the network unnoticed: a client or a tool that turns
-            errors into answers must not hide it.
+        NetworkBlockedError: The test tried to use the network but passed anyway, because a client or tool turned the
+            error into an answer.
     """
     if is_live(item):
         yield
@@ -110,12 +110,12 @@ def offline(item: pytest.Item) -> Iterator[None]:
 
 
 def is_live(item: pytest.Item) -> bool:
-    """Return True if a test may use the network: it is marked, or the environment allows it to all."""
+    """Return True if a test may use the network because of its marker or the environment."""
     return item.get_closest_marker(MARK) is not None or os.environ.get(ALLOW, "") not in ("", "0")
 
 
 def _destination(event: str, arguments: tuple[Any, ...]) -> str:
-    """Return the other machine that an event is about; '' for none."""
+    """Return the remote machine that an event refers to, or '' if there is none."""
     if event in _ADDRESSED:
         return _addressed(*arguments[:2])
     return _looked_up(event, arguments[0]) if event in _LOOKED_UP else ""

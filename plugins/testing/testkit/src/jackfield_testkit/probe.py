@@ -1,7 +1,7 @@
-"""Watch a plugin while it is described: run by `PluginSuite`, in a process of its own.
+"""Watch a plugin while it is described. `PluginSuite` runs this module in a separate process.
 
 `python -B -m jackfield_testkit.probe '["distribution", ["module"], false, []]'` writes one JSON object to standard
-output. It is not part of the suites, whose own imports would hide what a plugin imports.
+output. This module is not part of the suites, whose own imports would hide what a plugin imports.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from jackfield_manage.judging.watch import Watch
 def watch(
     distribution: str, modules: Sequence[str], *, alone: bool = False, unasked: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Import light modules and call their hooks.
+    """Import a distribution's entry point modules and call their hooks.
 
     Args:
-        distribution: The name of the distribution that contains the modules.
+        distribution: The distribution that contains the modules.
         modules: The names of the modules.
         alone: Allow imports only from the standard library, the core and the modules' own packages.
-        unasked: Kinds whose hooks are not called, because their components are known only at run time (`tool.*`).
+        unasked: Kinds whose hooks are not called, because their components are only known at run time (`tool.*`).
 
     Returns:
-        `offered`: the components, as `kind.name`; `errors`: a text for each module that fails; `imported`: the modules
-        imported with it; `effects`: its side effects; `left`: the process-wide state that it has changed;
-        `changing`: the hooks that answer differently each time; `cpu_ms`: its cost, without the plugin API itself.
+        `offered`: the components, as `kind.name`; `errors`: a message for each module that fails; `imported`: the
+            modules imported along with them; `effects`: their side effects; `left`: the process-wide state they
+            changed; `changing`: the modules whose hooks give different answers each time; `cpu_ms`: their CPU time,
+            excluding the plugin API.
     """
     own = {name.partition(".")[0] for name in modules}
     if alone:
@@ -71,7 +72,7 @@ def _describe(
 
 
 def _is_steady(manager: RegistrationManager, plugin_name: str, unasked: Sequence[str]) -> bool:
-    """Return True if hooks give the same answers after they are unregistered and registered again."""
+    """Return True if a plugin's hooks give the same answers after being unregistered and registered again."""
     answers = []
     for _ in range(2):
         module = cast(ModuleType, manager.unregister(name=plugin_name))
@@ -90,14 +91,14 @@ class _Alone:
         self._allowed = own | {"jackfield", *sys.stdlib_module_names, *sys.modules}
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """Return None, so that other finders look, or raise the error of a module that is not installed."""
+        """Return None to let other finders continue, or raise the error for a module that is not installed."""
         if name.partition(".")[0] not in self._allowed:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Watch the distribution and the modules that the first argument names."""
+    """Watch the distribution and modules named in the first argument."""
     distribution, modules, alone, unasked = json.loads(arguments[0])
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:

@@ -1,4 +1,4 @@
-"""Keep runs in a memory store that can end a run at any write, as if its process had been killed."""
+"""In-memory run store that can interrupt a run at any write, as if its process had been killed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jackfield_records import RecordingStore
 
 
 class KilledError(BaseException):
-    """The simulated end of the process."""
+    """Simulates the death of the process."""
 
 
 def interrupted(run: Callable[[MemoryStore], object]) -> Iterator[MemoryStore]:
-    """Yield the stores of a run whose process ended at one of its writes: after each write, and before each."""
+    """Yield a store for each possible interruption of a run: before and after every write."""
     for early in (False, True):
         for writes in itertools.count(1):
             store = MemoryStore()
@@ -34,7 +34,7 @@ def interrupted(run: Callable[[MemoryStore], object]) -> Iterator[MemoryStore]:
 
 @dataclass
 class Kept:
-    """A run, and its record."""
+    """A run and its record."""
 
     run: StoredRun
     entries: list[str]
@@ -43,13 +43,13 @@ class Kept:
 
 
 class MemoryStore(RecordingStore):
-    """Keeps runs while the test lasts.
+    """Run store for the duration of a test.
 
     Attributes:
-        kept: The runs, by their ids.
-        writes_left: After this many writes, the process ends: the last one raises `KilledError`.
-        early: The last write is not made.
-        refuses: The error of each write; None for none.
+        kept: The runs, by id.
+        writes_left: The number of writes before the process dies. The last one raises `KilledError`.
+        early: True if the process dies before the last write rather than after it.
+        refuses: The error that every write raises, or None.
     """
 
     name = "memory"
@@ -73,13 +73,13 @@ class MemoryStore(RecordingStore):
             raise KilledError
 
     def restarted(self) -> None:
-        """Restart the store, as if the process had ended and another one had begun."""
+        """Simulate a new process that opens the same store."""
         self.writes_left = 1_000_000
         for kept in self.kept.values():
             kept.is_held = False
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """Return the entries of this name, of all runs."""
+        """Return the entries with this event name, from all runs."""
         entries = (json.loads(entry) for kept in self.kept.values() for entry in kept.entries)
         return [entry for entry in entries if entry["event"] == name]
 

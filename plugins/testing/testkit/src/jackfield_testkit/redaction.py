@@ -1,4 +1,4 @@
-"""Remove secrets, and values that differ between machines, from recordings."""
+"""Remove secrets and machine-specific values from recordings."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LIKE_KEYS = re.compile(
 
 
 class Redaction:
-    """Texts to replace, with their replacements.
+    """Strings to replace, with their replacements.
 
     Args:
-        secrets: Values that never appear, however weak they are; they are replaced for good.
-        names: Values that differ from run to run (a temporary folder), each with the name that replaces it.
-            `restored` puts the values back.
-        known: Secrets of models and agents; those too weak to be hidden are left.
+        secrets: Values that must never appear, however weak. They cannot be restored.
+        names: Values that differ between runs, such as a temporary directory, with the names that replace them.
+            `restored` reverses this.
+        known: Secrets of models and agents. Those too weak to hide are left in place.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class Redaction:
         self._known = re.compile("|".join(map(self._pattern_of, known_forms)) or r"(?!)")
 
     def add(self, known: Iterable[Secret]) -> None:
-        """Hide these secrets as well."""
+        """Hide more secrets."""
         self._secrets.add(known)
 
     def text(self, text: str) -> str:
-        """Return the text without secrets."""
+        """Return a text without secrets."""
         return "".join(self.pieces([text]))
 
     def pieces(self, pieces: Sequence[str]) -> list[str]:
-        """Return the pieces of one text without secrets, including those cut in two."""
+        """Remove secrets from a text that is split into pieces, including secrets that span pieces."""
         whole = "".join(pieces)
         found = self._found_in(whole)
         if not found:
@@ -67,7 +67,7 @@ class Redaction:
         return redacted
 
     def value(self, value: object) -> Any:
-        """Return a JSON value without secrets. Roles, names, ids and keys without a secret stay."""
+        """Return a JSON value without secrets. Roles, names, ids, and keys that contain no secret stay unchanged."""
         return with_texts(value, self.text, keys=self._key, unchanged=STRUCTURE)
 
     def _key(self, key: str) -> str:
@@ -75,7 +75,7 @@ class Redaction:
         return self.text(key) if has_secret else key
 
     def restored(self, value: object) -> Any:
-        """Return a JSON value with the values that its names replaced."""
+        """Return a JSON value in which names are replaced by their original values."""
         return with_texts(value, self._restored)
 
     def _restored(self, text: str) -> str:
@@ -112,7 +112,10 @@ def with_texts(
     keys: Callable[[str], str] = str,
     unchanged: Collection[str] = (),
 ) -> Any:
-    """Return a JSON value with its texts changed, except under some keys. Mappings and tuples become plain JSON."""
+    """Apply a function to every string in a JSON value, except under some keys.
+
+    Mappings and tuples are converted to plain JSON.
+    """
     match value:
         case str():
             return change(value)
@@ -129,12 +132,12 @@ def with_texts(
 
 
 def _forms(value: str) -> set[str]:
-    """Return the forms of a value in a text, in JSON, and in a URL."""
+    """Return the forms a value may take: as plain text, in JSON, and in a URL."""
     return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")}
 
 
 def _between(whole: str, start: int, end: int, found: Sequence[tuple[int, int, str]]) -> str:
-    """Return a part of the whole with the matches replaced; a replacement is where its match begins."""
+    """Return part of a text with the matches replaced. A replacement is inserted where its match starts."""
     kept, position = [], start
     for first, last, replacement in found:
         if last <= start or first >= end:

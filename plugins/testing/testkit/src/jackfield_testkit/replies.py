@@ -1,4 +1,4 @@
-"""Build the fake server's answers and their delivery: frozen values, made by functions and refined by methods.
+"""Build the fake server's answers and their delivery, as frozen values that functions create and methods refine.
 
 ```python
 text("hello world").cut(7).without("done")
@@ -32,36 +32,36 @@ Ending: TypeAlias = Literal["end", "reset", "stall", "comment", "flood"]
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """One answer of the server. Create one with a function of this module; each method returns a changed copy.
+    """One answer of the server. Create it with a function in this module; each method returns a modified copy.
 
-    A reply can be sent as a stream or as one JSON object; the request decides.
-    Numbers of chunks count server-sent events from the first one of the answer, without comments and `[DONE]`.
+    A reply can be sent as a stream or as one JSON object, depending on the request. Chunk numbers count server-sent
+    events from the start of the answer, excluding comments and `[DONE]`.
 
     Attributes:
         chunks: The events of the stream, without usage and `[DONE]`.
-        body: Content sent instead of them for any request; None for an answer in chunks.
-        status, headers: The usage of the response; these headers win over the server's own.
-        usage: Sent last in a stream that asked for it, and in every JSON object; None for none.
-        fill: True if `id`, `object`, `created` and `model` are put into each chunk.
-        delay_s: Silence before the status line.
-        pace_s: Silence between two pieces of the body.
+        body: Content sent in place of the chunks for any request, or None to send the chunks.
+        status, headers: The status and headers of the response. These headers override the server's own.
+        usage: The usage, sent at the end of a stream that asked for it and in every JSON object. None omits it.
+        fill: True if `id`, `object`, `created` and `model` are added to each chunk.
+        delay_s: The delay before the status line.
+        pace_s: The delay between two pieces of the body.
         done: True if a stream ends with `[DONE]`.
         comments: True if a keep-alive comment precedes each event.
-        newline: Line ending of the stream.
+        newline: The line ending of the stream.
         ignores_stream: True if one JSON object is sent even if a stream was requested.
-        cut_every: The size of the pieces in which the body is sent, in bytes; 0 for one event each.
-        cut_offsets: The position at which the body is cut instead.
-        cuts_characters: True if the body is cut inside every character of more than one byte instead.
-        ends_after: After how many events the answer breaks off; None for at its end.
-        ending: The way in which it ends there.
-        malformed_at: Before which event one of broken JSON is put; None for nowhere.
+        cut_every: The size of the pieces in which the body is sent, in bytes. 0 sends each event as one piece.
+        cut_offsets: The offsets at which the body is cut instead.
+        cuts_characters: True if the body is cut inside every multi-byte character instead.
+        ends_after: The number of events after which the answer breaks off, or None to send all of it.
+        ending: How the answer breaks off.
+        malformed_at: The number of events that precede an extra event of malformed JSON, or None for no such event.
         bom: True if a byte order mark precedes the body.
-        drops: True if the connection is closed in place of an answer.
-        closes: True if the connection is closed after the answer, without an announcement.
-        holds_open: True if a stream stays open when all of it was sent.
-        end_delay_s: Silence between the last event and the end of the response, which is then a packet of its own.
-        surplus: A whole answer to no request, sent behind this one; None for none.
-        surplus_delay_s: Silence before it; 0 for one packet with the end of this one.
+        drops: True if the connection is closed without an answer.
+        closes: True if the connection is closed after the answer without being announced.
+        holds_open: True if a stream stays open after everything has been sent.
+        end_delay_s: The delay between the last event and the end of the response, which is then sent in its own packet.
+        surplus: A whole unsolicited answer sent after this one, or None.
+        surplus_delay_s: The delay before the surplus answer. 0 sends it in the same packet as the end of this one.
     """
 
     chunks: tuple[Chunk, ...] = ()
@@ -93,38 +93,40 @@ class Reply:
     # --- delivery ---
 
     def delayed(self, seconds: float) -> Reply:
-        """Wait before the status line."""
+        """Delay the status line."""
         return replace(self, delay_s=seconds)
 
     def paced(self, delay_s: float) -> Reply:
-        """Wait between two pieces."""
+        """Pause between the pieces of the body."""
         return replace(self, pace_s=delay_s)
 
     def cut(self, n: int = 0, *, at: Sequence[int] = (), inside_characters: bool = False) -> Reply:
-        """Send the body in pieces other than one per event, which may cut events, lines or characters.
+        """Split the body into pieces that may cut events, lines or characters, rather than one piece per event.
+
+        Pass one of these arguments:
 
         Args:
-            n: Pieces of n bytes; or
-            at: The offsets of the cuts, in bytes from the start of the body; or
-            inside_characters: Between all the bytes of every character that has more than one.
+            n: The size of each piece, in bytes.
+            at: The offsets of the cuts, in bytes from the start of the body.
+            inside_characters: Cut between all bytes of every multi-byte character.
         """
         if n < 1 and not at and not inside_characters:
             raise ValueError(f"a piece has at least 1 byte, not {n}")
         return replace(self, cut_every=n, cut_offsets=tuple(at), cuts_characters=inside_characters)
 
     def ended_apart(self, delay_s: float) -> Reply:
-        """Send the end of the response in its own packet, as many servers do; only a stream has such an end."""
+        """Send the end of a stream in its own packet, as many servers do."""
         return replace(self, end_delay_s=delay_s)
 
     def held_open(self) -> Reply:
-        """Never end the response of a stream, although everything, `[DONE]` included, was sent."""
+        """Never end the response of a stream, even after sending everything including `[DONE]`."""
         return replace(self, holds_open=True)
 
     def closing(self, *, unanswered: bool = False) -> Reply:
-        """Close the connection after the answer without having announced it, as llama.cpp does.
+        """Close the connection after the answer without announcing it, as llama.cpp does.
 
         Args:
-            unanswered: In place of the answer, when the request has arrived.
+            unanswered: Close the connection once the request has arrived, without an answer.
         """
         return replace(self, drops=True) if unanswered else replace(self, closes=True)
 
@@ -140,16 +142,15 @@ class Reply:
         as_one_object: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Write the reply in another way with the same meaning.
+        """Write the reply in a different way that means the same.
 
         Args:
-            newline: Line ending of the stream: `b"\\r\\n"` as HTTP does, or a carriage return alone.
+            newline: The line ending of the stream: `b"\\r\\n"` as in HTTP, or only a carriage return.
             comments: Put a keep-alive comment before each event.
             bom: Put a byte order mark before the body.
-            empty_chunks: Put events without content between the others: an empty delta, one of nulls, no choices at
-                all.
+            empty_chunks: Insert events without content: an empty delta, one of nulls, or no choices at all.
             as_one_object: Send one JSON object even if a stream was requested.
-            headers: Send these as well.
+            headers: Additional headers to send.
         """
         return replace(
             self,
@@ -162,13 +163,13 @@ class Reply:
         )
 
     def without(self, part: Literal["usage", "done"]) -> Reply:
-        """Send no usage, even if the request wants it; or end the stream without `[DONE]`."""
+        """Omit the usage, even if it is requested, or the `[DONE]` at the end of a stream."""
         return replace(self, usage=None) if part == "usage" else replace(self, done=False)
 
     # --- faults ---
 
     def followed_by(self, surplus: Reply, *, delay_s: float = 0.0) -> Reply:
-        """Send a surplus answer after this one; without a delay, in one packet with its end."""
+        """Send a surplus answer after this one. Without a delay, it is sent in the same packet as this answer's end."""
         return replace(self, surplus=surplus, surplus_delay_s=delay_s)
 
     def reset_after(self, n: int) -> Reply:
@@ -176,17 +177,17 @@ class Reply:
         return replace(self, ends_after=n, ending="reset")
 
     def stall_after(self, n: int) -> Reply:
-        """Send nothing more after n events, until the client leaves or the server closes."""
+        """Send nothing more after n events, until the client disconnects or the server closes."""
         return replace(self, ends_after=n, ending="stall")
 
     def broken_after(self, n: int, how: Literal["end", "malformed", "comment", "flood"]) -> Reply:
-        """Send n correct events, then fail.
+        """Send n valid events, then fail.
 
         Args:
-            n: Number of events.
-            how: The continuation: the end of the response, as if that were all (no finish reason, no `[DONE]`); an
-                event of broken JSON, and the others; nothing but comments, one every 10 ms, until the client leaves; or
-                one line that does not end, until it leaves.
+            n: The number of valid events.
+            how: What follows. `end` ends the response without a finish reason or `[DONE]`. `malformed` sends an event
+                of malformed JSON, then the other events. `comment` sends a comment every 10 ms until the client
+                disconnects. `flood` sends one endless line until the client disconnects.
         """
         return replace(self, malformed_at=n) if how == "malformed" else replace(self, ends_after=n, ending=how)
 
@@ -195,17 +196,17 @@ class Reply:
 
 
 def is_stream(reply: Reply, wanted: bool) -> bool:
-    """Return True if a reply is sent as events, given whether a stream is wanted."""
+    """Return True if a reply is sent as events. `wanted` is True if a stream was requested."""
     return reply.body is None and wanted and not reply.ignores_stream
 
 
 def is_framed(reply: Reply, wanted: bool) -> bool:
-    """Return True if a reply is sent in pieces (chunked transfer encoding) and not with its length."""
+    """Return True if a reply uses chunked transfer encoding instead of a content length."""
     return is_stream(reply, wanted) or _is_recut(reply)
 
 
 def breaks_off(reply: Reply) -> bool:
-    """Return True if the connection fails, or falls silent, before the response is over."""
+    """Return True if the connection fails or falls silent before the response is complete."""
     return reply.ends_after is not None and reply.ending != "end"
 
 
@@ -216,14 +217,14 @@ def _is_recut(reply: Reply) -> bool:
 def pieces(
     reply: Reply, model: str, *, stream: bool, with_usage: bool = False, writer: Writer | None = None
 ) -> list[bytes]:
-    """Return the body of a reply, in the pieces in which it is sent.
+    """Return a reply's body, in the pieces in which it is sent.
 
     Args:
         reply: The reply.
-        model: The name that the chunks give as theirs.
-        stream: True if the request wants a stream.
-        with_usage: True if the request wants the usage in the stream.
-        writer: The reply's writer; None for Chat Completions.
+        model: The model name in each chunk.
+        stream: True if a stream was requested.
+        with_usage: True if usage was requested in the stream.
+        writer: The reply's writer, or None for Chat Completions.
     """
     writer = writer or ChatWriter(reply, model, with_usage=with_usage)
     if is_stream(reply, stream):
@@ -276,16 +277,16 @@ def _with_empty_ones(real: Sequence[Chunk]) -> tuple[Chunk, ...]:
 
 
 class Writer(ABC):
-    """Writer of one answer in a protocol: as a stream of events, or as one object.
+    """Writes one answer in a protocol's format, either as a stream of events or as one object.
 
-    Lines end with a line feed; a reply that wants other ends gets them put in. Each chunk becomes one piece, which
-    contains at least one event, so that the n-th piece is the n-th chunk.
+    Write lines that end with a line feed; other line endings are substituted afterwards. Each chunk becomes one piece
+    with at least one event, so the n-th piece is the n-th chunk.
 
     Attributes:
-        reply: The reply to write: `chunks`, `usage`, and whether ids are to be filled in (`fill`).
-        model: The model's name, for the answer to repeat.
-        comment: A comment that only keeps a connection alive.
-        malformed: An unreadable event.
+        reply: The reply to write: its `chunks`, its `usage`, and whether to add ids (`fill`).
+        model: The model name to use in the answer.
+        comment: A comment that keeps the connection alive.
+        malformed: An event that cannot be parsed.
     """
 
     comment: ClassVar[bytes] = b": ping\n\n"
@@ -297,23 +298,23 @@ class Writer(ABC):
 
     @abstractmethod
     def event(self, chunk: Chunk) -> bytes:
-        """Return a chunk as one piece. A text is sent as it is; an object with `error` becomes the protocol's error."""
+        """Encode a chunk as one piece: a string unchanged, and an object with `error` as the protocol's error."""
 
     @abstractmethod
     def whole(self) -> bytes:
-        """Return the answer as one object; `folded` puts the chunks together."""
+        """Return the whole answer as one object. `folded` merges the chunks."""
 
     def last(self) -> bytes:
-        """Return the piece after the last chunk, which is the usage in some protocols; b"" for nothing."""
+        """Return the piece that follows the last chunk, such as the usage, or b"" if there is none."""
         return b""
 
     def done(self) -> bytes:
-        """Return the end mark of the stream, unless the reply is `without("done")`; b"" for nothing."""
+        """Return the stream's end marker, or b"" if there is none. A reply that is `without("done")` omits it."""
         return b""
 
 
 class ChatWriter(Writer):
-    """Chat Completions."""
+    """Writes answers in the format of Chat Completions."""
 
     malformed = b'data: {"choices": [{"index": 0, "delta": {"content": "cut o\n\n'
 
@@ -359,9 +360,9 @@ def text(
 
     Args:
         content: The text, or the text of each chunk.
-        chars: The number of characters of one text in a chunk; 0 for half a character, see `in_halves`.
-        finish_reason: None for a stream that never says it is over.
-        usage: The usage that it reports.
+        chars: The number of characters per chunk if `content` is one text. 0 splits surrogate pairs, see `in_halves`.
+        finish_reason: The finish reason, or None for a stream that never reports one.
+        usage: The usage to report.
     """
     return _answer([{"content": piece} for piece in _split(content, chars)], finish_reason, usage)
 
@@ -374,14 +375,14 @@ def reasoning(
     chars: int = DEFAULT_CHARS,
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
-    """Return an answer with reasoning, in the field of one family of servers or the other, followed by text."""
+    """Return an answer with reasoning, followed by text. `field` is the name that the server uses for reasoning."""
     deltas: list[dict[str, object]] = [{field: piece} for piece in _split(thought, chars)]
     deltas += [{"content": piece} for piece in _split(then, chars)]
     return _answer(deltas, "stop", usage)
 
 
 def in_halves(content: str) -> list[str]:
-    """Return a text cut inside each character that JSON escapes as two, such as an emoji."""
+    """Split a text inside each character that JSON escapes as a surrogate pair, such as an emoji."""
     units = content.encode("utf-16-le")
     return [units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2)]
 
@@ -400,7 +401,7 @@ def tool_call(
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call of an answer. Arguments that are a text are sent as they are; None is sent as null."""
+    """A tool call in an answer. Arguments that are a string are sent unchanged, and None is sent as null."""
 
     name: str
     arguments: Mapping[str, Any] | str | None
@@ -415,14 +416,15 @@ def tool_calls(
     interleaved: bool = False,
     usage: Mapping[str, object] | None = DEFAULT_USAGE,
 ) -> Reply:
-    """Return an answer with tool calls, after some text if there is any.
+    """Return an answer with tool calls, which may follow some text.
 
     Args:
-        calls: In the order of their indices.
-        content: The text before them.
-        chars: The number of characters of the arguments in a chunk; 0 for half a character, see `in_halves`.
-        interleaved: True if the arguments come in turns, a piece of each call, instead of one call after the other.
-        usage: The usage that it reports.
+        calls: The calls, in the order of their indices.
+        content: The text before the calls.
+        chars: The number of characters of the arguments per chunk. 0 splits surrogate pairs, see `in_halves`.
+        interleaved: True if the calls take turns sending a piece of their arguments, rather than arriving one after the
+            other.
+        usage: The usage to report.
     """
     each = [_call_deltas(index, call, chars) for index, call in enumerate(calls)]
     ordered = filter(None, chain(*zip_longest(*each))) if interleaved else chain(*each)
@@ -431,7 +433,7 @@ def tool_calls(
 
 
 def chunks(events: Sequence[Chunk]) -> Reply:
-    """Return a stream of exactly these events and `[DONE]`: objects as JSON, texts as they are."""
+    """Return a stream of exactly these events and `[DONE]`. Objects are sent as JSON, strings unchanged."""
     return Reply(chunks=tuple(events), fill=False)
 
 
@@ -443,13 +445,13 @@ def error(
     type: str | None = None,  # noqa: A002 - the wire's word
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Return an error, in the form of OpenAI's servers."""
+    """Return an error in OpenAI's format."""
     body = {"error": {"message": message, "type": type or "invalid_request_error", "param": None, "code": code}}
     return Reply(body=wire_json(body), status=status, headers=tuple((headers or {}).items()))
 
 
 def raw(body: bytes, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Reply:
-    """Return a reply of these bytes, unchanged; the content type is JSON unless `headers` say otherwise."""
+    """Return a reply with these bytes, unchanged. The content type is JSON unless set in `headers`."""
     return Reply(body=body, status=status, headers=tuple((headers or {}).items()))
 
 
@@ -491,7 +493,7 @@ def _split(content: str | Sequence[str], chars: int) -> list[str]:
 
 
 def wire_json(value: object) -> bytes:
-    """Return a value as JSON, other alphabets as UTF-8, halves of surrogate pairs escaped."""
+    """Encode a value as JSON in UTF-8, or with ASCII escapes if it contains a lone surrogate."""
     # As servers of Chinese models send it, because only UTF-8 can be cut in the middle of a character.
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

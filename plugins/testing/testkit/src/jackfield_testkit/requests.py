@@ -1,4 +1,4 @@
-"""Record requests to the fake server."""
+"""Requests recorded by the fake server."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """A request as it arrived, and in the form of Chat Completions, which tests read.
+    """A request both as received and in the form of Chat Completions, which tests read.
 
-    For a server that speaks Chat Completions the two are the same; for any other its `Dialect` translates.
+    For a server that speaks Chat Completions, the two are identical. For other protocols, a `Dialect` translates.
 
     Attributes:
         number: The number of the request on this server, from 1.
         connection: The number of its connection, from 1.
-        path: Translated.
-        headers: Translated; names in lower case.
-        body: The bytes that arrived.
-        json: The body, translated; None if it is not JSON.
-        request_id: The response's `x-request-id`.
-        native: The body as it arrived; None if it is not JSON.
-        native_path: The path as it arrived.
-        native_headers: The headers as they arrived; names in lower case.
+        path: The translated path.
+        headers: The translated headers, with lower-case names.
+        body: The bytes received.
+        json: The translated body, or None if it is not JSON.
+        request_id: The `x-request-id` of the response.
+        native: The body as received, or None if it is not JSON.
+        native_path: The path as received.
+        native_headers: The headers as received, with lower-case names.
     """
 
     number: int
@@ -40,16 +40,16 @@ class RecordedRequest:
 
     @property
     def streams(self) -> bool:
-        """True if a stream is wanted."""
+        """True if the request asks for a stream."""
         return isinstance(self.json, Mapping) and self.json.get("stream") is True
 
     @property
     def wants_usage(self) -> bool:
-        """True if the stream is to end with its usage."""
+        """True if the request asks for usage at the end of the stream."""
         options = self.json.get("stream_options") if isinstance(self.json, Mapping) else None
         return isinstance(options, Mapping) and options.get("include_usage") is True
 
     @property
     def model(self) -> str:
-        """Name of the requested model; '' if there is none."""
+        """The name of the requested model, or '' if there is none."""
         return str(self.json.get("model", "")) if isinstance(self.json, Mapping) else ""

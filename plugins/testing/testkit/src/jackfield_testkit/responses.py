@@ -1,4 +1,4 @@
-"""Let the fake server speak OpenAI's Responses API, with the replies and requests of Chat Completions.
+"""Let the fake server speak OpenAI's Responses API, with replies and requests in the form of Chat Completions.
 
 ```python
 with FakeResponses() as server:
@@ -8,9 +8,9 @@ with FakeResponses() as server:
     assert server.requests[0].native["store"] is False
 ```
 
-A test written for Chat Completions can thus run against a backend for Responses: scripted replies are translated on
-their way out, and requests on their way in. `chunks` also takes events of this API: an object with a `type` is sent
-unchanged. It needs only the standard library.
+Scripted replies and incoming requests are translated, so a test written for Chat Completions can run against a
+Responses backend. `chunks` also accepts this API's own events: an object with a `type` is sent unchanged. Only the
+standard library is required.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ _COMPLETE = frozenset({"stop", "tool_calls", "completed"})  # any other value is
 
 @dataclass(frozen=True)
 class ResponsesRequest(RecordedRequest):
-    """A request; see `RecordedRequest`.
+    """A recorded request; see `RecordedRequest`.
 
-    In `json`, items of reasoning and of tools that the provider runs are left out, and so are the fields that keep the
-    provider from storing anything (`store` false, the encrypted reasoning in `include`).
+    `json` omits items for reasoning and for tools run by the provider. It also omits the fields that prevent the
+    provider from storing anything (`store` set to false, and encrypted reasoning in `include`).
     """
 
     @property
     def wants_usage(self) -> bool:
-        """Always True: Responses sends usage in every answer."""
+        """Always True, because the Responses API includes usage in every answer."""
         return True
 
     @property
     def wants_encrypted_reasoning(self) -> bool:
-        """True if reasoning is to come in a form that can be sent back."""
+        """True if the request asks for reasoning in a form that can be sent back."""
         return isinstance(self.native, Mapping) and _ENCRYPTED in (self.native.get("include") or ())
 
 
 class Responses(Dialect):
     """OpenAI's Responses API.
 
-    Each event of a reply becomes one piece of the stream, with all the equivalent events of this API.
+    Each event of a reply becomes one piece of the stream that contains all equivalent events of this API.
     """
 
     name = "responses"
@@ -80,7 +80,7 @@ class Responses(Dialect):
 
 
 class FakeResponses(FakeOpenAI):
-    """A model server that has the Responses API; `FakeOpenAI` describes its methods."""
+    """Model server that speaks the Responses API. `FakeOpenAI` describes its methods."""
 
     def __init__(self, *, default: Reply | None = None, models: Sequence[str] = ("test-model",)) -> None:
         super().__init__(default=default, models=models, dialect=Responses())
@@ -95,7 +95,7 @@ def _chat_path(path: str) -> str:
 
 
 def _chat_request(native: object) -> object:
-    """Return the body in the form of Chat Completions; fields that Responses does not define stay as they are."""
+    """Convert a body to Chat Completions. Fields that the Responses API does not define stay unchanged."""
     if not (isinstance(native, dict) and "input" in native):
         return native
     known = {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "store", "include"}
@@ -190,7 +190,7 @@ def _chat_part(part: Mapping[str, object]) -> Wire:
 
 
 class _ReplyWriter(Writer):
-    """Writer of the Responses API's answers."""
+    """Writes answers in the format of the Responses API."""
 
     malformed = b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "cut o\n\n'
 
@@ -217,7 +217,7 @@ class _ReplyWriter(Writer):
 
 
 class _Items:
-    """Writer of one answer: an item for its reasoning, one for its text, and one for each call."""
+    """The items of one answer: one for its reasoning, one for its text, and one for each call."""
 
     def __init__(self, head: Mapping[str, object], usage: Mapping[str, object] | None, *, encrypted: bool) -> None:
         self._head = head
@@ -232,7 +232,7 @@ class _Items:
         self._began = False
 
     def events_of(self, chunk: Mapping[str, Any]) -> list[Wire]:
-        """Return the events for a chunk of Chat Completions, at least one."""
+        """Return the events, at least one, that correspond to a Chat Completions chunk."""
         if isinstance(chunk.get("type"), str):
             return [dict(chunk)]
         events: list[Wire] = []
@@ -250,7 +250,7 @@ class _Items:
         return events or [self._event("keepalive")]
 
     def response(self) -> Wire:
-        """Return the answer so far, as one object."""
+        """Return the answer so far as one object."""
         return {
             **self._head,
             "object": "response",

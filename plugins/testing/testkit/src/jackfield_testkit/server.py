@@ -7,8 +7,8 @@ with FakeOpenAI() as server:
     assert server.requests[0].json["messages"][0]["content"] == "hi"
 ```
 
-It is a thread with an event loop and plain sockets, so that bytes can be cut and connections reset anywhere. It needs
-only the standard library, and prepares bytes once, so it is fast enough for benchmarks.
+The server is a thread with an event loop and plain sockets, so it can split bytes and reset connections anywhere. It
+requires only the standard library, and encodes each answer once, which makes it fast enough for benchmarks.
 """
 
 from __future__ import annotations
@@ -70,26 +70,26 @@ Respond: TypeAlias = Callable[[RecordedRequest], Reply]
 
 
 class FakeOpenAI:
-    """The server. Start it with `with`, or with `start` and `stop`; it may be started again.
+    """A scripted model server. Start it with `with`, or with `start` and `stop`. It can be restarted.
 
-    `GET …/models` takes the next reply of `reply_to_listing`, or is answered from `models`; other `GET`s get a 404.
-    Every `POST` takes the next reply of the queue, whatever its path. When the queue is empty, `default` answers;
-    without one, a 500 says that the script is over.
+    `GET …/models` takes the next reply from `reply_to_listing`, or else lists `models`. Any other `GET` gets a 404.
+    Every `POST`, whatever its path, takes the next reply from the queue. Once the queue is empty, `default` is sent;
+    without a default, a 500 reports that the script is over.
 
     Args:
-        default: The answer when the queue is empty.
-        models: The names that `GET /v1/models` lists.
-        dialect: The protocol that it speaks; Chat Completions if None.
+        default: The answer to send once the queue is empty.
+        models: The names listed by `GET /v1/models`.
+        dialect: The protocol to speak, or None for Chat Completions.
 
-    The counts change a moment after the client has the last byte: ask for them with `wait_until`.
+    The counters may be updated slightly after the client has received the last byte, so read them with `wait_until`.
 
     Attributes:
-        requests: All requests but those for the list of models, oldest first.
-        listings: The requests for the list of models.
-        connections: Number of connections opened.
-        open_connections: Number of connections open now.
-        open_streams: Number of answers being sent now.
-        disconnects: Number of answers that a client left before their end.
+        requests: All requests except those for the model list, oldest first.
+        listings: The requests for the model list.
+        connections: The number of connections opened so far.
+        open_connections: The number of connections currently open.
+        open_streams: The number of answers currently being sent.
+        disconnects: The number of answers whose client disconnected before the end.
     """
 
     def __init__(
@@ -120,19 +120,19 @@ class FakeOpenAI:
     # --- script ---
 
     def reply(self, *replies: Reply) -> None:
-        """Queue answers; each request takes the next."""
+        """Queue answers. Each request takes the next one."""
         self._queue.extend(replies)
 
     def reply_to_listing(self, *replies: Reply) -> None:
-        """Queue answers to requests for the list of models; each takes the next."""
+        """Queue answers to requests for the model list. Each request takes the next one."""
         self._listing_queue.extend(replies)
 
     def respond(self, function: Respond | None) -> None:
-        """Let a function answer when the queue is empty. It runs on the server's thread and must not wait."""
+        """Let a function answer once the queue is empty. It runs on the server's thread and must not block."""
         self._respond = function
 
     def clear(self) -> None:
-        """Forget the script and the requests; connections stay."""
+        """Discard the script and the recorded requests. Connections stay open."""
         self._queue.clear()
         self._listing_queue.clear()
         self._respond = None
@@ -143,18 +143,18 @@ class FakeOpenAI:
 
     @property
     def url(self) -> str:
-        """Base URL, which ends as the dialect says, in `/v1` for most."""
+        """The base URL, whose path depends on the dialect and is usually `/v1`."""
         return self.origin + self.dialect.base_path
 
     @property
     def origin(self) -> str:
-        """URL without a path."""
+        """The URL without a path."""
         if self._loop is None:
             raise RuntimeError("the server is not running: use it in a `with` block, or call start()")
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> Self:
-        """Listen on a free port."""
+        """Start listening on a free port."""
         if self._loop is not None:
             raise RuntimeError("the server is running already")
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -172,7 +172,7 @@ class FakeOpenAI:
         return self
 
     def stop(self) -> None:
-        """Close all connections and the port."""
+        """Close all connections and stop listening."""
         if self._loop is None or self._thread is None:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -188,9 +188,9 @@ class FakeOpenAI:
         self.stop()
 
     def wait_until(self, is_so: Callable[[FakeOpenAI], bool], *, timeout_s: float = 5.0) -> bool:
-        """Wait until a condition on the server holds; False if it does not within the time.
+        """Wait until a condition on the server is true, and return False if the time runs out.
 
-        The condition is checked whenever a connection or an answer begins or ends.
+        The condition is checked whenever a connection or an answer starts or ends.
         """
         with self._changed:
             return self._changed.wait_for(lambda: is_so(self), timeout_s)
@@ -234,7 +234,7 @@ class FakeOpenAI:
             self._count(open_connections=-1)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> bool:
-        """Answer one request; return False if the connection must not be used again."""
+        """Answer one request. Return False if the connection must not be reused."""
         head = await reader.readuntil(b"\r\n\r\n")
         method, path, version, headers = _parse_head(head)
         body = await _read_body(reader, headers)
@@ -323,7 +323,7 @@ class FakeOpenAI:
 
 
 class _Sending:
-    """One answer on its way."""
+    """One answer being sent."""
 
     def __init__(
         self,
@@ -348,10 +348,10 @@ class _Sending:
         """Send the answer.
 
         Returns:
-            True if the connection can be used again.
+            True if the connection can be reused.
 
         Raises:
-            ConnectionError: The client has left.
+            ConnectionError: The client has disconnected.
         """
         reply = self._reply
         if reply.delay_s:
@@ -376,7 +376,7 @@ class _Sending:
         return own_length and not reply.closes
 
     async def _end(self) -> None:
-        """End the answer after the last piece, as the reply specifies."""
+        """Finish the answer after the last piece, in the way that the reply specifies."""
         reply = self._reply
         if replies.breaks_off(reply):
             await self._break_off()
@@ -388,7 +388,7 @@ class _Sending:
                 await self._send(_LAST_CHUNK)
 
     async def _break_off(self) -> None:
-        """Fail as the reply specifies, until the client leaves."""
+        """Fail in the way that the reply specifies, until the client disconnects."""
         reply = self._reply
         match reply.ending:
             case "stall":
@@ -413,7 +413,7 @@ class _Sending:
         return b"".join([self._head(reply, pieces)[0], *pieces])
 
     def _head(self, reply: Reply, pieces: Sequence[bytes]) -> tuple[bytes, bool]:
-        """Return the status line with the headers, and True if the length they give is true."""
+        """Return the status line and headers, and True if the content length in them is correct."""
         is_stream = replies.is_stream(reply, self._request.streams)
         headers = {
             "Content-Type": self._dialect.stream_type if is_stream else "application/json",
@@ -438,7 +438,7 @@ class _Sending:
         await self._writer.drain()
 
     async def _be_silent(self, seconds: float | None) -> None:
-        """Wait, forever if None, and notice when the client leaves meanwhile."""
+        """Wait some seconds, or forever if None, while watching for the client to disconnect."""
         try:
             async with asyncio.timeout(seconds):
                 if not await self._reader.read(1):
@@ -456,7 +456,7 @@ class _Sending:
 
 
 class _WasResetError(asyncio.IncompleteReadError):
-    """The server has reset the connection itself, so no client has left."""
+    """The server itself reset the connection, so this does not count as a client that disconnected."""
 
     def __init__(self) -> None:
         super().__init__(b"", None)

@@ -1,6 +1,7 @@
-"""Load all components of a distribution in threads and in other processes: run by `PluginSuite`, in a fresh process.
+"""Load all components of a distribution in threads and in other processes. `PluginSuite` runs this module.
 
-`python -m jackfield_testkit.settle DISTRIBUTION` writes a JSON object: what went wrong, by the way of loading.
+`python -m jackfield_testkit.settle DISTRIBUTION` writes a JSON object with the problems found, by loading method. It
+must run in a fresh process.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FORKS = "fork" in multiprocessing.get_all_start_methods()
 
 
 def settle(distribution: str) -> Problems:
-    """Load everything in a child that is as new as a spawned one, in eight threads at once, and in a fork of it."""
+    """Load all components in a fresh child process, in eight threads at once, and again in a fork of that process."""
     ways = ["spawn", "threads", *(["fork"] if _FORKS else [])]
     # No part of the plugin is loaded yet, so a fork equals a spawned process, but without a new interpreter.
     return _in_process("fork" if _FORKS else "spawn", _load_as_new, distribution, ways)
@@ -66,14 +67,14 @@ def _load_again(targets: Mapping[str, str]) -> Problems:
 
 
 def _targets_of(distribution: str) -> dict[str, str]:
-    """Return the target of each component, by `kind.name`; '' for a set that names its tools."""
+    """Return each component's target by `kind.name`, or '' for a toolset that names its tools."""
     host = PluginHost(Settings())
     rows = [row for row in host.catalog.rows if row.distribution == distribution and row.kind in hook.KINDS]
     return {row.id: host.spec_of(row, ComponentSpec).target for row in rows if not row.is_source}
 
 
 def _loaded(targets: Mapping[str, str]) -> dict[str, object]:
-    """Load every component; an error becomes its text."""
+    """Load every component. If loading fails, the result is the error message."""
     return {name: _resolved(target) for name, target in targets.items() if target}
 
 
@@ -90,7 +91,7 @@ def _errors(loaded: Mapping[str, object]) -> list[str]:
 
 
 def _differences(name: str, loaded: Sequence[object]) -> list[str]:
-    """Return the faults of a component as loaded by the threads."""
+    """Compare a component as loaded by the threads, and return errors and differences."""
     errors = sorted({f"{name}: {one}" for one in loaded if isinstance(one, str)})
     if errors or all(one is loaded[0] for one in loaded):
         return errors
@@ -98,7 +99,7 @@ def _differences(name: str, loaded: Sequence[object]) -> list[str]:
 
 
 def _in_process(method: str, work: Callable[[Given], Problems], given: Given, ways: Sequence[str]) -> Problems:
-    """Return the problems that work finds in a child process; a child without an answer fails in all its ways."""
+    """Run `work` in a child process and return the problems found. If the child does not answer, all ways fail."""
     context: Any = multiprocessing.get_context(method)  # each method has a class of its own
     here, there = context.Pipe()
     child = context.Process(target=_answer, args=(there, work, given))
@@ -125,7 +126,7 @@ def _answer(connection: Connection, work: Callable[[Given], Problems], given: Gi
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Settle the distribution named by the first argument; only the answer goes to standard output."""
+    """Check the distribution named in the first argument. Only the result is written to standard output."""
     answer_to = os.dup(1)
     with tempfile.TemporaryFile() as said:
         os.dup2(said.fileno(), 1)

@@ -1,4 +1,4 @@
-"""Hold the parser of a document until the test ends."""
+"""Block the parsing of a document until the test ends."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUFFIX = "jackfieldslow"
 
 
 class SlowFile:
-    """A document that is being read until `slow_file` ends.
+    """A document whose parsing does not finish before `slow_file` exits.
 
     Attributes:
-        path: The file.
-        begun: Set once a parser reads it.
+        path: The file's path.
+        begun: Set once a parser reads the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,10 +35,10 @@ _files: dict[str, SlowFile] = {}
 
 
 class SlowParser(Parser):
-    """Parser that waits until the test of a file is over."""
+    """Parser that blocks until the test ends."""
 
     def parse(self, data: bytes, *, source: str) -> Document:
-        """Wait, and then fail."""
+        """Wait, then fail."""
         file = _files.get(data.decode())
         if file is not None:
             file.begun.set()
@@ -55,7 +55,7 @@ class _Plugin:
 
 @contextmanager
 def slow_file(folder: Path, host: PluginHost) -> Iterator[SlowFile]:
-    """Create a document in a folder, and register its parser in a host until the end of the block."""
+    """Create a document in a folder, and register its parser in a host until the block exits."""
     file = SlowFile(folder)
     _files[file.key] = file
     name = host.register(_Plugin(), name=f"slow-{file.key}")

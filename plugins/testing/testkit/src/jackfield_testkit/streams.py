@@ -1,4 +1,4 @@
-"""Cut streams of a model's answer in other places, and run them through processors and call formats."""
+"""Split a model's answer in different ways, and run it through processors and call formats."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LIMIT_S = 60.0  # far more than any of these streams takes
 
 
 def pieces(text: str, cuts: Iterable[int]) -> list[str]:
-    """Return a text cut at these positions."""
+    """Split a text at the given positions."""
     places = [0, *sorted(set(cuts)), len(text)]
     return [text[start:end] for start, end in pairwise(places)]
 
 
 def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> list[ModelEvent]:
-    """Return the same answer with each of its texts cut differently."""
+    """Return the same answer with each of its texts split differently."""
     out: list[ModelEvent] = []
     for event in events:
         match event:
@@ -49,10 +49,7 @@ def recut(events: Sequence[ModelEvent], cut: Callable[[str], Iterable[str]]) -> 
 
 
 def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[ModelEvent]]:
-    """Yield the same answer cut in many ways: whole, one character at a time, cut once anywhere, and at random.
-
-    Neighbouring texts are joined first, so that some of them undo every cut of the original.
-    """
+    """Yield the same answer split in many ways: not at all, into characters, once at each position, and randomly."""
     whole = joined(events)
     yield whole
     yield recut(whole, lambda text: list(text) or [""])
@@ -66,7 +63,7 @@ def recuts(events: Sequence[ModelEvent], *, seed: int = 0) -> Iterator[list[Mode
 
 
 def joined(events: Sequence[ModelEvent]) -> list[ModelEvent]:
-    """Return the same answer in as few pieces as it has parts."""
+    """Return the same answer with adjacent texts joined."""
     out: list[ModelEvent] = []
     for event in events:
         match out[-1] if out else None, event:
@@ -97,12 +94,12 @@ def _text_of(event: ModelEvent) -> str:
 
 
 class Inner:
-    """Stub for the rest of the chain: answers each request with the same events, and records how they are read.
+    """Stub for the rest of the chain that answers every request with the same events and records how they are read.
 
     Attributes:
-        requests: Requests received, oldest first.
-        open: The number of its streams that are neither at their end nor closed.
-        started: Number of streams begun.
+        requests: The requests received, oldest first.
+        open: The number of streams that are neither finished nor closed.
+        started: The number of streams started.
     """
 
     def __init__(
@@ -139,7 +136,7 @@ def through(processor: Processor, request: ChatRequest, events: Sequence[ModelEv
 def each_through(
     processor: Processor, request: ChatRequest, answers: Iterable[Sequence[ModelEvent]]
 ) -> list[list[ModelEvent]]:
-    """Return a processor's output for several answers, one after the other."""
+    """Return a processor's output for several answers in sequence."""
 
     async def all_of_them() -> list[list[ModelEvent]]:
         return [await gathered(processor.wrap(Inner(events))(request)) for events in answers]
@@ -159,7 +156,7 @@ def fed(transform: StreamTransform, events: Iterable[ModelEvent]) -> list[ModelE
 
 
 def folded(events: Sequence[ModelEvent]) -> ModelResponse:
-    """Return the whole answer that these events make."""
+    """Combine the events into a complete answer."""
     return fold(events)
 
 
@@ -172,7 +169,7 @@ def shown(text: str) -> list[ModelEvent]:
 
 
 class CountedText(str):
-    """A text that counts the characters that are copied or searched, including those of its descendants."""
+    """String that counts how many of its characters are copied or searched, including in strings derived from it."""
 
     __slots__ = ("_count",)
     _count: list[int]
@@ -201,7 +198,7 @@ class CountedText(str):
 
 
 class CountedBytes(bytes):
-    """Bytes that count in the same way; the text that they are decoded to counts as well."""
+    """Bytes that count in the same way as `CountedText`, including in strings decoded from them."""
 
     _count: list[int]
 
@@ -266,10 +263,10 @@ FEW, MANY = 100, 800
 
 @contextmanager
 def given_up_after(cpu_s: float) -> Iterator[None]:
-    """Fail a block that takes more processor time, for work that cannot be counted, such as regular expressions.
+    """Fail if a block uses more CPU time than allowed, for work that cannot be counted, such as regular expressions.
 
-    This is a limit, not a measurement. Choose the amount of work so that on any machine quadratic time far exceeds the
-    limit, and linear time is a small part of it.
+    This is a limit, not a measurement. Choose an amount of work for which quadratic time would far exceed the limit on
+    any machine, while linear time uses only a small part of it.
     """
 
     def give_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what the interpreter passes
@@ -287,12 +284,12 @@ def given_up_after(cpu_s: float) -> Iterator[None]:
 
 
 def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words: str, giving_up_s: float) -> None:
-    """Fail unless the work for each character of a text is about the same however long the text is.
+    """Fail unless the work per character stays about the same as a text gets longer.
 
     Args:
-        read: The operation on an answer without its end.
-        words: The text is these words, again and again: one character at a time, and in one piece.
-        giving_up_s: The processor time that 250,000 characters may take.
+        read: The operation to test, which receives an answer without its end.
+        words: The text to repeat, sent both one character at a time and in one piece.
+        giving_up_s: The CPU time allowed for 250,000 characters.
     """
     read([TextDelta(words)])  # the first call may import or create things
     by_character = [work_per_character(read, length, words=words) for length in (FEW, MANY)]
@@ -306,23 +303,23 @@ def fail_if_work_grows_faster(read: Callable[[list[ModelEvent]], object], words:
 
 
 def work_per_character(read: Callable[[list[ModelEvent]], object], n: int, *, words: str = "word word. ") -> float:
-    """Return the work for each of `n` characters that come one at a time. The text is `words` again and again."""
+    """Return the work per character when `n` characters of repeated `words` arrive one at a time."""
     count = [0]
     events: list[ModelEvent] = [TextDelta(CountedText(letter, count)) for letter in (words * n)[:n]]
     return work_of(lambda: read(events), count) / n
 
 
 def _work_at_once(run: Callable[..., object], n: int, *, words: str) -> float:
-    """Return the work for each of `n` characters that come in one piece."""
+    """Return the work per character when `n` characters of repeated `words` arrive in one piece."""
     count = [0]
     events: list[ModelEvent] = [TextDelta(CountedText((words * n)[:n], count))]
     return work_of(lambda: run(events), count) / n
 
 
 def work_of(work: Callable[[], object], count: list[int]) -> int:
-    """Return the amount of work: calls, executed lines, and the steps counted by `count` meanwhile.
+    """Return the amount of work: calls, executed lines, and steps added to `count`.
 
-    It is a count, not a time, so it is the same on every machine.
+    Work is counted rather than timed, so it is the same on every machine.
     """
     steps = 0
 

@@ -1,7 +1,6 @@
-"""Write and read cassettes: requests, events and errors as JSON, and the text of the file.
+"""Read and write cassettes: requests, events and errors as JSON, and the file format.
 
-The file is one JSON object in which each message, function and event has its own line, so that a diff shows each
-change.
+The file is one JSON object with each message, function and event on its own line, so that diffs are readable.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ Json = dict[str, Any]
 
 
 class CassetteError(JackfieldError):
-    """A cassette cannot be read, or lacks what was requested."""
+    """A cassette cannot be read, or does not contain what was requested."""
 
 
 @dataclass
 class Call:
-    """One question and its answer.
+    """One request and its answer.
 
     Attributes:
-        model: `backend:model`.
-        request: The request, reduced to the parts that identify it.
+        model: The model, as `backend:model`.
+        request: The parts of the request that identify it.
         events: The events of the answer.
-        error: Error that ended the answer, if any.
-        left: True if the asker left before its end.
-        played: True if it was given as an answer.
+        error: The error that ended the answer, if any.
+        left: True if the caller abandoned the answer.
+        played: True if the answer was replayed.
     """
 
     model: str
@@ -62,12 +61,12 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Key of the request."""
+        """The request's key."""
         return key_of(self.model, self.request)
 
 
 def key_of(model: str, request: Json) -> str:
-    """Return the key of a request, which is equal for equivalent requests."""
+    """Return a request's key, which is the same for equivalent requests."""
     return json.dumps([model, request], sort_keys=True)
 
 
@@ -75,7 +74,7 @@ def key_of(model: str, request: Json) -> str:
 
 
 def request_json(request: ChatRequest, redaction: Redaction) -> Json:
-    """Return the part of a request that identifies it: messages, functions and options."""
+    """Return the parts of a request that identify it: messages, functions and options."""
     config = request.config.model_dump(mode="json", exclude_defaults=True, exclude=_LEFT_OUT)
     asked: Json = {"messages": [_message_json(message) for message in request.messages]}
     if request.functions:
@@ -100,7 +99,7 @@ def _item_json(item: Json) -> Json:
 
 
 def _by_content(text: str) -> str:
-    """Return a medium identified by its content, independent of its path and length."""
+    """Identify a medium by its content and base name, independently of its directory and length."""
     if "://" not in text and not text.startswith("data:") and len(text) < 4096:
         path = Path(text)
         return f"{path.name} ({_digest(path.read_bytes())})" if path.is_file() else text
@@ -112,7 +111,7 @@ def _digest(content: bytes) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return plain JSON for read-only mappings and tuples."""
+    """Convert read-only mappings and tuples to plain JSON."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -128,10 +127,10 @@ def _plain(value: object) -> object:
 
 
 def event_json(event: ModelEvent) -> Json:
-    """Return an event as one object, without fields at their defaults.
+    """Serialize an event as one object, omitting fields with default values.
 
     Raises:
-        CassetteError: The event has a value that JSON cannot represent.
+        CassetteError: The event contains a value that JSON cannot represent.
     """
     try:
         return event_to_json(event, with_defaults=False)
@@ -140,7 +139,7 @@ def event_json(event: ModelEvent) -> Json:
 
 
 def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
-    """Return events without secrets, including secrets that the stream cut in two."""
+    """Remove secrets from events, including secrets split across two events."""
     redacted = [redaction.value(event) for event in events]
     # The deltas of one kind form one text; each call has its own arguments.
     streams: dict[tuple[str, str, Any], list[int]] = {}
@@ -159,7 +158,7 @@ def redact_events(events: Sequence[Json], redaction: Redaction) -> list[Json]:
 
 
 def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
-    """Return an error with its facts. A plugin's own class is written as the core's class it extends."""
+    """Serialize an error with its facts. A plugin's error class is replaced by the core class it extends."""
     known = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
     facts = {name: getattr(error, name) for name in _ERROR_FACTS}
     entry = {"class": known, "message": error.message} | {k: v for k, v in facts.items() if v not in ("", None)}
@@ -168,10 +167,10 @@ def error_json(error: ModelServiceError, redaction: Redaction) -> Json:
 
 
 def error_of(entry: Json) -> ModelServiceError:
-    """Return the error that an object describes.
+    """Deserialize an error.
 
     Raises:
-        ValueError: The object describes no error.
+        ValueError: The object does not describe an error.
     """
     facts = dict(entry)
     name, message = facts.pop("class", None), facts.pop("message", "")
@@ -186,7 +185,7 @@ def error_of(entry: Json) -> ModelServiceError:
 
 
 def write_tape(path: Path, models: Mapping[str, ModelFacts], calls: Iterable[Call]) -> None:
-    """Write a cassette whole or not at all."""
+    """Write a cassette atomically."""
     text = "\n".join(_lines(models, calls)) + "\n"
     # A lone surrogate, which a model may well send, is not valid UTF-8, but its escape is valid JSON.
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -217,14 +216,14 @@ def _call_lines(call: Call) -> Iterator[str]:
 
 
 def _entries(value: object, indent: str) -> str:
-    """Return a list with a line for each of its entries; anything else in one line."""
+    """Format a list with one line per entry, and any other value on one line."""
     if not isinstance(value, list) or not value:
         return _line(value)
     return "[\n" + "\n".join(_joined(indent + _line(entry) for entry in value)) + "\n" + indent[1:] + "]"
 
 
 def _joined(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines, each but the last with a comma."""
+    """Add a comma to every line but the last."""
     waiting = None
     for line in lines:
         if waiting is not None:
@@ -249,7 +248,7 @@ def read_tape(path: Path) -> tuple[dict[str, ModelFacts], list[Call]]:
     """Read a cassette.
 
     Raises:
-        CassetteError: The cassette is missing, cut off, or has an invalid entry; the message says which.
+        CassetteError: The cassette is missing, truncated, or contains an invalid entry, which the message names.
     """
     whole = _parsed(path)
     found = whole.get("cassette") if isinstance(whole, dict) else type(whole).__name__

@@ -32,13 +32,13 @@ _WIDTH = 120
 
 
 class Written(NamedTuple):
-    """One descriptor in a light module.
+    """A descriptor in a light module.
 
     Attributes:
-        target: Target of the descriptor.
-        call: The call that makes it.
-        text: The source that should be there.
-        is_stale: True if it says something else.
+        target: The descriptor's target.
+        call: The call that creates the descriptor.
+        text: The source that the call should have.
+        is_stale: True if the source differs.
     """
 
     target: str
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
-    """Return the fields in which a descriptor differs from its function, with both values; empty for other tools."""
+    """Return the fields in which a descriptor differs from its function, with both values. Other tools have none."""
     if not isinstance(tool, FunctionTool):
         return {}
     said = ToolSpec.of(tool)
@@ -57,10 +57,10 @@ def differences(spec: ToolSpec, tool: BaseTool) -> dict[str, tuple[Any, Any]]:
 
 
 def tool_specs(path: Path) -> list[Written]:
-    """Return the descriptors of functions in a file, in the order of the file.
+    """Return the descriptors of function tools in a file, in order.
 
     Raises:
-        ValueError: A target is computed, so only running the file would tell it, or it is missing.
+        ValueError: A target is missing, or is computed and cannot be determined without running the file.
     """
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source, filename=str(path))
@@ -81,7 +81,7 @@ def refreshed(path: Path) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or compare, and return the exit code."""
+    """Write or compare the descriptors, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m jackfield_testkit.tool_specs", description=__doc__)
     parser.add_argument("package", help="the package, or its light module")
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if something has to be written")
@@ -109,7 +109,7 @@ def _light_module(package: str) -> Path:
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
-    """Yield the calls that make a descriptor of a tool, each with True if it is `ToolSpec.of`."""
+    """Yield the calls that create tool descriptors, each with True if it is `ToolSpec.of`."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name("ToolSpec")):
@@ -119,7 +119,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, bool]]:
 
 
 def _written(call: ast.Call, source: str, constants: Constants, *, is_of: bool) -> Written | None:
-    """Return the current and the wanted text of a call; None if its target is not a tool function."""
+    """Return the current and intended source of a call, or None if its target is not a function tool."""
     given = dict(zip(["target"] if is_of else [], call.args, strict=False))
     given |= {keyword.arg or "**": keyword.value for keyword in call.keywords}
     target = _target(given, constants, call.lineno)
@@ -150,19 +150,19 @@ def _loaded(target: str, line: int) -> object:
 
 
 def _derived() -> list[str]:
-    """Return the fields that a function defines."""
+    """Return the names of fields that are derived from a function."""
     return [one.name for one in fields(ToolSpec) if one.name not in (*KEPT, "target", "config", "extra")]
 
 
 def _said(spec: ToolSpec) -> dict[str, object]:
-    """Return the fields of a descriptor that must be written: those that are not the default."""
+    """Return the descriptor's fields that differ from the default and so must be written."""
     defaults = {one.name: one.default for one in fields(ToolSpec)}  # fields without a default are always written
     values = {name: getattr(spec, name) for name in ("name", "target", *_derived())}
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def _says(given: Mapping[str, ast.expr], wanted: Mapping[str, object], constants: Constants) -> bool:
-    """Return True if a call has these values, and no others except those that are kept."""
+    """Return True if a call has exactly these values, apart from fields that are preserved."""
     if set(given) - set(KEPT) != set(wanted):
         return False
     try:
@@ -182,7 +182,7 @@ def _text_of(wanted: Mapping[str, object], kept: Mapping[str, str], indent: int)
 
 
 def _literal(value: object, indent: int, taken: int) -> str:
-    """Return a value as source; `taken` is the text before it in its line, besides the indentation."""
+    """Format a value as source code. `taken` is the number of columns already used after the indentation."""
     flat = _flat(value)
     if indent + taken + len(flat) + 1 <= _WIDTH:
         return flat
@@ -227,7 +227,7 @@ def _quoted(text: str) -> str:
 
 
 def _parts(text: str, indent: int) -> Iterator[str]:
-    """Yield a text in pieces that fit a line each, cut after spaces where there are any."""
+    """Split a text into pieces that each fit on one line, after spaces if possible."""
     room = max(20, _WIDTH - indent)
     while len(_quoted(text)) > room:
         cut = room - 2

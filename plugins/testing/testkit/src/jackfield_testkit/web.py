@@ -1,4 +1,4 @@
-"""Serve web pages on 127.0.0.1 for tests of tools: each path sends, or withholds, the answer that a test has put there.
+"""Serve web pages on 127.0.0.1 for tests of tools. A test defines how each path answers, including not at all.
 
 ```python
 with WebServer() as web:
@@ -26,7 +26,7 @@ _DRIP_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """One recorded request; the names of headers are in lower case, `path` is without the query."""
+    """A recorded request. Header names are in lower case, and `path` excludes the query."""
 
     method: str
     path: str
@@ -36,20 +36,20 @@ class WebRequest:
 
     @property
     def json(self) -> Any:
-        """Value of the body."""
+        """The body, parsed as JSON."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """One scripted answer.
+    """A scripted answer.
 
     Attributes:
-        body: Content of the answer.
-        headers: Besides the length.
+        body: The body.
+        headers: The headers, apart from the content length.
         status: The HTTP status.
-        ending: `whole` ends after the body; `never` sends it again and again; `drip` sends a byte of it now and then.
-            The last two continue until the client leaves or the server stops.
+        ending: `whole` ends after the body, `never` sends the body over and over, and `drip` sends one byte of it at a
+            time with pauses. The last two continue until the client disconnects or the server stops.
     """
 
     body: bytes = b""
@@ -59,7 +59,7 @@ class WebAnswer:
 
     @classmethod
     def json(cls, value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> WebAnswer:
-        """Return a value as JSON."""
+        """Return an answer with a value as JSON."""
         return cls(json.dumps(value).encode(), {"content-type": "application/json", **(headers or {})}, status)
 
 
@@ -67,11 +67,11 @@ Answering: TypeAlias = WebAnswer | Callable[[WebRequest], WebAnswer]
 
 
 class WebServer:
-    """A web server for tests, used as a context manager. A path without an answer gives 404, whatever the method.
+    """A web server for tests, used as a context manager. Paths without an answer return 404 for any method.
 
     Attributes:
-        url: Base URL, without a final slash.
-        requests: Requests received, in order.
+        url: The base URL, without a trailing slash.
+        requests: The requests received, in order.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class WebServer:
         self.requests: list[WebRequest] = []
 
     def put(self, path: str, answer: Answering) -> str:
-        """Put an answer at a path, or a function that makes one for each request; return the URL."""
+        """Set the answer for a path, or a function that creates it from each request. Return the URL."""
         self._answers[path] = answer
         return self.url + path
 
@@ -93,7 +93,7 @@ class WebServer:
         return found if isinstance(found, WebAnswer) else found(request)
 
     def goes_on(self) -> bool:
-        """Return True after a moment if an endless answer is still to be sent."""
+        """Return True after a short pause if an endless answer should continue."""
         return not self._over.wait(_DRIP_S)
 
     def __enter__(self) -> Self:
@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
         self.web = web
 
     def handle_error(self, *_: object) -> None:
-        """Ignore errors: many tests let a client leave early."""
+        """Ignore errors, because many tests let a client disconnect early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def handle_one_request(self) -> None:
-        """Answer any method."""
+        """Answer requests with any method."""
         self.raw_requestline = self.rfile.readline(65_537)
         if not self.raw_requestline or not self.parse_request():
             self.close_connection = True
@@ -154,4 +154,4 @@ class _Handler(BaseHTTPRequestHandler):
             sent += 1
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: `requests` has the requests."""
+        """Log nothing, because `requests` has all requests."""

@@ -1,4 +1,4 @@
-"""Offer the tests that a plugin must pass, to subclass in its own tests.
+"""Contract tests for plugins, to be subclassed in a plugin's own tests.
 
 ```python
 from jackfield_testkit.suites import LLMBackendSuite, PluginSuite

@@ -1,4 +1,4 @@
-"""Test the contract of an agent kind."""
+"""Contract tests for agent kinds."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -63,7 +63,7 @@ from jackfield_testkit.suites.agent_trees import AgentTreeTests, AnswerTreeTests
 
 
 class AnswerSuite(AnswerTreeTests):
-    """Contract of every agent kind that answers in its model's words, including kinds that call no tools.
+    """Contract of agent kinds that answer in their model's words, including kinds that call no tools.
 
     ```python
     class TestAcme(AnswerSuite):
@@ -71,9 +71,9 @@ class AnswerSuite(AnswerTreeTests):
     ```
 
     Attributes:
-        component: The address of the agent kind: `distribution/name`, or its name where that is unique.
-        config: Options of the kind, besides its model and its tools.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The agent kind to test, as `distribution/name`, or only the name if it is unique.
+        config: Options for the kind, other than its model and tools.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     def test_the_event_loop_is_never_held_up(self) -> None:
@@ -165,7 +165,7 @@ class AnswerSuite(AnswerTreeTests):
     @pytest.mark.parametrize("way", ["files", "message"])
     @pytest.mark.parametrize("name", ["readable.txt", "unreadable.xyz"])
     def test_a_file_that_is_handed_over_is_used_or_named(self, tmp_path: Path, way: str, name: str) -> None:
-        """The model gets the text, or the file's name for a tool that opens it; or an error or a warning names it."""
+        """The model gets the text, or the file's name and a tool to open it, or an error or warning names the file."""
         text = "What is said twice: marmalade."
         path = tmp_path / name
         path.write_bytes(text.encode() if name == "readable.txt" else bytes(range(256)))
@@ -203,14 +203,15 @@ class AnswerSuite(AnswerTreeTests):
 
 
 class AgentSuite(AgentTreeTests, AnswerSuite):
-    """Contract of every agent kind whose model may call tools.
+    """Contract of agent kinds whose model may call tools.
 
     ```python
     class TestAcme(AgentSuite):
         component = "jackfield-acme/acme"
     ```
 
-    Its model follows a script; its tools are `repeat`, `fail` and `wait`. Attributes are those of `AnswerSuite`.
+    The model follows a script, and the tools are `repeat`, `fail` and `wait`. The attributes are those of
+    `AnswerSuite`.
     """
 
     # --- its end ---
@@ -521,7 +522,7 @@ class AgentSuite(AgentTreeTests, AnswerSuite):
         script = [calls(("repeat", {"text": "ha"})), answer("Done.")]
 
         async def cancelled_after(number: int) -> bool:
-            """Cancel a run at one of its events; return False if it has fewer."""
+            """Cancel a run at the given event. Return False if the run has fewer events."""
             cancel, agent, asked = CancelToken(), self.make_agent(script, [repeat()]), -1
             async with closing(agent.astream([QUESTION], cancel=cancel)) as events:
                 async for event in events:

@@ -1,4 +1,4 @@
-"""Make agents for their tests, run them, and inspect the results."""
+"""Create agents for their tests, run them, and inspect the results."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AgentTests(Suite):
-    """Base of every group of tests of an agent kind; the attributes are those of `AnswerSuite`."""
+    """Base class of all test groups for agent kinds. The attributes are those of `AnswerSuite`."""
 
     component: ClassVar[str]
     config: ClassVar[Mapping[str, Any]] = {}
@@ -41,7 +41,7 @@ class AgentTests(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_agent(self, script: Script, tools: Sequence[ToolEntry] = (), **options: Any) -> Agent:
-        """Return an agent under test, whose model follows the script. Override it if yours needs more than `config`."""
+        """Create an agent whose model follows the script. Override this if your kind needs more than `config`."""
         llm = ScriptedModel(script, processors=[])  # other installed plugins would change the requests to the model
         return create_agent(
             self.component, host=plain_host(), **{"llm": llm, "function_list": tools, **self.config, **options}
@@ -53,7 +53,7 @@ class AgentTests(Suite):
 
 
 def agents_in(value: object) -> Iterator[Agent]:
-    """Yield the agents in a value: itself, the parts of a container, and the agents that such an agent has."""
+    """Yield the agents in a value: the value itself, the elements of a container, and agents that these agents hold."""
     match value:
         case Agent():
             yield value
@@ -70,7 +70,7 @@ def agents_in(value: object) -> Iterator[Agent]:
 
 
 def repeat(*, needs_approval: bool = False) -> FunctionTool:
-    """Return a tool that says a text twice."""
+    """Return a tool that repeats a text."""
 
     @tool(name="repeat", description="Says it twice.", needs_approval=needs_approval)
     def say_twice(text: str) -> str:
@@ -80,7 +80,7 @@ def repeat(*, needs_approval: bool = False) -> FunctionTool:
 
 
 def fail() -> FunctionTool:
-    """Return a tool that fails, with an error for the model or with any other."""
+    """Return a tool that fails, with an error meant for the model or any other error."""
 
     @tool(name="fail", description="Fails.")
     def failing(how: str) -> str:
@@ -92,7 +92,7 @@ def fail() -> FunctionTool:
 
 
 class Waiting:
-    """A tool that waits for a long time, and first asks its own run to stop if it has its token."""
+    """A tool that waits for a long time, after cancelling its own run if it has the run's token."""
 
     def __init__(self, cancel: CancelToken | None = None) -> None:
         self._cancel = cancel
@@ -115,7 +115,7 @@ class Waiting:
 
 
 class NeverReady:
-    """A set whose tools are never ready. It reports its progress once, and cancels the run if it has its token."""
+    """A toolset whose tools never become ready. It reports progress once, and cancels the run if it has its token."""
 
     def __init__(self, cancel: CancelToken | None = None) -> None:
         self._cancel = cancel
@@ -137,7 +137,7 @@ class NeverReady:
 
 
 class Meeting:
-    """A tool that answers once as many of its calls run at the same time as there are guests."""
+    """A tool that returns once as many calls are running concurrently as there are guests."""
 
     def __init__(self, guests: int) -> None:
         self._guests = guests
@@ -163,7 +163,7 @@ class Meeting:
 
 
 def assert_calls_are_answered(messages: Sequence[Message]) -> None:
-    """Fail unless each call is followed by its result: every provider refuses a history in which one is not."""
+    """Fail unless every call is followed by its result. Providers reject any other history."""
     waiting: list[str | None] = []
     for message in messages:
         if message.function_call:
@@ -181,7 +181,7 @@ def scripted(script: Script) -> ScriptedModel:
 
 
 def asking(child: Agent, **options: Any) -> FnCallAgent:
-    """Return an agent that asks another one, and then finishes."""
+    """Return an agent that asks another one and then finishes."""
     script = [calls(("child", {"request": "What is said twice?"})), answer("Done.")]
     return FnCallAgent([child.as_tool()], scripted(script), name="above", **options)
 
@@ -193,22 +193,22 @@ def forever(request: ChatRequest) -> Sequence[ModelEvent]:
 
 
 def assert_numbered(events: Sequence[RunEvent]) -> None:
-    """Fail unless the events of a run count from one, without a gap."""
+    """Fail unless a run's events are numbered from 1 without a gap."""
     assert [event.number for event in events] == list(range(1, len(events) + 1))
 
 
 def results_of(messages: Iterable[Message]) -> list[object]:
-    """Return the results of the tools, in their order."""
+    """Return the tool results, in order."""
     return [message.content for message in messages if message.role == FUNCTION]
 
 
 def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the contents of messages as independent values."""
+    """Return message contents as independent values."""
     return [message.model_dump() for message in messages]
 
 
 def of_kind(events: Sequence[RunEvent], *kinds: type[T]) -> list[T]:
-    """Return the events of some kinds."""
+    """Return the events of the given types."""
     return [event.event for event in events if isinstance(event.event, kinds)]
 
 
@@ -223,12 +223,12 @@ def turns_of(events: Sequence[RunEvent]) -> int:
 
 
 class Resumed(NamedTuple):
-    """A run that was interrupted and has continued.
+    """A run that was interrupted and resumed.
 
     Attributes:
-        result: Result of the run.
-        store: Store of its record.
-        calls_before: The number of its calls that had a result when it continued.
+        result: The result of the run.
+        store: The store with the run's record.
+        calls_before: The number of calls that had a result when the run was resumed.
     """
 
     result: RunResult[Any]
@@ -237,10 +237,10 @@ class Resumed(NamedTuple):
 
 
 def resumed(fresh: Callable[[MemoryStore], Agent]) -> Iterator[Resumed]:
-    """Yield the resumed run after an interruption at each of its writes, except where it cannot be resumed.
+    """Interrupt a run at each of its writes, and yield the resumed runs, skipping those that cannot be resumed.
 
     Args:
-        fresh: Makes the agent, once for the run and once to resume it.
+        fresh: Creates the agent, once for the run and once to resume it.
     """
     for store in interrupted(lambda store: fresh(store).ask(QUESTION)):
         for run_id in store.kept:
@@ -259,12 +259,12 @@ def requests_of(agent: Agent) -> list[ChatRequest]:
 
 
 def read_by_the_model(agent: Agent, number: int) -> str:
-    """Return all text that was sent to the model in one request."""
+    """Return all text that the model received in one request."""
     return "\n".join(message.get_text_content() for message in requests_of(agent)[number].messages)
 
 
 async def left_after(number: int, events: AsyncIterator[RunEvent]) -> list[str]:
-    """Return the names of asynchronous generators still open when a run is left after so many events."""
+    """Abandon a run after `number` events, and return the names of async generators that are still open."""
     begun: list[Any] = []  # kept, so that none is closed by garbage collection, whose time is random
     first, last = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(begun.append, last)

@@ -1,4 +1,4 @@
-"""Test an agent kind among other agents: as their tool, after a hand-off, below their rules and limits."""
+"""Contract tests for an agent kind among other agents: as a tool, after a hand-off, and under their rules."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -42,7 +42,7 @@ from jackfield_testkit.suites.agent_parts import (
 
 
 class AnswerTreeTests(AgentTests):
-    """Tests for every agent kind."""
+    """Tests for all agent kinds."""
 
     def test_a_question_in_any_form_and_asked_in_any_way_has_one_answer(self) -> None:
         def fresh() -> Agent:

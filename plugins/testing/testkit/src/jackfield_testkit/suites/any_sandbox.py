@@ -1,4 +1,4 @@
-"""Share the parts of the suites of all sandboxes, independent of what they run."""
+"""Common parts of all sandbox suites, whatever the sandbox runs."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -18,16 +18,16 @@ S = TypeVar("S", bound=Sandbox)
 
 
 class AnySandboxSuite(Suite, Generic[S]):
-    """The base class of the suites of sandboxes.
+    """Base class of sandbox suites.
 
     Attributes:
-        component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: The settings of the sandbox.
-        ability: The base class of the things it can run.
-        unusable_because: The reason why the sandbox may be unusable on this machine, such as a missing program. Its
-            tests are then skipped with this reason; without one they fail.
-        must_cover: The risks that it covers wherever it works. A risk that it does not claim to cover is not tested, so
-            a broken defence that the sandbox notices itself would otherwise skip its own tests.
+        component: The sandbox to test, as `distribution/name`, or only the name if it is unique.
+        config: The sandbox's settings.
+        ability: The base class for the kind of code that the sandbox can run.
+        unusable_because: The reason why the sandbox may be unusable on this machine, such as a missing program. If the
+            sandbox is unusable, its tests are skipped with this reason, or fail if there is none.
+        must_cover: Risks that the sandbox must cover wherever it works. Risks that it does not claim to cover are not
+            tested, so without this list, a sandbox that detects a broken defence would skip the tests for it.
     """
 
     component: ClassVar[str]
@@ -37,7 +37,7 @@ class AnySandboxSuite(Suite, Generic[S]):
     must_cover: ClassVar[frozenset[Risk]] = frozenset()
 
     def make_sandbox(self) -> S:
-        """Return a new sandbox under test. Override it if yours needs more than `config`."""
+        """Create a sandbox to test. Override this if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("sandbox", self.component), self.config, Sandbox)
         assert isinstance(made, self.ability)

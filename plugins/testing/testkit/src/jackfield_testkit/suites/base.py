@@ -1,4 +1,4 @@
-"""Share the base of all suites, whose tests cannot be overridden, only expected to fail, with a reason."""
+"""Base class of all suites. Their tests cannot be overridden, only marked as expected failures with a reason."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 
 class Suite:
-    """A set of tests that a subclass inherits whole.
+    """A set of tests that a subclass inherits in full.
 
     Attributes:
-        level: The version of the contract that is kept. Newer tests run as well; one that fails is reported as an
-            expected failure, so that a newer kit breaks no build. Raise the level once they pass.
-        xfail: Tests that are known to fail, each with the reason; `"test_a"` with all its parameters, `"test_a[b]"`
-            with this one. One that passes nevertheless is a failure, and a parameter that does not exist is an error,
-            so that the list stays true.
+        level: The contract version that the component satisfies. Newer tests run as well, but their failures are
+            reported as expected, so a newer test kit breaks no build. Raise the level once they pass.
+        xfail: Tests that are known to fail, with reasons. `"test_a"` covers all parameters, `"test_a[b]"` only one. A
+            listed test that passes is a failure, and a parameter that does not exist is an error, so the list stays
+            accurate.
     """
 
     level: ClassVar[str] = "0.1"
@@ -57,10 +57,10 @@ class Suite:
 
 
 def since(version: str) -> Callable[[Test], Test]:
-    """Mark a test as part of the contract from this version on.
+    """Mark a test as part of the contract since a given version.
 
-    In a suite of a lower level, its failure is an expected failure, and its success is not reported. Everything it uses
-    must be at least as old as itself: the failure of a fixture is a failure at any level.
+    In a suite with a lower level, a failure of the test is expected and its success is not reported. Everything that
+    the test uses must be at least as old as the test itself, because a failing fixture is a failure at any level.
     """
     introduced = _version(version, "since")
 
@@ -85,7 +85,7 @@ def since(version: str) -> Callable[[Test], Test]:
 
 
 def suite_of(cls: type[Suite]) -> type[Suite]:
-    """Return the suite that a class of tests subclasses, by its name; the class itself if its only base is `Suite`."""
+    """Return the suite that a test class subclasses, based on its name, or the class itself if there is none."""
     above = (base for base in cls.__mro__[1:] if issubclass(base, Suite) and base is not Suite)
     return next((base for base in above if base.__name__.endswith("Suite")), cls)
 
@@ -98,7 +98,7 @@ def _version(text: str, what: str) -> Version:
 
 
 def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -> None:
-    """Fail if `xfail` names a parameter of this test that does not exist, which only a complete run shows."""
+    """Fail if `xfail` names a nonexistent parameter of this test. Only a complete run can detect this."""
     test = getattr(request.node, "originalname", request.node.name)
     named = {name for name in expected if name.startswith(f"{test}[")}
     if not named or _is_narrowed(request.config):
@@ -109,13 +109,13 @@ def _refuse_stale(expected: Mapping[str, str], request: pytest.FixtureRequest) -
 
 
 def _is_narrowed(config: pytest.Config) -> bool:
-    """Return True if the run is narrowed to some tests."""
+    """Return True if only some tests were selected for the run."""
     options = ("keyword", "markexpr", "deselect", "lf", "stepwise")
     return any(config.getoption(name, None) for name in options) or any("[" in given for given in config.args)
 
 
 def _refuse_overriding(cls: type[Suite]) -> None:
-    """Refuse a class that overrides a test, or a method that runs tests, anywhere in its method resolution order."""
+    """Reject a class in whose method resolution order a test, or a method that runs tests, is overridden."""
     above = [dict(vars(base)) for base in cls.__mro__[1:] if issubclass(base, Suite)]  # the nearest wins
     for name, value in ChainMap(*above).items():
         is_contract = name.startswith("test_") or name in ("_expect_failures", "_stay_on_this_machine")

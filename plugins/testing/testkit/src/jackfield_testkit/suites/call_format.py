@@ -1,4 +1,4 @@
-"""Test the contract of a call format: tool calls as text."""
+"""Contract tests for call formats, which represent tool calls as text."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -87,20 +87,20 @@ _MOST_WORK = 400.0  # steps for each character, one at a time
 
 
 class CallFormatSuite(Suite):
-    """Contract of every call format: describe the tools, and find the calls in a model's text.
+    """Contract of call formats: describe the tools, and find the calls in a model's text.
 
     ```python
     class TestAcme(CallFormatSuite):
         component = "jackfield-acme/acme"
     ```
 
-    The suite learns the notation of calls from the format's rendering of a history with calls.
+    The suite learns the notation of calls by having the format render a history with calls.
 
     Attributes:
-        component: The address of the format: `distribution/name`, or its name where that is unique.
-        max_held: The number of characters that it may hold back of an answer without calls while more may follow.
-        giving_up_s: The processor time, in seconds, that an answer of 250,000 characters may take before the test gives
-            up. For linear work, it is many times the time that is needed.
+        component: The call format to test, as `distribution/name`, or only the name if it is unique.
+        max_held: The maximum number of characters of an answer without calls to buffer while more may follow.
+        giving_up_s: The CPU time, in seconds, after which a test with an answer of 250,000 characters gives up. Linear
+            work needs only a small part of it.
     """
 
     component: ClassVar[str]
@@ -108,13 +108,16 @@ class CallFormatSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_format(self) -> CallFormat:
-        """Return a new format under test."""
+        """Create a call format to test."""
         host = plain_host()
         call_format: CallFormat = host.make(host.find("call_format", self.component), {}, CallFormat)
         return call_format
 
     def write(self, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> str:
-        """Return an answer with calls, as a model writes it. Override it if the format renders history differently."""
+        """Return an answer with calls, as a model would write it.
+
+        Override this if the format renders history differently.
+        """
         messages = [HELLO, *([Message("assistant", text)] if text else []), *_called(*calls)]
         rendered = self.make_format().render(_request(*messages))
         return "\n".join(m.get_text_content() for m in rendered.messages if m.role == "assistant")
@@ -378,7 +381,7 @@ def _request(*messages: Message, config: GenerateConfig | None = None) -> ChatRe
 
 
 def _ways_to_tell(history: Sequence[Message]) -> list[ChatRequest]:
-    """Return the same history with tools on offer, with tools that may not be called, and without tools."""
+    """Return the same history with tools offered, with tools that must not be called, and without tools."""
     request = _request(*history)
     forbidden = replace(request, config=GenerateConfig(function_choice="none"))
     return [request, forbidden, replace(request, functions=())]

@@ -1,4 +1,4 @@
-"""Record the built-in functions called on this thread, to test that nothing there blocks."""
+"""Record the built-in functions called on the current thread, to test that nothing there blocks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 @contextmanager
 def calls_to(is_meant: Callable[[Any], bool]) -> Iterator[list[str]]:
-    """Yield a list that collects the callers of built-in functions on this thread, independent of the imported name.
+    """Yield a list that collects the callers of certain built-in functions on this thread, under whatever name.
 
     Args:
-        is_meant: Returns True for the functions to look for.
+        is_meant: Returns True for a function to look for.
     """
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Test the contract of a sandbox that runs Python code by itself."""
+"""Contract tests for sandboxes that run Python code without starting programs."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -19,18 +19,18 @@ SECRET = "SECRET-OF-THE-HOST"  # noqa: S105 - not a real one
 
 
 class CodeSandboxSuite(AnySandboxSuite[CodeSandbox]):
-    """Contract of every sandbox that runs code by itself. The code of these tests needs only a small part of Python.
+    """Contract of sandboxes that run code themselves. The tests use only a small subset of Python.
 
     ```python
     class TestAcme(CodeSandboxSuite):
         component = "jackfield-acme/acme-code"
     ```
 
-    Where the sandbox says that it cannot be used, its tests are skipped with that reason.
+    If the sandbox reports that it is unusable, its tests are skipped with the reason it gives.
 
     Attributes:
-        component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: The settings of the sandbox.
+        component: The sandbox to test, as `distribution/name`, or only the name if it is unique.
+        config: The sandbox's settings.
     """
 
     ability = CodeSandbox

@@ -1,4 +1,4 @@
-"""Test the contract of a command of the CLI."""
+"""Contract tests for CLI commands."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -27,7 +27,7 @@ _KEY = "sk-testkit-Zq83bXw4Rk2LpV7Tn"
 
 
 class CommandSuite(Suite):
-    """Contract of every command. The suite runs it as users do, in a separate process and an empty folder.
+    """Contract of CLI commands. The suite runs a command like a user, in a separate process and an empty directory.
 
     ```python
     class TestReport(CommandSuite):
@@ -37,12 +37,12 @@ class CommandSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the command: `distribution/name`, or its name where that is unique.
-        arguments: The arguments of a run that succeeds, in an empty folder and without a network.
+        component: The command to test, as `distribution/name`, or only the name if it is unique.
+        arguments: Arguments with which the command succeeds in an empty directory and without a network.
         wrong_usage: Arguments that are never valid.
-        user_error: Arguments that are well formed, and fail for a reason that the user can fix; None if there is no
-            such thing.
-        environment: Variables for all runs, in addition to the present ones.
+        user_error: Well-formed arguments with which the command fails for a reason that the user can fix, or None if
+            there are none.
+        environment: Additional environment variables for all runs.
     """
 
     component: ClassVar[str]
@@ -169,7 +169,7 @@ class CommandSuite(Suite):
         return [row for row in self._host.catalog.rows if row.distribution == mine]
 
     def _folder(self) -> Path:
-        """Return the folder of the command's own package."""
+        """Return the directory of the command's package."""
         found = importlib.util.find_spec(self._target.partition(".")[0].partition(":")[0])
         assert found is not None, f"the package of {self._target} cannot be found"
         assert found.submodule_search_locations, f"{self._target} is in no package"

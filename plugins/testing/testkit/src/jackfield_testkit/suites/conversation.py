@@ -1,4 +1,4 @@
-"""Test the contract of an agent kind in which other agents talk."""
+"""Contract tests for agent kinds in which other agents talk."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -38,24 +38,24 @@ from jackfield_testkit.suites.agent_parts import (
 
 
 class ConversationSuite(AgentTests):
-    """Contract of every agent kind that lets other agents talk with each other in one run, such as a group chat.
+    """Contract of agent kinds that let other agents talk to each other in one run, such as a group chat.
 
     ```python
     class TestPanel(ConversationSuite):
         component = "jackfield-acme/panel"
     ```
 
-    It begins with a question of the user, and the second of two members speaks at the latest after the first. Override
-    `make_conversation` if your kind gets its members in another way than `agents=`.
+    The conversation starts with a question from the user, and the second of two members speaks no later than directly
+    after the first. Override `make_conversation` if your kind does not receive its members as `agents=`.
 
     Attributes:
-        component: The address of the agent kind: `distribution/name`, or its name where that is unique.
-        config: Options of the kind, besides its members, such as the way in which the next speaker is chosen.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The agent kind to test, as `distribution/name`, or only the name if it is unique.
+        config: Options for the kind, other than its members, such as how the next speaker is chosen.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     def make_conversation(self, members: Sequence[Agent], **options: Any) -> Agent:
-        """Return a conversation of these members."""
+        """Create a conversation between these members."""
         return create_agent(self.component, host=plain_host(), **{**self.config, "agents": members, **options})
 
     def test_each_speaks_under_its_own_name_in_the_one_run(self) -> None:
@@ -180,7 +180,7 @@ def _two() -> list[Agent]:
 
 
 def _speaker(name: str, script: Script | None = None, tools: Sequence[ToolEntry] = ()) -> Agent:
-    """Return an agent that says its name, unless it has a script."""
+    """Return an agent that says its name, or follows a script if there is one."""
     said = script or (lambda _: answer(f"I am {name}."))
     return FnCallAgent(tools, scripted(said), f"You are {name}.", name, f"Is {name}.")
 

@@ -1,4 +1,4 @@
-"""Test the contract of an embedder that asks a server."""
+"""Contract tests for embedders that use a server."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -57,9 +57,9 @@ GARBAGE = [b"", b"<html>welcome</html>", b"[1, 2]", b"{}", b'{"data": 1, "output
 
 
 class EmbedderSuite(LocalEmbedderSuite):
-    """Contract of every embedder that asks a server over HTTP.
+    """Contract of embedders that use a server over HTTP.
 
-    A subclass names its embedder, and gets all tests against a server on 127.0.0.1:
+    A subclass names its embedder and inherits all tests, which run against a server on 127.0.0.1:
 
     ```python
     class TestAcme(EmbedderSuite):
@@ -68,16 +68,16 @@ class EmbedderSuite(LocalEmbedderSuite):
         batched = {"batch_size": 10}
     ```
 
-    The server speaks as OpenAI's does. For another protocol, override `make_server`, `texts_in`, `reply_with`,
-    `dimension_in` and `purpose_in`: they are all that the tests know of it. Error statuses are scripted with
-    `replies.error`, which such a server translates.
+    The server speaks OpenAI's protocol. For another protocol, override `make_server`, `texts_in`, `reply_with`,
+    `dimension_in` and `purpose_in`; the tests depend on nothing else in the protocol. Error statuses are scripted with
+    `replies.error`, which the server must translate.
 
     Attributes:
-        batched: As for every embedder; `many` texts must then need at least two requests.
-        impatient: Settings with which a server may be silent only for a moment.
-        once: Settings without retries; the settings of each test override them. With these, no test waits.
-        persistent: Settings with a single retry of a request that may succeed.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        batched: The same as in `LocalEmbedderSuite`. `many` texts must then require at least two requests.
+        impatient: Settings that tolerate only a brief silence of the server.
+        once: Settings without retries, so that no test waits. The settings of each test override them.
+        persistent: Settings that retry a request once if it may succeed.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     batched: ClassVar[Mapping[str, object]] = {"batch_size": 10}
@@ -87,51 +87,51 @@ class EmbedderSuite(LocalEmbedderSuite):
     patience_s: ClassVar[float] = 10.0
 
     def make_embedder(self, server_url: str = "", **overrides: Any) -> Embedder:
-        """Return the embedder under test, for the server at this URL. Override it if yours is configured otherwise."""
+        """Create an embedder for the server at this URL. Override this if yours is configured differently."""
         given = {"model": MODEL, "base_url": server_url, "api_key": API_KEY, **self.once}
         return self.made({**given, **self.config, **overrides})
 
     # --- the server, which may speak another protocol ---
 
     def make_server(self) -> FakeOpenAI:
-        """Return the server for the embedder."""
+        """Create the server for the embedder."""
         return FakeOpenAI()
 
     def texts_in(self, request: RecordedRequest) -> list[str]:
-        """Return the texts of a request, in order."""
+        """Return the texts in a request, in order."""
         return embeddings.texts_in(request)
 
     def dimension_in(self, request: RecordedRequest) -> int | None:
-        """Return the length of vectors that a request asks for; None if it asks for none."""
+        """Return the vector length that a request asks for, or None if it does not specify one."""
         return embeddings.dimension_in(request)
 
     def purpose_in(self, request: RecordedRequest) -> Purpose | None:  # noqa: ARG002 - for those that look at it
-        """Return the purpose that a request states for its texts; None if the protocol has no term for it."""
+        """Return the purpose that a request states for its texts, or None if the protocol has no such field."""
         return None
 
     def reply_with(
         self, request: RecordedRequest, vectors: Sequence[Sequence[float]], *, tokens: int, order: Sequence[int]
     ) -> Reply:
-        """Return an answer with these vectors.
+        """Return an answer with the given vectors.
 
         Args:
             request: The request to answer.
-            vectors: The vectors, one for each text of the request.
-            tokens: The token count that it reports.
-            order: The indices of the vectors that it lists; not always each of them once, nor in their order.
+            vectors: One vector for each text in the request.
+            tokens: The token count to report.
+            order: The indices of the vectors to list. They may be out of order, and some may be missing or repeated.
         """
         return embeddings.embeddings(request, vectors, tokens=tokens, order=order)
 
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:
-        """Yield a server for this test alone, which embeds the texts it receives."""
+        """Yield a server for this test only, which embeds the texts it receives."""
         with self.make_server() as server:
             server.respond(self._answering())
             yield server
 
     @pytest.fixture
     def make(self, server: FakeOpenAI) -> Iterator[MakeEmbedder]:
-        """Yield a function that makes embedders that ask the server; they are closed at the end."""
+        """Yield a function that creates embedders for the server. They are closed at the end."""
         embedders: list[Embedder] = []
 
         def make(server_url: str = "", **overrides: Any) -> Embedder:
@@ -367,7 +367,7 @@ class EmbedderSuite(LocalEmbedderSuite):
     # --- parts ---
 
     def _answering(self, order: Callable[[int], Sequence[int]] = range) -> Callable[[RecordedRequest], Reply]:
-        """Return the function of a server that embeds the texts it receives, and lists the vectors in some order."""
+        """Return a server function that embeds the texts it receives and lists the vectors in the given order."""
 
         def answer(request: RecordedRequest) -> Reply:
             texts = self.texts_in(request)

@@ -1,4 +1,4 @@
-"""Test the contract of every embedder, without a server."""
+"""Contract tests for all embedders, which need no server."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -50,7 +50,7 @@ PURPOSES: Sequence[Purpose] = ("document", "query")
 
 
 class LocalEmbedderSuite(Suite):
-    """Contract of every embedder, local or remote. One that asks a server has a larger contract: `EmbedderSuite`.
+    """Contract of all embedders. For those that use a server, `EmbedderSuite` is more thorough.
 
     ```python
     class TestAcme(LocalEmbedderSuite):
@@ -59,14 +59,14 @@ class LocalEmbedderSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the embedder: `distribution/name`, or its name where that is unique.
-        config: The settings of the embedder.
-        other_space: Settings that, put over `config`, give vectors that cannot be compared with its own: another
-            model, another dimension. Empty if there are none.
-        many: A number of texts that, with `batched`, is more than it embeds at once.
-        batched: Settings with which it embeds few texts at once; empty if it has no such setting.
-        tolerance: The tolerated difference between the numbers of two vectors of one text, which may have been embedded
-            with others, in another order.
+        component: The embedder to test, as `distribution/name`, or only the name if it is unique.
+        config: The embedder's settings.
+        other_space: Settings that override `config` to produce incomparable vectors, such as another model or
+            dimension. Empty if there are none.
+        many: A number of texts that exceeds one batch with the settings in `batched`.
+        batched: Settings for small batches. Empty if the embedder has no such setting.
+        tolerance: The allowed difference between the components of two vectors for the same text, which may have been
+            embedded together with other texts and in a different order.
     """
 
     component: ClassVar[str]
@@ -77,11 +77,11 @@ class LocalEmbedderSuite(Suite):
     tolerance: ClassVar[float] = 1e-4
 
     def make_embedder(self, **overrides: Any) -> Embedder:
-        """Return a new embedder under test. Override it if yours needs more than `config`."""
+        """Create an embedder to test. Override this if yours needs more than `config`."""
         return self.made({**self.config, **overrides})
 
     def made(self, settings: Mapping[str, object]) -> Embedder:
-        """Return an embedder with these settings, as the core makes it."""
+        """Create an embedder with these settings, as the core would."""
         host = plain_host()
         made = host.make(host.find("embedder", self.component), settings, Embedder)
         assert isinstance(made, Embedder)
@@ -89,7 +89,7 @@ class LocalEmbedderSuite(Suite):
 
     @pytest.fixture
     def make(self) -> Iterator[MakeEmbedder]:
-        """Yield a function that makes embedders; they are closed at the end."""
+        """Yield a function that creates embedders. They are closed at the end."""
         embedders: list[Embedder] = []
 
         def make(**overrides: Any) -> Embedder:
@@ -102,7 +102,7 @@ class LocalEmbedderSuite(Suite):
 
     @pytest.fixture
     def embedder(self, make: MakeEmbedder) -> Embedder:
-        """Return an embedder that was not used yet."""
+        """Return an unused embedder."""
         return make()
 
     # --- vectors ---
@@ -253,7 +253,7 @@ class LocalEmbedderSuite(Suite):
     # --- parts ---
 
     def are_alike(self, first: Vector, second: Vector) -> bool:
-        """Return True if two vectors are those of one text."""
+        """Return True if two vectors may belong to the same text."""
         return len(first) == len(second) and all(
             math.isclose(a, b, rel_tol=self.tolerance, abs_tol=self.tolerance)
             for a, b in zip(first, second, strict=True)
@@ -263,7 +263,7 @@ class LocalEmbedderSuite(Suite):
 def within(embedder: Embedder, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
     """Run a coroutine on its own event loop, and close everything the embedder opened there.
 
-    A coroutine that does not end within `limit_s` seconds fails, so that a test does not hang if an embedder does.
+    If the coroutine does not finish within `limit_s` seconds, it fails rather than letting the test hang.
     """
 
     async def whole() -> T:
@@ -292,5 +292,5 @@ def asked(
 
 
 def vectors_of(embedder: Embedder, texts: Sequence[str], *, purpose: Purpose = "document") -> tuple[Vector, ...]:
-    """Return the vectors of one call."""
+    """Return the vectors from one call."""
     return asked(embedder, texts, purpose=purpose).vectors

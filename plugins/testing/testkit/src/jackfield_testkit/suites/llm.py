@@ -1,4 +1,4 @@
-"""Test the contract of a backend for language models."""
+"""Contract tests for language model backends."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class LLMBackendSuite(
     ListingTests,
     ModelLaws,
 ):
-    """Contract of every backend that asks a server over HTTP.
+    """Contract of backends that use a server over HTTP.
 
-    A subclass names its backend, and gets all tests against a server on 127.0.0.1:
+    A subclass names its backend and inherits all tests, which run against a server on 127.0.0.1:
 
     ```python
     class TestAcme(LLMBackendSuite):
@@ -40,11 +40,11 @@ class LLMBackendSuite(
         unsupported_options = {"seed": "acme's protocol has no seed"}
     ```
 
-    It is written in the form of Chat Completions. A backend for another protocol brings a `Dialect`, which translates:
-    `dialect = AcmeDialect()`; see `jackfield_testkit.dialects`.
+    The tests are written in terms of Chat Completions. A backend for another protocol provides a `Dialect` to
+    translate: `dialect = AcmeDialect()`. See `jackfield_testkit.dialects`.
 
-    The tests depend on the model's facts: a model that takes no images must refuse them before any request. Override
-    `make_model` for a backend that is configured in another way.
+    The tests depend on the model's facts. For example, a model that does not support images must reject them before
+    sending a request. Override `make_model` for a backend that is configured differently.
     """
 
     @pytest.fixture

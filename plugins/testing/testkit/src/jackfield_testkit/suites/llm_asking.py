@@ -1,4 +1,4 @@
-"""Ask models in the tests of backends, and read the requests that their server received."""
+"""Helpers for backend tests: ask models, and read the requests that their server received."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -41,17 +41,17 @@ CLOCK: FunctionSchema = {
 
 
 class LLMTests(Suite):
-    """Base of every group of tests of a backend.
+    """Base class of all test groups for backends.
 
     Attributes:
-        component: The address of the backend: `distribution/name`, or its name where that is unique.
-        config: Keys for its configuration, besides model, address and key.
-        secrets: The variables that may hold its key; those of its descriptor if None.
-        dialect: The protocol that it speaks; see `jackfield_testkit.dialects`.
-        unsupported_options: Options of Jackfield that the protocol has no place for, each with the reason. A call that
-            sets one must be refused before anything is sent, by an error that names the option, so that no caller
-            believes it took effect.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The backend to test, as `distribution/name`, or only the name if it is unique.
+        config: Configuration keys, other than model, address and API key.
+        secrets: The environment variables that may contain the API key. If None, those in its descriptor are used.
+        dialect: The protocol that the backend speaks; see `jackfield_testkit.dialects`.
+        unsupported_options: Jackfield options that the protocol does not support, with reasons. A call that sets one
+            must be rejected before anything is sent, with an error that names the option, so that no caller believes it
+            took effect.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     component: ClassVar[str]
@@ -62,7 +62,7 @@ class LLMTests(Suite):
     patience_s: ClassVar[float] = 10.0
 
     def make_model(self, server_url: str, **overrides: Any) -> BaseChatModel:
-        """Return the model under test, for the server at this URL. Override it if yours is configured otherwise."""
+        """Create a model that uses the server at this URL. Override this if yours is configured differently."""
         return get_chat_model(
             {
                 "model_type": self.component,
@@ -75,18 +75,18 @@ class LLMTests(Suite):
         )
 
     def make_server(self) -> FakeOpenAI:
-        """Return the server for the backend. Override it for one that differs in more than its dialect."""
+        """Create the server for the backend. Override this if it differs in more than its dialect."""
         return FakeOpenAI(dialect=self.dialect)
 
     @pytest.fixture
     def server(self) -> Iterator[FakeOpenAI]:
-        """Yield a server for this test alone."""
+        """Yield a server for this test only."""
         with self.make_server() as server:
             yield server
 
     @pytest.fixture
     def model(self, server: FakeOpenAI) -> Iterator[BaseChatModel]:
-        """Yield a model that asks the server."""
+        """Yield a model that uses the server."""
         model = self.make_model(server.url)
         _repeat_nothing(model)
         yield model
@@ -94,7 +94,7 @@ class LLMTests(Suite):
 
 
 def _repeat_nothing(model: BaseChatModel) -> None:
-    """Show each failure at once, without retries, unless the model's configuration or a call sets them."""
+    """Disable retries, so that failures appear immediately, unless the model's configuration or a call sets them."""
     given = model.config.generate_cfg
     if "max_retries" not in given.model_fields_set:
         model.config = model.config.model_copy(update={"generate_cfg": given.merged({"max_retries": 0})})
@@ -103,7 +103,7 @@ def _repeat_nothing(model: BaseChatModel) -> None:
 def run_with(model: BaseChatModel, work: Callable[[], Awaitable[T]], *, limit_s: float = LIMIT_S) -> T:
     """Run a coroutine on its own event loop, and close everything the model opened there.
 
-    A coroutine that does not end within `limit_s` seconds fails, so that a test does not hang if a backend does.
+    If the coroutine does not finish within `limit_s` seconds, it fails rather than letting the test hang.
     """
 
     _repeat_nothing(model)
@@ -131,7 +131,7 @@ def answer_of(
     *,
     limit_s: float = LIMIT_S,
 ) -> ModelResponse:
-    """Return one whole answer."""
+    """Return one complete answer."""
     return run_with(model, lambda: model.acomplete(messages, functions, config=config), limit_s=limit_s)
 
 
@@ -141,7 +141,7 @@ def events_of(
     functions: Sequence[FunctionSchema] = (),
     config: Mapping[str, object] | None = None,
 ) -> list[ModelEvent]:
-    """Return the events of the backend itself, without retries and other processors."""
+    """Return the backend's own events, without retries and other processors."""
 
     async def gather() -> list[ModelEvent]:
         request = model.make_request(messages, functions, config=config)
@@ -161,7 +161,7 @@ async def close(events: object) -> None:
 
 
 def connections_to(server: FakeOpenAI) -> int:
-    """Return the number of opened connections, including those that the server has not accepted yet."""
+    """Return the number of connections opened so far, including those that the server has not accepted yet."""
     own = http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
     # Connections are accepted in order of arrival, so all earlier ones are counted.
     own.request("GET", "/v1/models")
@@ -171,7 +171,7 @@ def connections_to(server: FakeOpenAI) -> int:
 
 
 def sent(server: FakeOpenAI, number: int = -1) -> dict[str, Any]:
-    """Return the body of a request; the last one if no number is given."""
+    """Return the body of a request, by default the last one."""
     assert server.requests, "the backend has sent no request"
     body = server.requests[number].json
     assert isinstance(body, dict), "the body of the request is not a JSON object"
@@ -186,7 +186,7 @@ def sent_messages(server: FakeOpenAI) -> list[dict[str, Any]]:
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message in its sent form, either a text or a list of parts."""
+    """Return the text of a message as sent, where the content is either a string or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if part.get("type") == "text")
@@ -194,12 +194,12 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def all_text(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    """Return the texts of all messages of one role."""
+    """Return the texts of all messages with one role."""
     return "\n".join(text_of(message) for message in messages if message["role"] == role)
 
 
 def assert_calls_are_answered(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Fail unless each call is followed by its result, and each result follows its call, as servers require."""
+    """Fail unless every call is followed by its result and every result follows its call, as servers require."""
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":

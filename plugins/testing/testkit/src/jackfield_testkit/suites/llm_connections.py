@@ -1,4 +1,4 @@
-"""Test how a backend treats kept connections: those that end, and those that send too much."""
+"""Test how a backend handles kept-alive connections that the server closes or on which it sends too much."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -21,16 +21,16 @@ Between = Callable[[], None]
 
 
 def _no_pause() -> None:
-    """Make the next call at once: the event loop has not noticed the server's action yet."""
+    """Make the next call right away, before the event loop has noticed what the server did."""
 
 
 def _busy() -> None:
-    """Keep the event loop busy while the server acts, so that the loop has not noticed it either."""
+    """Block the event loop while the server acts, so that the loop does not notice it before the next call."""
     time.sleep(0.05)
 
 
 class ConnectionTests(LLMTests):
-    """Kept connections: a server may end one at any time, and no call may fail because of it."""
+    """Kept-alive connections: a server may close one at any time, and no call may fail because of it."""
 
     # --- connections that end ---
 
@@ -153,7 +153,7 @@ def _held_open() -> Reply:
 def _asked(
     model: BaseChatModel, times: int, between: Between = _no_pause, *, request_timeout: float | None = None
 ) -> list[ModelResponse]:
-    """Return the answers to several calls in a row, on one event loop."""
+    """Return the answers to several consecutive calls on one event loop."""
     config = {} if request_timeout is None else {"request_timeout": request_timeout}
 
     async def ask() -> list[ModelResponse]:

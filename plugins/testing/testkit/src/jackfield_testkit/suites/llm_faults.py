@@ -1,4 +1,4 @@
-"""Test how a backend handles faults of the server: the right class of error, with its facts, and no useless retry."""
+"""Test how a backend handles server faults: the right error class and facts, and no pointless retries."""
 
 # ruff: noqa: S101, ARG002 - these are tests: they assert, and take fixtures for their effects
 
@@ -56,7 +56,7 @@ TOO_LONG = "This model's maximum context length is 4096 tokens. However, your me
 
 
 class FaultTests(LLMTests):
-    """Errors, time-outs and retries."""
+    """Errors, timeouts and retries."""
 
     # --- statuses ---
 
@@ -300,10 +300,10 @@ class FaultTests(LLMTests):
     def _timed_out(
         self, server: FakeOpenAI, model: BaseChatModel, reply: Reply, config: Callable[[float], Mapping[str, object]]
     ) -> ModelTimeoutError:
-        """Return the error of a call whose time runs out.
+        """Return the error of a call that times out.
 
-        If a busy machine had no time to connect, to ask, or to read the beginning of an answer that breaks off, the
-        result proves nothing, and the next call has more time.
+        The result proves nothing if a busy machine had no time to connect, to send the request, or to read the start of
+        an answer that breaks off. In that case the call is repeated with a longer timeout.
         """
         for seconds in TIME_OUTS_S:
             server.clear()
@@ -325,10 +325,10 @@ class FaultTests(LLMTests):
 
 
 def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, options: Sequence[str]) -> str:
-    """Return the answer to a call that takes longer than the longest silence allowed, although each silence is short.
+    """Return the answer to a call that takes longer than the timeout in total, although each silence is short.
 
-    A busy machine can be silent for longer than the server, or connect too late; a call with more time shows if that
-    was the cause.
+    A busy machine can stay silent for longer than the server, or connect too late. In that case the call is repeated
+    with a longer timeout.
     """
     for seconds in TIME_OUTS_S:
         server.clear()
@@ -341,7 +341,7 @@ def _slowly_answered(server: FakeOpenAI, model: BaseChatModel, reply: Reply, opt
 
 @contextmanager
 def _server_without_tls() -> Iterator[tuple[str, list[bytes]]]:
-    """Yield the address of a server that calls everything a bad request, and the bytes it receives."""
+    """Yield the address of a server that answers every request with 400 Bad Request, and the bytes it receives."""
     heard: list[bytes] = []
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""Test that a backend opens no connection before the first call, and never shows its key."""
+"""Test that a backend opens no connection before the first call and never reveals its API key."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -31,7 +31,7 @@ _FORMS = {"upper case": API_KEY.upper(), "lower case": API_KEY.lower(), "cut": A
 
 
 class HygieneTests(LLMTests):
-    """Secrets, connections, facts."""
+    """Secrets, connections and facts."""
 
     def test_making_a_model_connects_to_nothing(self, server: FakeOpenAI) -> None:
         model = self.make_model(server.url)
@@ -70,7 +70,7 @@ class HygieneTests(LLMTests):
     def test_an_extra_header_takes_the_place_of_no_key_and_of_no_content_type(
         self, server: FakeOpenAI, model: BaseChatModel
     ) -> None:
-        """Such a call is refused, or sent with the header as the backend sets it. `header_pairs` refuses it."""
+        """Such a call is either rejected (`header_pairs` does this) or sent with the backend's own header."""
         server.default = replies.text("ok")
         answer_of(model)
         before = server.requests[-1].native_headers
@@ -268,13 +268,13 @@ class HygieneTests(LLMTests):
 
 
 def _all_of(error: BaseException) -> list[str]:
-    """Return the texts of an error and of its causes, and its pickle."""
+    """Return the messages of an error and its causes, and its pickle."""
     shown = ["".join(traceback.format_exception(error)), pickle.dumps(error).decode("latin-1")]
     return shown + [f"{one!s} {one!r} {one.args!r} {vars(one)!r}" for one in _with_causes(error)]
 
 
 def _locals_of(error: BaseException) -> list[str]:
-    """Return the local variables in all frames of an error and of its causes, except those of tests."""
+    """Return the local variables in all frames of an error and its causes, except those of tests."""
     found: list[str] = []
     frames = itertools.chain.from_iterable(traceback.walk_tb(one.__traceback__) for one in _with_causes(error))
     for frame, _ in frames:
@@ -285,7 +285,7 @@ def _locals_of(error: BaseException) -> list[str]:
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:
-    """Return an error and its causes, however they refer to each other."""
+    """Return an error and all its causes, even if they refer to each other."""
     found = [error]
     for one in found:  # it grows meanwhile
         found += [other for other in (one.__cause__, one.__context__) if other is not None and other not in found]
@@ -293,7 +293,7 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _in_a_fork(work: Callable[[], str]) -> str:
-    """Return the result of a function in a child of this process, or its error."""
+    """Return a function's result, or its error, from a child process."""
     context: Any = multiprocessing.get_context("fork")
     here, there = context.Pipe()
 
@@ -317,7 +317,7 @@ def _in_a_fork(work: Callable[[], str]) -> str:
 
 
 def _only_proxy(monkeypatch: pytest.MonkeyPatch, url: str, *, none_for: str = "") -> None:
-    """Set one proxy in the environment, and remove all others."""
+    """Set one proxy in the environment and remove all others."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -1,4 +1,4 @@
-"""Test the laws of every model, with or without a server, without inspecting its requests."""
+"""Laws for all models, tested without inspecting any requests, so no server is needed."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -26,7 +26,7 @@ from jackfield_testkit.suites.llm_asking import HELLO, WEATHER, answer_of, close
 
 
 class ModelLaws(Suite):
-    """Laws for every model. A subclass provides one that answers anything, as the fixture `any_model`."""
+    """Laws for all models. A subclass provides a model that answers anything, as the `any_model` fixture."""
 
     @pytest.fixture
     def any_model(self) -> BaseChatModel:
@@ -49,14 +49,14 @@ class ModelLaws(Suite):
         assert ([message.model_dump_json() for message in messages], (schema, config)) == before
 
     def test_nothing_sleeps_on_the_event_loop(self, any_model: BaseChatModel) -> None:
-        """A pause of 20 ms per piece would also stop every other task on the loop; a thread may sleep freely."""
+        """Sleeping for 20 ms per piece would also stop every other task on the loop. Threads may sleep freely."""
         answer_of(any_model)  # what the first call loads does not count
         with calls_to(lambda function: function is time.sleep) as slept:
             answer_of(any_model)
         assert not slept, f"time.sleep is called on the event loop, at {slept[0]}: use asyncio.sleep"
 
     def test_the_event_loop_is_never_held_up(self, any_model: BaseChatModel) -> None:
-        """Computing, a lock or a blocking library on the loop is a pause for every other task on it."""
+        """Computing, waiting for a lock or calling a blocking library on the loop pauses every other task on it."""
         answer_of(any_model)  # what the first call loads does not count
         check_loop(lambda: _ask_and_close(any_model))
 
@@ -97,7 +97,7 @@ async def _ask_and_close(model: BaseChatModel) -> None:
 
 
 class ChatModelSuite(ModelLaws):
-    """Laws for a model that runs in this process, or that no server of the testkit can replace.
+    """Laws for models that run in-process, or whose server the test kit cannot replace.
 
     ```python
     class TestAcme(ChatModelSuite):
@@ -105,13 +105,13 @@ class ChatModelSuite(ModelLaws):
         config = {"model": "small"}
     ```
 
-    A backend that asks a server over HTTP gets them, and much more, from `LLMBackendSuite`.
+    For backends that use a server over HTTP, `LLMBackendSuite` includes these laws and much more.
 
     Attributes:
-        component: The address of the backend: `distribution/name`, or its name where that is unique.
-        config: The configuration of the backend.
-        tool_question: A question that makes the model call `get_weather`, for one whose facts state `native_tools`.
-        cannot_show_tools: The reason why no question makes it call a tool here, although its facts state
+        component: The backend to test, as `distribution/name`, or only the name if it is unique.
+        config: The backend's configuration.
+        tool_question: A question that makes the model call `get_weather`, if its facts include `native_tools`.
+        cannot_show_tools: The reason why no question makes the model call a tool here, although its facts include
             `native_tools`.
     """
 
@@ -121,18 +121,18 @@ class ChatModelSuite(ModelLaws):
     cannot_show_tools: ClassVar[str] = ""
 
     def make_model(self) -> BaseChatModel:
-        """Return the model under test."""
+        """Create the model to test."""
         return get_chat_model({"model_type": self.component, **self.config})
 
     @pytest.fixture
     def any_model(self) -> Iterator[BaseChatModel]:
-        """Yield the model under test."""
+        """Yield the model to test."""
         model = self.make_model()
         yield model
         sync.run(model.aclose())
 
     def test_tools_are_called_or_described_in_the_text(self, any_model: BaseChatModel) -> None:
-        """A model that silently ignores its tools leaves an agent without them and without an error."""
+        """If a model silently ignores tools, an agent is left without tools and without an error."""
         if not any_model.facts.native_tools:
             assert any_model.call_format_name(any_model.config.generate_cfg) != "native"
             return

@@ -1,4 +1,4 @@
-"""Test how a backend lists the models of its server."""
+"""Test how a backend lists its server's models."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -24,9 +24,9 @@ from jackfield_testkit.suites.llm_asking import API_KEY, TIME_OUTS_S, LLMTests, 
 
 
 class ListingTests(LLMTests):
-    """`alist_models`: it lists all models, fails as requests do, or is refused.
+    """`alist_models`: the list is complete, and errors are the same as for requests.
 
-    Tests of lists are skipped for a backend without the method, or one that refuses it.
+    The tests are skipped if a backend does not have this method or does not support it.
     """
 
     def test_a_list_that_the_service_does_not_have_is_refused_before_any_request(self, server: FakeOpenAI) -> None:

@@ -1,4 +1,4 @@
-"""Test the requests of a backend: messages, options, media."""
+"""Test the requests that a backend sends: messages, options, media."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -51,7 +51,7 @@ OURS_ALONE = {
 
 
 class MessageTests(LLMTests):
-    """A history arrives whole and in order, and is left as it was."""
+    """A history is sent completely and in order, and is not modified."""
 
     def test_a_history_arrives_in_order(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         server.reply(replies.text("ok"))
@@ -142,7 +142,7 @@ class MessageTests(LLMTests):
 
 
 class OptionTests(LLMTests):
-    """The caller's options are sent, and no others."""
+    """Only the options set by the caller are sent."""
 
     @pytest.mark.parametrize("option", OPTIONS)
     def test_an_option_is_sent(self, server: FakeOpenAI, model: BaseChatModel, option: str) -> None:
@@ -215,7 +215,7 @@ class OptionTests(LLMTests):
         assert server.requests[-1].headers.get("x-test") == "yes"
 
     def _is_refused(self, server: FakeOpenAI, model: BaseChatModel, option: str, given: dict[str, Any]) -> bool:
-        """Return True if the option is declared unsupported, after checking that a call that sets it is refused."""
+        """Return True if the option is declared unsupported, after checking that a call that sets it is rejected."""
         if option not in self.unsupported_options:
             return False
         with pytest.raises(JackfieldError, match=option):
@@ -225,7 +225,7 @@ class OptionTests(LLMTests):
 
 
 class MediaTests(LLMTests):
-    """Media are sent by a model whose facts say so, and refused before any request by every other."""
+    """A model sends media that its facts list, and rejects all others before sending a request."""
 
     def test_an_image_is_sent_or_refused_as_the_facts_say(self, server: FakeOpenAI, model: BaseChatModel) -> None:
         picture = "data:image/png;base64," + base64.b64encode(_png()).decode()
@@ -249,7 +249,7 @@ class MediaTests(LLMTests):
     def test_a_pdf_is_sent_as_the_facts_say_or_refused(
         self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path
     ) -> None:
-        """A damaged file, from which no parser can extract text."""
+        """The file is damaged, so no parser can extract text from it."""
         content = b"%PDF-1.7 marmalade"
         (tmp_path / "paper.pdf").write_bytes(content)
         parts = self._parts_sent(server, model, ContentItem(file=str(tmp_path / "paper.pdf")), taken=model.facts.files)
@@ -285,7 +285,7 @@ class MediaTests(LLMTests):
     def test_only_the_user_can_have_a_file_read_and_sent(
         self, server: FakeOpenAI, model: BaseChatModel, tmp_path: Path, kind: str, address: str
     ) -> None:
-        """A path that a model wrote, or that a result of a given history contains, is a text."""
+        """A path written by a model, or found in a tool result in the history, is only text."""
         private = tmp_path / f"private.{_CONTENTS[kind][0]}"
         private.write_bytes(_CONTENTS[kind][1])
         named = str(private) if address == "path" else private.as_uri()
@@ -303,7 +303,7 @@ class MediaTests(LLMTests):
     def _parts_sent(
         self, server: FakeOpenAI, model: BaseChatModel, item: ContentItem, *, taken: bool
     ) -> list[dict[str, Any]]:
-        """Return the parts of the message as sent; none if it was refused as required."""
+        """Return the parts of the message as sent, or none if it was rejected as required."""
         server.reply(replies.text("ok"))
         history = [Message("user", [ContentItem(text="before"), item, ContentItem(text="after")])]
         if not taken:
@@ -318,7 +318,7 @@ class MediaTests(LLMTests):
 
 
 def _wav() -> bytes:
-    """Return a silent sound."""
+    """Return a silent audio file."""
     samples = b"\x80" * 64
     form = struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
@@ -326,7 +326,7 @@ def _wav() -> bytes:
 
 
 def _png() -> bytes:
-    """Return the smallest picture: one grey pixel."""
+    """Return the smallest possible image, one grey pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

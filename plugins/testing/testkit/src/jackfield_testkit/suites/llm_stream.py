@@ -1,4 +1,4 @@
-"""Test how a backend reads a stream, however it arrives."""
+"""Test how a backend reads a stream, whichever way it arrives."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -67,7 +67,7 @@ IN_HALVES: dict[str, Reply] = {
 
 
 class StreamTests(LLMTests):
-    """Streams: their law, their delivery, their end, and many at once."""
+    """Streams: their rules, delivery, end, and concurrency."""
 
     concurrent_streams: ClassVar[int] = 16
 
@@ -367,6 +367,6 @@ def _echo(request: RecordedRequest) -> Reply:
 
 
 def _meaning(message: Message) -> tuple[object, ...]:
-    """Return a message without its ids, which may differ in another form of answer."""
+    """Return a message's content without ids, which may differ in another form of the same answer."""
     call = message.function_call
     return message.content, message.reasoning_content, call and (call.name, call.get_parsed_arguments())

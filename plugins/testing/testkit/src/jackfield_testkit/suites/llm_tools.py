@@ -1,4 +1,4 @@
-"""Test tool calls: read from the answer, written into the history, chosen by the caller."""
+"""Test tool calls: reading them from answers, writing them into the history, and letting the caller choose them."""
 
 # ruff: noqa: S101 - these are tests: they assert, and take fixtures for their effects
 
@@ -32,11 +32,11 @@ Calls = list[tuple[str, dict[str, Any]]]
 
 
 class ToolTests(LLMTests):
-    """Native tool calls. All are skipped for a model whose facts say that it has none."""
+    """Native tool calls. The tests are skipped for a model whose facts exclude them."""
 
     @pytest.fixture
     def tool_model(self, model: BaseChatModel) -> BaseChatModel:
-        """Return the model, if it calls tools natively."""
+        """Return the model if it supports native tool calls."""
         if not model.facts.native_tools:
             pytest.skip("by its facts, the model has no native tool calls")
         return model
@@ -227,7 +227,7 @@ def _calls(response: ModelResponse) -> Calls:
 
 
 def _read(arguments: str) -> object:
-    """Return the arguments of a call; the text itself if it is not JSON."""
+    """Parse the arguments of a call, or return the text itself if it is not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:

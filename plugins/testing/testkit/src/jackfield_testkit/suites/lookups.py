@@ -19,8 +19,8 @@ from jackfield_testkit.installed import plain_host
 def lookups_of(agent: Row, folder: Path) -> set[str]:
     """Return the components of other distributions, as `kind.name`, that an agent kind looks up.
 
-    It is made and asked without options, with a tool, with a file in `folder`, and with other agents. Options that the
-    kind refuses are skipped.
+    The kind is created and asked without options, with a tool, with a file in `folder`, and with other agents. Options
+    that it rejects are skipped.
     """
     (folder / "said.txt").write_text("Marmalade is said twice.", encoding="utf-8")
     others = [
@@ -41,7 +41,7 @@ def lookups_of(agent: Row, folder: Path) -> set[str]:
 
 
 def required_in_turn(names: Iterable[str]) -> set[str]:
-    """Return components, as `kind.name`, with all that their descriptors require by default."""
+    """Return the given components, as `kind.name`, with everything that their descriptors require by default."""
     found, left = set[str](), list(names)
     while left:
         name = left.pop()

@@ -1,4 +1,4 @@
-"""Test the contract of an observer."""
+"""Contract tests for observers."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -72,21 +72,21 @@ _SOCKET_WAITS = frozenset({"accept", "connect", "connect_ex", "recv", "recv_into
 
 
 class ObserverSuite(Suite):
-    """Contract of every observer, including the things that it must not touch.
+    """Contract of observers, including what they must not touch.
 
     ```python
     class TestAcme(ObserverSuite):
         component = "jackfield-acme/acme"
     ```
 
-    It sees runs that end well, fail, are cancelled or are abandoned, and events outside of any run.
+    The observer sees runs that succeed, fail, are cancelled or are abandoned, and events outside any run.
 
     Attributes:
-        component: The address of the observer: `distribution/name`, or its name where that is unique.
-        config: The settings of the observer.
-        writes_conversations: Why it writes texts of runs into a log, to the terminal or into a file; '' if it does
-            not, which is then tested.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The observer to test, as `distribution/name`, or only the name if it is unique.
+        config: The observer's settings.
+        writes_conversations: The reason why the observer writes run texts to a log, the terminal or a file. If '', the
+            suite tests that it does not.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     component: ClassVar[str]
@@ -99,7 +99,7 @@ class ObserverSuite(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_observer(self) -> Observer:
-        """Return a new observer under test. Override it if yours needs more than `config`."""
+        """Create an observer to test. Override this if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("observer", self.component), dict(self.config), Observer)
         assert isinstance(made, Observer)
@@ -157,7 +157,7 @@ class ObserverSuite(Suite):
     # --- it does not delay it ---
 
     def test_it_waits_for_nothing(self) -> None:
-        """Slow work belongs in a queue and a thread of its own."""
+        """Slow work belongs in a queue with its own thread."""
         observer = self.make_observer()
         _show(observer, events_of_a_run("first"))  # what the first events load does not count
         with calls_to(_waits) as waited:
@@ -238,7 +238,7 @@ class ObserverSuite(Suite):
     # --- parts ---
 
     def _shown_in_threads(self, observer: Observer, run_ids: Sequence[str]) -> None:
-        """Show an observer all events of runs at the same time."""
+        """Show an observer the events of several runs concurrently."""
         faults: list[BaseException] = []
         threads = [threading.Thread(target=_observe_all, args=(observer, one, faults), daemon=True) for one in run_ids]
         for thread in threads:
@@ -254,13 +254,13 @@ class ObserverSuite(Suite):
 
 @dataclass(frozen=True)
 class _OfTomorrow:
-    """An event of a later core."""
+    """An event from a future version of the core."""
 
     text: str
 
 
 class _Payload(dict[str, Any]):
-    """Data of an event that reports when it is no longer referenced."""
+    """Event data that reports when it is no longer referenced."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(note=PRIVATE)
@@ -271,7 +271,7 @@ class _Payload(dict[str, Any]):
 
 
 def events_of_a_run(run_id: str, text: str = PRIVATE) -> list[RunEvent]:
-    """Return one event of every kind, with this text in every text field; each call creates new ones."""
+    """Return one new event of every kind, with `text` in every text field."""
     call = FunctionCall("look", f'{{"at": "{text}"}}' if text.isalnum() else text)
     message = Message("assistant", text, function_call=call, extra={"function_id": "c1"})
     result = Message("function", text, name="look", extra={"function_id": "c1"})
@@ -313,7 +313,7 @@ def _observe_all(observer: Observer, run_id: str, faults: list[BaseException]) -
 
 
 def _observed_payloads(observer: Observer, ending: str) -> Iterator[weakref.ref[_Payload]]:
-    """Show an observer runs with data in them, and yield weak references to the data."""
+    """Show an observer runs that contain data, and yield weak references to the data."""
     for number in range(3):
         data = [_Payload(kind) for kind in _WITH_DATA]
         yield from map(weakref.ref, data)
@@ -342,7 +342,7 @@ def _with_extra(message: Message, data: _Payload) -> Message:
 
 
 def _run(ending: str, observers: Sequence[Observer]) -> tuple[list[str], bool]:
-    """Return the events of a run, without what differs between runs, and True if all observers still see events."""
+    """Return a run's events without the parts that vary, and True if all observers still receive events."""
     script: dict[str, Script] = {
         "failed": [calls(("look", {"at": PRIVATE})), [TextDelta("half "), ModelRequestError(f"no {PRIVATE}")]],
     }

@@ -1,4 +1,4 @@
-"""Test the contract of a parser."""
+"""Contract tests for parsers."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -67,7 +67,7 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
 
 class ParserSuite(Suite):
-    """Contract of every parser: read its own formats, and refuse all others with one error.
+    """Contract of parsers: read their own formats, and reject all others with one error.
 
     ```python
     class TestAcme(ParserSuite):
@@ -76,16 +76,18 @@ class ParserSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the parser: `distribution/name`, or its name where that is unique.
-        config: The settings of the parser.
-        samples: Files, small ones: the name, the content, and a text that is in it, or several texts in their order.
-            At least one has two texts that come to stand in two blocks, if the format has more than one.
-        one_block: The reason why a document never has more than one block, for formats where this is true.
-        unreadable: Files that must be refused (encrypted, another format under its name, no text in it), by name.
-        hostile: Files that are made to exhaust a machine, by name: a form that refers to itself, a bomb of compression.
-        make_file: Makes a file of n parts, each as long as the other: memory must grow no faster than its length.
-        giving_up_s: The processor time, in seconds, that the longest file it parses without a process of its own may
-            take before the test gives up. For linear work, it is many times the time that is needed.
+        component: The parser to test, as `distribution/name`, or only the name if it is unique.
+        config: The parser's settings.
+        samples: Small files by name, with their content and one or more texts that occur in them, in order. At least
+            one file must have two texts in different blocks, if the format has more than one block.
+        one_block: The reason why a document always has a single block, for formats where this is the case.
+        unreadable: Files by name that must be rejected, such as encrypted ones, ones in another format, or ones without
+            text.
+        hostile: Files by name that are designed to exhaust a machine, such as a form that refers to itself or a
+            decompression bomb.
+        make_file: Creates a file with n parts of equal length. Memory must grow no faster than the file's length.
+        giving_up_s: The CPU time, in seconds, after which a test with the longest file parsed in-process gives up.
+            Linear work needs only a small part of it.
     """
 
     component: ClassVar[str]
@@ -98,7 +100,7 @@ class ParserSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_parser(self) -> Parser:
-        """Return a new parser under test. Override it if yours needs more than `config`."""
+        """Create a parser to test. Override this if yours needs more than `config`."""
         made = plain_host().load("parser", self.component)(dict(self.config))
         assert isinstance(made, Parser), f"{self.component} is not a jackfield.retrieval.Parser"
         return made
@@ -194,7 +196,7 @@ class ParserSuite(Suite):
                 _read_or_refused(parser, beginning + dice.randbytes(length), "random.bin")
 
     def test_a_file_cannot_name_a_codec_of_python(self) -> None:
-        """Some of Python's codecs are quadratic (`punycode`): `jackfield_documents.codec_of` knows those of the web."""
+        """Some Python codecs (`punycode`) are quadratic. `jackfield_documents.codec_of` accepts only web codecs."""
         parser, asked = self.make_parser(), []
 
         def note(name: str) -> None:
@@ -328,7 +330,7 @@ def _parts(expected: Expected) -> Sequence[str]:
 
 
 def _read_or_refused(parser: Parser, data: bytes, source: str) -> Document | None:
-    """Return the document; None if the file is refused as required. Anything else fails."""
+    """Return the document, or None if the file is rejected as required. Any other outcome fails the test."""
     try:
         document = parser.parse(data, source=source)
     except DocParserError as error:
@@ -356,7 +358,7 @@ def _faults_of(block: object) -> Iterator[str]:
 
 
 def _damaged(data: bytes, *, seed: int) -> Iterator[bytes]:
-    """Yield the file with some bytes changed, with a part twice, with a part missing."""
+    """Yield variants of a file: with some bytes changed, with a part repeated, and with a part missing."""
     dice = random.Random(seed)  # noqa: S311 - the same damages in every run
     for number in range(_DAMAGES):
         start, end = sorted(dice.randrange(len(data) + 1) for _ in range(2))
@@ -377,7 +379,7 @@ def _changed(data: bytes, dice: random.Random, *, count: int) -> bytes:
 
 
 def _peak_bytes(work: Callable[[], object]) -> int:
-    """Return the peak memory of Python objects during some work."""
+    """Return the peak memory of Python objects during `work`."""
     tracemalloc.start()
     try:
         work()

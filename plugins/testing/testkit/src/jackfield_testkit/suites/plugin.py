@@ -1,4 +1,4 @@
-"""Test a distribution: its metadata, its light modules, its targets, its imports."""
+"""Contract tests for a distribution: its metadata, light modules, targets and imports."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -45,7 +45,7 @@ _NO_NAME = "NoSuchName"
 
 
 class PluginSuite(Suite):
-    """Contract of every distribution with plugins. It must be installed, as a wheel or editable.
+    """Contract of distributions with plugins. The distribution must be installed, as a wheel or editable.
 
     Attributes:
         dist: The name of the distribution.
@@ -287,14 +287,14 @@ def _specs(dist: str) -> list[tuple[Row, ComponentSpec]]:
 
 
 def _is_required(package: str, requirements: Sequence[Requirement]) -> bool:
-    """Return True if a top-level package belongs to one of these distributions."""
+    """Return True if a top-level package belongs to one of the required distributions."""
     names = {canonicalize_name(one.name) for one in requirements}
     return canonicalize_name(package) in names or any(package in _packages_of(name) for name in names)
 
 
 @cache
 def _packages_of(dist: str) -> Set[str]:
-    """Return the top-level names of a distribution, without suffixes; empty if it is not installed."""
+    """Return a distribution's top-level names without suffixes, or an empty set if it is not installed."""
     try:
         files = metadata.distribution(dist).files or ()
     except metadata.PackageNotFoundError:
@@ -303,7 +303,7 @@ def _packages_of(dist: str) -> Set[str]:
 
 
 def _core(dist: str) -> Requirement:
-    """Return the requirement on the core."""
+    """Return the distribution's requirement on the core."""
     core = [one for one in _requirements(dist) if canonicalize_name(one.name) == "jackfield"]
     assert core, f"{dist} does not require jackfield"
     return core[0]
@@ -318,7 +318,7 @@ def _requirements(dist: str) -> list[Requirement]:
 
 
 def _folders(dist: str) -> list[Path]:
-    """Return the folders of the top-level packages that the entry points name."""
+    """Return the directories of the top-level packages named in the entry points."""
     folders = []
     for name in sorted({row.module.partition(".")[0] for row in _rows(dist)}):
         found = importlib.util.find_spec(name)
@@ -334,12 +334,12 @@ def _own_packages(dist: str) -> Set[str]:
 
 @cache
 def _sources(dist: str) -> Sequence[Source]:
-    """Return the modules of the distribution, which several tests read."""
+    """Return the modules of the distribution. They are cached because several tests read them."""
     return list(sources(_folders(dist)))
 
 
 def _check_missing_key(row: Row, spec: ComponentSpec) -> None:
-    """Call a backend that has no key, without a network."""
+    """Call a backend without an API key or a network."""
     with blocked(row.id) as watch:
         try:
             host = plain_host()

@@ -1,4 +1,4 @@
-"""Find the faults of a descriptor: names, texts, types, sizes."""
+"""Find faults in a descriptor's names, texts, types and size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BYTES = "bytes:"
 
 
 def faults_of(spec: ComponentSpec) -> list[str]:
-    """Return the faults of a descriptor, a sentence each."""
+    """Return the faults of a descriptor, each as a sentence."""
     questions = (_names, _addresses, _requirements, _unknown_keywords, _texts, _shape)
     faults = [fault for ask in questions for fault in ask(spec)]
     return [*faults, *_tool(spec)] if isinstance(spec, ToolSpec) and not faults else faults
@@ -48,7 +48,7 @@ def _unknown_keywords(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _addresses(spec: ComponentSpec) -> Iterator[str]:
-    """Yield the faults of a descriptor's addresses."""
+    """Yield faults in a descriptor's addresses."""
     named = {"target": spec.target, "config": spec.config, "check": spec.check}
     needed = "" if getattr(spec, "tools", ()) else "target"  # a set of tools may name them instead
     for what, target in named.items():
@@ -57,7 +57,7 @@ def _addresses(spec: ComponentSpec) -> Iterator[str]:
 
 
 def _requirements(spec: ComponentSpec) -> Iterator[str]:
-    """Yield the faults of a descriptor's requirements."""
+    """Yield faults in a descriptor's requirements."""
     for address in (*spec.requires, *_required_by(spec)):
         kind, _, name = address.partition(".")
         if kind not in hook.KINDS or not NAME.fullmatch(name):
@@ -94,7 +94,7 @@ def _strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _shape(spec: ComponentSpec) -> Iterator[str]:
-    """Yield the faults of a descriptor's JSON form: a lossy round trip, or too large a size."""
+    """Yield faults in a descriptor's JSON form: a lossy round trip, or excessive size."""
     try:
         written = json.dumps(_plain(spec), allow_nan=False)
     except (TypeError, ValueError) as error:

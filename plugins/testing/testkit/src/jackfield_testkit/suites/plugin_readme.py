@@ -1,4 +1,4 @@
-"""Read the README of a distribution, and the defaults that its tables of settings state."""
+"""Read a distribution's README and the defaults stated in its tables of settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 def readme_of(dist: str) -> str:
-    """Return the README of a distribution: the file itself if it is installed as editable."""
+    """Return a distribution's README, reading the file itself for an editable install."""
     distribution = metadata.distribution(dist)
     installed = json.loads(distribution.read_text("direct_url.json") or "{}")
     if installed.get("dir_info", {}).get("editable"):
@@ -33,7 +33,7 @@ def readme_of(dist: str) -> str:
 
 
 def stated_defaults(text: str) -> Iterator[tuple[str, object]]:
-    """Yield the settings of all tables with a column `default`, if it has a number, a flag or another literal."""
+    """Yield the settings and defaults from all tables with a `default` column whose cell is a literal."""
     for table in _TABLE.findall(text):
         head, *rows = map(_cells, table.splitlines())
         names_in = next((place for place, cell in enumerate(head) if "setting" in cell or cell.endswith("key")), None)
@@ -53,7 +53,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _values(cell: str) -> Iterator[object]:
-    """Yield the value that a cell states; nothing for one in words."""
+    """Yield the value in a cell, or nothing if the cell contains words."""
     text = cell.strip("`")
     number = _NUMBER.fullmatch(text)
     if number:

@@ -1,4 +1,4 @@
-"""Read the source of a plugin for the packages it imports, its names of the core, and its secrets."""
+"""Find the packages, core names and secrets used in a plugin's source."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LIKE_A_SECRET = re.compile(r"(?:[A-Z0-9]+_)*(?:KEY|TOKEN|SECRET|PASSWORD)(?:_[A-
 
 @dataclass(frozen=True)
 class Source:
-    """One source module.
+    """A source module.
 
     Attributes:
-        path: Path of the file.
+        path: The file's path.
         tree: The module's syntax tree.
     """
 
@@ -28,18 +28,18 @@ class Source:
 
     @cached_property
     def nodes(self) -> Sequence[ast.AST]:
-        """Nodes that run, without those that only type checkers read."""
+        """The nodes that run, excluding those that only type checkers read."""
         return running_nodes(self.tree)
 
 
 def sources(folders: Sequence[Path]) -> Iterator[Source]:
-    """Yield the modules below these folders."""
+    """Yield the modules in these directories and their subdirectories."""
     for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
         yield Source(path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
 
 
 def imported_packages(source: Source) -> Iterator[str]:
-    """Yield the top-level names that a module imports when it runs."""
+    """Yield the top-level names that a module imports at run time."""
     for node in source.nodes:
         match node:
             case ast.Import(names=names):
@@ -49,7 +49,7 @@ def imported_packages(source: Source) -> Iterator[str]:
 
 
 def secrets_read(source: Source) -> Iterator[str]:
-    """Yield the variables that a module asks the settings for, or reads from the environment as secrets."""
+    """Yield the variables that a module requests from the settings, or reads from the environment as secrets."""
     constants = _constants(source.tree)
     for node in source.nodes:
         match node:
@@ -64,7 +64,7 @@ def secrets_read(source: Source) -> Iterator[str]:
 
 
 def _constants(tree: ast.Module) -> Mapping[str, str]:
-    """Return the texts assigned to names of a module."""
+    """Return the strings assigned to module-level names."""
     found = {}
     for node in tree.body:
         match node:
@@ -76,7 +76,7 @@ def _constants(tree: ast.Module) -> Mapping[str, str]:
 
 
 def _secret(owner: ast.expr, key: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
-    """Yield a variable read from the environment, if its name looks like that of a secret."""
+    """Yield a variable read from the environment if its name looks like a secret."""
     if isinstance(owner, ast.Name | ast.Attribute) and ast.unparse(owner) in ("os.environ", "environ", "os"):
         yield from filter(LIKE_A_SECRET.fullmatch, _text(key, constants))
 

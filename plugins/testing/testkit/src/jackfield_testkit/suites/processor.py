@@ -1,4 +1,4 @@
-"""Test the contract of a processor."""
+"""Contract tests for processors."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -69,7 +69,7 @@ _MOST_WORK = 400.0  # steps for each character, one at a time: a processor with 
 
 
 class ProcessorSuite(Suite):
-    """Contract of every processor: change only its subject, and let everything else pass unchanged.
+    """Contract of processors: change only what they are meant to, and let everything else pass unchanged.
 
     ```python
     class TestShout(ProcessorSuite):
@@ -78,16 +78,16 @@ class ProcessorSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the processor: `distribution/name`, or its name where that is unique.
-        config: The settings of the processor.
-        texts: Answers in which it changes something; however they are cut, they must come out the same.
-        harmless: An answer that it leaves unchanged.
-        messages: A conversation that it accepts.
-        max_held: The number of characters of an answer that it may hold back while more may follow; None if it needs
-            the whole.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
-        giving_up_s: The processor time, in seconds, that an answer of 250,000 characters may take before the test gives
-            up. For linear work, it is many times the time that is needed.
+        component: The processor to test, as `distribution/name`, or only the name if it is unique.
+        config: The processor's settings.
+        texts: Answers that the processor changes. The result must not depend on how they are split.
+        harmless: An answer that the processor leaves unchanged.
+        messages: A conversation that the processor accepts.
+        max_held: The maximum number of characters to buffer while more may follow, or None if the processor needs the
+            whole answer.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
+        giving_up_s: The CPU time, in seconds, after which a test with an answer of 250,000 characters gives up. Linear
+            work needs only a small part of it.
     """
 
     component: ClassVar[str]
@@ -100,7 +100,7 @@ class ProcessorSuite(Suite):
     giving_up_s: ClassVar[float] = 20.0
 
     def make_processor(self) -> Processor:
-        """Return a new processor under test. Override it if yours needs more than `config`."""
+        """Create a processor to test. Override this if yours needs more than `config`."""
         host = plain_host()
         processor: Processor = host.make(host.find("processor", self.component), self.config, Processor)
         return processor
@@ -310,7 +310,7 @@ class ProcessorSuite(Suite):
         return ScriptedModel(script, config=LLMConfig(model="scripted"), processors=[self.make_processor()])
 
     def _streams(self) -> list[list[ModelEvent]]:
-        """Return answers of all shapes: the author's texts, and some random ones made of them."""
+        """Return answers of all kinds: the author's texts, and random ones built from them."""
         texts = [self.harmless, *self.texts]
         streams = [shown(text) for text in texts]
         for text in texts:
@@ -326,7 +326,7 @@ class ProcessorSuite(Suite):
 
 
 class _Silent:
-    """An inner stream that sends a word, and then nothing for a long time."""
+    """An inner stream that sends one word and then nothing for a long time."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -347,7 +347,7 @@ class _Silent:
 
 
 async def _cancelled(events: AsyncIterator[ModelEvent], inner: _Silent, patience_s: float) -> bool:
-    """Return True if reading a stream ends when it is cancelled while it waits."""
+    """Return True if a stream that is waiting stops when its reader is cancelled."""
     inner.waiting = asyncio.Event()
     task = asyncio.create_task(gathered(events))
     await asyncio.wait(
@@ -370,7 +370,7 @@ async def _first_of(events: AsyncIterator[ModelEvent]) -> ModelEvent:
 
 
 async def _interleaved(streams: Sequence[AsyncIterator[ModelEvent]]) -> list[list[ModelEvent]]:
-    """Return all events of all streams, one of each in turn."""
+    """Read all streams in turn, one event at a time, and return their events."""
     came: list[list[ModelEvent]] = [[] for _ in streams]
     left = dict(enumerate(streams))
     while left:
@@ -396,7 +396,7 @@ def _other(its_name: str, its_phase: Phase) -> Processor:
 
 
 def _frozen(request: ChatRequest) -> object:
-    """Return the contents of a request as independent values."""
+    """Return a request's contents as independent values."""
     return (
         [message.model_dump() for message in request.messages],
         copy.deepcopy([dict(function) for function in request.functions]),

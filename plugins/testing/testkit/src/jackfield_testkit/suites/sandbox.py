@@ -1,4 +1,4 @@
-"""Test the contract of a sandbox that runs programs."""
+"""Contract tests for sandboxes that run programs."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -30,7 +30,7 @@ MB = 1 << 20
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of one test. All of their paths have spaces, and look like options."""
+    """The directories of one test. Their paths contain spaces and look like options."""
 
     work: Path
     writable: Path
@@ -52,7 +52,7 @@ _HOST = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.slee
 
 
 class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
-    """Contract of every sandbox that runs programs. Risks that it does not claim to cover are not tested.
+    """Contract of sandboxes that run programs. Risks that a sandbox does not claim to cover are not tested.
 
     ```python
     class TestAcme(SandboxSuite):
@@ -62,10 +62,10 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
     A sandbox that reports that it is unusable here fails, unless `unusable_because` gives a reason.
 
     Attributes:
-        component: The address of the sandbox: `distribution/name`, or its name where that is unique.
-        config: The settings of the sandbox.
-        unusable_because: The reason why it may be unusable on some machines; '' for no reason.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The sandbox to test, as `distribution/name`, or only the name if it is unique.
+        config: The sandbox's settings.
+        unusable_because: The reason why the sandbox may be unusable on some machines, or '' if there is none.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     ability = ProgramSandbox
@@ -73,7 +73,7 @@ class SandboxSuite(AnySandboxSuite[ProgramSandbox]):
 
     @pytest.fixture
     def places(self, tmp_path: Path) -> Places:
-        """Return the folders of this test."""
+        """Create the directories of this test."""
         names = ("-work 'of' it", "--writable", "-readable it", "outside")
         for name in names:
             (tmp_path / name).mkdir()
@@ -343,7 +343,7 @@ for pid in {1, os.getppid()} - {0}:
 
 
 class _Family:
-    """A program with children that all hold its standard output, which ends when the last one does."""
+    """A program whose children all hold its standard output, which ends when the last of them exits."""
 
     def __init__(self, command: Sequence[str], program: Program) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - the command of these tests

@@ -1,4 +1,4 @@
-"""Test the contract of a searcher."""
+"""Contract tests for searchers."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -73,7 +73,7 @@ FILTERS: Sequence[Mapping[str, object]] = (
 
 
 class SearcherSuite(Suite):
-    """Contract of every searcher.
+    """Contract of searchers.
 
     ```python
     class TestAcme(SearcherSuite):
@@ -81,12 +81,12 @@ class SearcherSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the searcher: `distribution/name`, or its name where that is unique.
-        config: The settings of the searcher.
-        always_finds: The reason why it has hits for a query that shares nothing with the corpus, for one that ranks by
-            nearness.
-        ignores_query: The reason why its hits do not depend on the query, for one that returns the same for every
-            query.
+        component: The searcher to test, as `distribution/name`, or only the name if it is unique.
+        config: The searcher's settings.
+        always_finds: The reason why the searcher returns hits even for a query that has nothing in common with the
+            corpus, such as ranking by similarity.
+        ignores_query: The reason why the searcher's hits do not depend on the query, if it always returns the same
+            ones.
     """
 
     component: ClassVar[str]
@@ -95,7 +95,7 @@ class SearcherSuite(Suite):
     ignores_query: ClassVar[str] = ""
 
     def make_searcher(self) -> Searcher:
-        """Return a new searcher under test. Override it if yours needs more than `config`."""
+        """Create a searcher to test. Override this if yours needs more than `config`."""
         made = plain_host().load("searcher", self.component)(dict(self.config))
         assert isinstance(made, Searcher), f"{self.component} is not a jackfield.retrieval.Searcher"
         return made
@@ -350,7 +350,7 @@ class SearcherSuite(Suite):
 
 
 def _filtered_corpus() -> Corpus:
-    """Return chunks of four documents that all have the words `stone river`, the first ones more often."""
+    """Return the chunks of four documents that all contain the words `stone river`, most often in the first ones."""
     folders = ("/data/reports/a.md", "/data/reports/b.md", "/data/notes/c.md", "/data/notes/d.md")
     chunks = []
     for number in range(120):
@@ -378,7 +378,7 @@ class CountedChunk(Chunk):
 
     @classmethod
     def of(cls, chunk: Chunk) -> CountedChunk:
-        """Return the same chunk as one that counts."""
+        """Return a counting copy of a chunk."""
         made = cls(chunk.id, chunk.source, chunk.text, chunk.index, chunk.tokens)
         made.read = 0
         return made
@@ -393,7 +393,7 @@ class CountedChunk(Chunk):
 
 
 def corpus_of(texts: Sequence[str]) -> Corpus:
-    """Return a corpus of these texts, one chunk each."""
+    """Return a corpus with one chunk per text."""
     return Corpus(
         tuple(
             Chunk(
@@ -436,5 +436,5 @@ async def _awaited(searcher: Searcher, query: str, corpus: Corpus, limit: int) -
 
 
 def _seen(hits: Sequence[Hit]) -> list[tuple[str, float]]:
-    """Return the comparable parts of hits; scores without the last digits, which depend on the order of sums."""
+    """Return the comparable parts of hits, with scores rounded, because their last digits depend on summation order."""
     return [(hit.chunk.id, round(hit.score, 6)) for hit in hits]

@@ -1,4 +1,4 @@
-"""Test the contract of a face over HTTP."""
+"""Contract tests for faces over HTTP."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -38,7 +38,7 @@ ODD_IDS = (
 
 
 class ServerSuite(Suite):
-    """Contract of every face over HTTP. The suite runs it in uvicorn on 127.0.0.1, like `jackfield serve`.
+    """Contract of faces over HTTP. The suite runs a face in uvicorn on 127.0.0.1, like `jackfield serve`.
 
     ```python
     import json
@@ -66,10 +66,10 @@ class ServerSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the face: `distribution/name`, or its name where that is unique.
-        config: The settings of the face.
-        is_rpc: The face's errors come with the status 200, because clients of JSON-RPC read no other.
-        settle_s: The longest wait for tasks of clients that have gone away to end, in seconds.
+        component: The face to test, as `distribution/name`, or only the name if it is unique.
+        config: The face's settings.
+        is_rpc: True if the face returns errors with status 200, because JSON-RPC clients read no other.
+        settle_s: The maximum time for tasks of disconnected clients to end, in seconds.
     """
 
     component: ClassVar[str]
@@ -80,48 +80,48 @@ class ServerSuite(Suite):
     # --- the protocol, described by a subclass ---
 
     def question(self, agent: str, text: str) -> HttpRequest:
-        """Return the request that asks an agent for a whole answer."""
+        """Return a request that asks an agent for a complete answer."""
         raise NotImplementedError
 
     def streamed_question(self, agent: str, text: str) -> HttpRequest | None:  # noqa: ARG002 - for subclasses
-        """Return the request that asks an agent for a streamed answer; None if there is no such request."""
+        """Return a request that asks an agent for a streamed answer, or None if the protocol has no streaming."""
         return None
 
     def text_in(self, reply: HttpReply) -> str:
-        """Return the text of the answer in a reply to `question`."""
+        """Return the answer's text in a reply to `question`."""
         raise NotImplementedError
 
     def run_id_in(self, reply: HttpReply) -> str:  # noqa: ARG002 - for subclasses
-        """Return the id of the run in a reply to `question`; '' if the protocol shows none."""
+        """Return the run id in a reply to `question`, or '' if the protocol does not include it."""
         return ""
 
     def requests_of_run(self, run_id: str) -> list[HttpRequest]:  # noqa: ARG002 - for subclasses
-        """Return a request of each kind that names a run; the id is already encoded for a path."""
+        """Return one request of each kind that refers to a run. `run_id` is already encoded for use in a path."""
         return []
 
     def next_question(self, agent: str, text: str, reply: HttpReply) -> HttpRequest | None:  # noqa: ARG002
-        """Return the request that continues the conversation of a reply to `question`, by an id in the reply.
+        """Return a request that continues the conversation, using an id in the reply to `question`.
 
-        None if clients of the protocol send the whole conversation.
+        Return None if the protocol's clients send the whole conversation instead.
         """
         return None
 
     def is_error(self, reply: HttpReply) -> bool:
-        """Return True if the body of a reply is an error in the form of the protocol."""
+        """Return True if the reply's body is an error in the protocol's format."""
         raise NotImplementedError
 
     # --- fixtures ---
 
     @pytest.fixture
     def face(self) -> HttpServer:
-        """Return the face."""
+        """Create the face."""
         server = load_server({"name": self.component, **self.config}, plain_host())
         assert isinstance(server, HttpServer)
         return server
 
     @pytest.fixture
     def serve(self) -> Iterator[Callable[..., ServedFace]]:
-        """Yield a function that serves a face, with tokens of two owners if requested."""
+        """Yield a function that serves a face, optionally with tokens for two owners."""
         with ExitStack() as stack:
 
             def start(
@@ -390,7 +390,10 @@ class ServerSuite(Suite):
     # --- helpers ---
 
     def _visit(self, served: ServedFace, numbers: Iterable[int]) -> None:
-        """Act as one client per number: two owners, each answered, leaving, refused, and asking for runs."""
+        """Act as one client per number, for two owners in turn.
+
+        A client is rejected, gets an answer, disconnects, or asks for unknown or existing runs.
+        """
         for number in numbers:
             token, kind = (ADA, BOB)[number % 2], number // 2 % _KINDS_OF_CLIENTS
             question = self.question("echo", f"Hello {number}")
@@ -443,7 +446,7 @@ def _app_of(face: HttpServer, *, tokens: bool, change: Callable[[Any], Any]) -> 
 
 
 class _Faulty:
-    """Shows the agents of a serving, but raises when a run is started or shown."""
+    """Lists a serving's agents, but raises when a run is started or shown."""
 
     def __init__(self, serving: Any) -> None:
         self._serving = serving
@@ -471,7 +474,7 @@ class _Faulty:
 
 
 def _with_each_value_replaced(table: Any, value: object) -> Iterator[Any]:
-    """Yield copies of a JSON value, each with one of its parts replaced."""
+    """Yield copies of a JSON value, each with a different part replaced."""
     match table:
         case dict():
             for key in table:
@@ -491,14 +494,14 @@ def _read(connection: socket.socket, count: int) -> None:
 
 
 def _close_hard(connection: socket.socket, *, hard: bool) -> None:
-    """Close a connection; with `hard`, by a reset."""
+    """Close a connection, with a reset if `hard` is True."""
     if hard:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def _settled(served: ServedFace, limit_s: float, *, at_most: int | None = None) -> list[str]:
-    """Return the tasks once their number no longer changes, or is low enough."""
+    """Wait until the number of tasks stops changing or is low enough, and return the tasks."""
     ends = time.monotonic() + limit_s
     last = served.tasks()
     while time.monotonic() < ends:

@@ -1,4 +1,4 @@
-"""Share the agents for the suites of faces, and requests that a face does not expect."""
+"""Agents for the suites of faces, and requests that a face does not expect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANSWERS: Mapping[str, Callable[[str], str]] = {
 
 
 class _Silent(ScriptedModel):
-    """A model that sends a word and then nothing more."""
+    """A model that sends one word and then nothing more."""
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:  # noqa: ARG002
         yield TextDelta("Hm")
@@ -44,9 +44,9 @@ class _Silent(ScriptedModel):
 
 
 def make_agents() -> dict[str, Agent]:
-    """Return the agents that are asked.
+    """Create the agents to ask.
 
-    They answer with the question, with all that the user has said or with files, never end, or fail.
+    Their answers contain the question, everything the user has said, or files. Others never finish, or fail.
     """
 
     def says(form: Callable[[str], str]) -> Callable[[ChatRequest], Sequence[ModelEvent | Exception]]:

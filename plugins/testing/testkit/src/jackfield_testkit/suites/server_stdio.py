@@ -1,4 +1,4 @@
-"""Test the contract of a face over standard input and output."""
+"""Contract tests for faces over standard input and output."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -25,7 +25,7 @@ _QUESTIONS = 30
 
 
 class StdioServerSuite(Suite):
-    """Contract of every face over standard input and output, which serves one client.
+    """Contract of faces over standard input and output, which serve a single client.
 
     ```python
     import json
@@ -41,9 +41,9 @@ class StdioServerSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the face: `distribution/name`, or its name where that is unique.
-        config: The settings of the face.
-        limit_s: The longest time that a conversation takes, in seconds.
+        component: The face to test, as `distribution/name`, or only the name if it is unique.
+        config: The face's settings.
+        limit_s: The maximum duration of a conversation, in seconds.
     """
 
     component: ClassVar[str]
@@ -51,7 +51,7 @@ class StdioServerSuite(Suite):
     limit_s: ClassVar[float] = 60.0
 
     async def ask(self, reader: StreamReader, writer: StreamWriter, agent: str, text: str) -> str:
-        """Ask an agent over the streams of a new client, and return its answer."""
+        """Ask an agent over a new client's streams, and return its answer."""
         raise NotImplementedError
 
     def test_a_question_is_answered_by_the_agent_that_it_names(self) -> None:
@@ -87,7 +87,7 @@ class StdioServerSuite(Suite):
             self._talk(vanish)
 
     def test_nothing_that_it_keeps_grows_with_the_number_of_questions(self) -> None:
-        """A face that keeps a bounded number of recent items passes if the subclass lowers the bound below 15."""
+        """A face that retains a bounded number of recent items passes if the subclass lowers the bound below 15."""
         from jackfield_serving import Serving
 
         async def keep_asking(reader: StreamReader, writer: StreamWriter) -> list[str]:
@@ -121,7 +121,7 @@ class StdioServerSuite(Suite):
         return b"".join(sent)
 
     def _talk(self, client: Callable[[StreamReader, StreamWriter], Awaitable[Any]]) -> Any:
-        """Serve one client, and return its result once the face has ended without leaving tasks."""
+        """Serve one client, and return its result once the face has ended without leaving tasks behind."""
         return asyncio.run(asyncio.wait_for(self._serve(client), self.limit_s))
 
     async def _serve(self, client: Callable[[StreamReader, StreamWriter], Awaitable[Any]]) -> Any:
@@ -152,7 +152,7 @@ class StdioServerSuite(Suite):
 
 
 def _held_by_other_tasks() -> dict[str, object]:
-    """Return the local variables of all tasks but this one, and the globals of the face's package."""
+    """Return the local variables of all other tasks, and the globals of the face's package."""
     held: dict[str, object] = {}
     for number, task in enumerate(asyncio.all_tasks() - {asyncio.current_task()}):
         inner: Any = task.get_coro()

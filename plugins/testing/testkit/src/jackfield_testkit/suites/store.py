@@ -1,4 +1,4 @@
-"""Test the contract of a store."""
+"""Contract tests for stores."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -39,20 +39,20 @@ CAN_GO_ON = ("approval_needed", "input_needed", RUNNING)
 
 
 class StoreSuite(Suite):
-    """Contract of every store, however it keeps its records.
+    """Contract of stores, wherever they store their records.
 
     ```python
     class TestAcme(StoreSuite):
         component = "jackfield-acme/acme"
     ```
 
-    Each test runs in a folder of its own. A store whose records outlast the test gets another location for each test
-    from `settings`.
+    Each test runs in its own directory. If a store's records outlast the test, override `settings` to give each test a
+    different location.
 
     Attributes:
-        component: The address of the store: `distribution/name`, or its name where that is unique.
-        config: The settings of the store. Two stores with the same settings share their runs.
-        patience_s: The time that a signal may take.
+        component: The store to test, as `distribution/name`, or only the name if it is unique.
+        config: The store's settings. Two stores with the same settings share their runs.
+        patience_s: The maximum delay of a signal, in seconds.
     """
 
     component: ClassVar[str]
@@ -67,12 +67,12 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings of one test. Override it if `config` is not enough."""
+        """Return the settings for one test. Override this if `config` is not enough."""
         return self.config
 
     @pytest.fixture
     def make(self, settings: Mapping[str, Any]) -> Any:
-        """Yield a function that opens a store on the records of the test, as a separate process would."""
+        """Yield a function that opens a store on the test's records, as a separate process would."""
         made: list[Store] = []
 
         def store(**more: Any) -> Store:
@@ -85,18 +85,18 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def limits(self) -> Mapping[str, Any]:
-        """Return settings with which the store has room for about five runs of 4,000 characters.
+        """Return settings that limit the store to about five runs of 4,000 characters.
 
-        Override it if the store deletes runs to make room for others.
+        Override this if the store deletes runs to make room for others.
         """
         return {}
 
     @pytest.fixture
     def outage(self) -> Callable[[], AbstractContextManager[None]]:
-        """Return a function that creates a context in which the store cannot be written, as on a full disk.
+        """Return a function that creates a context in which the store cannot be written, as with a full disk.
 
-        Override it: a store with an outage must neither lose entries nor keep runs held. The settings
-        of the test should let a write fail within a second.
+        Override this to test that an outage neither loses entries nor leaves runs held. With the test's settings, a
+        write should fail within a second.
         """
         pytest.skip("override the fixture `outage`: it makes the store unusable, such as by locking what it writes to")
 
@@ -574,7 +574,7 @@ class StoreSuite(Suite):
 
     @pytest.fixture
     def search(self, make: Callable[[], Store]) -> Callable[..., list[str]]:
-        """Record four runs, one of them failed, and return a function that searches them for titles."""
+        """Record four runs, one of which failed, and return a function that searches them and returns titles."""
         store = make()
         if type(store).search is Store.search:
             pytest.skip("it does not search its runs")
@@ -712,7 +712,7 @@ async def _asked(ask: Callable[[str], Coroutine[Any, Any, object]], run_id: str)
 
 
 async def _signals_until(listener: AsyncIterator[Signal], end: str) -> list[Signal]:
-    """Return the signals before one, without those that only announce a possible change."""
+    """Return the signals before the given one, without those that only announce a possible change."""
     signals: list[Signal] = []
     async for signal in listener:
         if signal.text == end:

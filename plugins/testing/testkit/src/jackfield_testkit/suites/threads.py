@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T | BaseException]:
-    """Return the results of several threads, in the order of their numbers; an exception replaces a result."""
+    """Return the results of several threads, ordered by thread number. A failed thread's result is its exception."""
     begin = threading.Barrier(count)
 
     def one(number: int) -> T:

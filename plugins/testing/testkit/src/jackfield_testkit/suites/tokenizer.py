@@ -1,4 +1,4 @@
-"""Test the contract of a tokenizer."""
+"""Contract tests for tokenizers."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -64,7 +64,7 @@ LONG_TEXTS = [(" ", 1_000_000), *((text, 220_000) for text in ("a", "\n", "数",
 
 
 class TokenizerSuite(Suite):
-    """Contract of every tokenizer.
+    """Contract of tokenizers.
 
     ```python
     class TestAcme(TokenizerSuite):
@@ -72,9 +72,10 @@ class TokenizerSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the tokenizer: `distribution/name`, or its name where that is unique.
-        config: The settings of the tokenizer.
-        normal_form: Normal form of texts before they are encoded, and so after decoding; '' for none.
+        component: The tokenizer to test, as `distribution/name`, or only the name if it is unique.
+        config: The tokenizer's settings.
+        normal_form: The Unicode normal form applied before encoding, which decoded texts therefore have, or '' for
+            none.
         control_tokens: The vocabulary's control tokens, as text.
     """
 
@@ -84,7 +85,7 @@ class TokenizerSuite(Suite):
     control_tokens: ClassVar[Sequence[str]] = CONTROL_TOKENS
 
     def make_tokenizer(self) -> Tokenizer:
-        """Return a new tokenizer under test. Override it if yours needs more than `config`."""
+        """Create a tokenizer to test. Override this if yours needs more than `config`."""
         host = plain_host()
         made = host.make(host.find("tokenizer", self.component), self.config, Tokenizer)
         assert isinstance(made, Tokenizer)
@@ -92,7 +93,7 @@ class TokenizerSuite(Suite):
 
     @pytest.fixture
     def tokenizer(self) -> Tokenizer:
-        """Return a tokenizer that has not read its vocabulary yet."""
+        """Return a tokenizer that has not loaded its vocabulary yet."""
         return self.make_tokenizer()
 
     # --- its facts ---
@@ -279,7 +280,7 @@ def _of_all_planes() -> Iterator[str]:
 
 @contextmanager
 def _no_panic() -> Iterator[None]:
-    """Turn a Rust library's panic into a failure: it is no `Exception`, so it passes every other handler."""
+    """Turn a Rust library's panic into a failure. It is not an `Exception`, so no other handler catches it."""
     try:
         yield
     except Exception:

@@ -1,4 +1,4 @@
-"""Test the contract of a tool."""
+"""Contract tests for tools."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -74,7 +74,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|File \"[^\"]+\", l
 
 
 class ToolSuite(Suite):
-    """Contract of every tool.
+    """Contract of tools.
 
     ```python
     class TestCounter(ToolSuite):
@@ -82,19 +82,19 @@ class ToolSuite(Suite):
         examples = [({"text": "a b"}, "2 words")]
     ```
 
-    Its flags and effects come from its descriptor. Its effects are watched from inside its
-    process; those of processes that it starts are not seen.
+    The tool's flags and effects come from its descriptor. Effects are observed from inside the tool's process; those of
+    processes that it starts are not seen.
 
     Attributes:
-        component: The address of the tool: `distribution/name`, or its name where that is unique.
-        config: The settings of the tool.
-        examples: Pairs of arguments and the expected result: a text that is in it, or a function that takes the content
-            and returns True if it is right. At least one.
-        files: The files of the conversation: their names and contents.
-        urls: More files of the conversation, by their addresses: of a server that a fixture of the class has started,
-            such as `jackfield_testkit.web.WebServer`.
-        failures: Arguments that fit the schema, with which it must fail.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        component: The tool to test, as `distribution/name`, or only the name if it is unique.
+        config: The tool's settings.
+        examples: One or more pairs of arguments and an expected result. The latter is a text contained in the output,
+            or a function that returns True if the output is right.
+        files: The names and contents of files in the conversation.
+        urls: The addresses of more files in the conversation, on a server started by a fixture of the class, such as
+            `jackfield_testkit.web.WebServer`.
+        failures: Arguments that match the schema but must make the tool fail.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     component: ClassVar[str]
@@ -107,13 +107,13 @@ class ToolSuite(Suite):
 
     @classmethod
     def make_tool(cls) -> PluginTool:
-        """Return the tool under test, as an agent gets it. Override it if yours needs more than `config`."""
+        """Create the tool to test, as an agent would get it. Override this if yours needs more than `config`."""
         return find_tool({"name": cls.component, **cls.config}, plain_host())
 
     @pytest.fixture(scope="class")
     @classmethod
     def bench(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-        """Yield the tool, with a workspace and its open resources, for all tests of the class."""
+        """Yield the tool with a workspace and open resources, for all tests of the class."""
         bench = Bench.of(cls.make_tool(), tmp_path_factory.mktemp("tool"), cls.files, cls.urls)
         yield bench
         sync.run(bench.close())
@@ -493,7 +493,7 @@ class ToolSuite(Suite):
 
 @dataclass(frozen=True)
 class Bench:
-    """A tool with everything that a run provides. Its resources stay open over the tests of a class."""
+    """A tool with everything that a run provides. Its resources stay open for all tests of a class."""
 
     tool: PluginTool
     folder: Path
@@ -503,7 +503,7 @@ class Bench:
 
     @classmethod
     def of(cls, tool: PluginTool, folder: Path, files: Mapping[str, bytes], urls: Sequence[str] = ()) -> Bench:
-        """Return a tool with a workspace and files in a folder."""
+        """Create a bench for a tool, with a workspace and files in a folder."""
         (folder / "workspace").mkdir()
         (folder / "files").mkdir()
         for name, content in files.items():
@@ -517,21 +517,21 @@ class Bench:
         await _aclose(self.tool.load())
 
     def context(self) -> ToolContext:
-        """Return the context of a call."""
+        """Return the context for a call."""
         return ToolContext(
             run_id="run", call_id="1", files=self.files, workspace=self.workspace, resources=self.resources
         )
 
     def executor(self, **options: Any) -> ToolExecutor:
-        """Return the executor that calls the tool in a run; each call is approved."""
+        """Return an executor that calls the tool in a run and approves every call."""
         return _approving(self.tool, **options)
 
     def call(self, arguments: Mapping[str, Any]) -> object:
-        """Return the output of a call with arguments that fit."""
+        """Return the output of a call with valid arguments."""
         return sync.run(run_tool(self.tool, dict(arguments), self.context()))
 
     def call_directly(self, params: str | Mapping[str, object]) -> object:
-        """Return the output of a call with any arguments, fitting or not."""
+        """Return the output of a call with any arguments, valid or not."""
         return sync.run(run_tool(self.tool, params, self.context()))
 
     def attempt(self, params: str | Mapping[str, object]) -> tuple[Any, Exception | None]:
@@ -542,7 +542,7 @@ class Bench:
             return None, error
 
     def finish(self, params: str | Mapping[str, object], *, executor: ToolExecutor | None = None) -> ToolFinished:
-        """Return the result of a call that a model made."""
+        """Return the result of a call made by a model."""
         text = params if isinstance(params, str) else json.dumps(params)
         planned = PlannedCall(0, "1", FunctionCall(self.tool.name, text))
         return sync.run((executor or self.executor()).finish(planned, self.context()))
@@ -562,15 +562,15 @@ class Bench:
 
     @property
     def private_paths(self) -> list[str]:
-        """Paths that must stay private."""
+        """The paths that must stay private."""
         return [str(self.folder), str(Path.home()) + "/", sys.prefix + "/"]
 
     def written(self) -> set[str]:
-        """Return the names in the workspace."""
+        """Return the names of the files in the workspace."""
         return {str(path) for path in self.workspace.root.rglob("*")}
 
     def outside(self) -> set[str]:
-        """Return the names around the workspace."""
+        """Return the names of the files around the workspace."""
         inside = self.workspace.root
         return {str(path) for path in self.folder.rglob("*") if inside not in path.parents and path != inside}
 
@@ -598,7 +598,7 @@ async def _aclose(tool: BaseTool) -> None:
 async def _used_alone(
     tool: PluginTool, examples: Sequence[tuple[Mapping[str, Any], Expected]], context: ToolContext
 ) -> None:
-    """Load a tool and call it for the first time, because some effects happen only then."""
+    """Load a tool and call it for the first time, because some effects only happen then."""
     try:
         for arguments, _ in examples[:1]:
             await run_tool(tool, dict(arguments), context)
@@ -613,7 +613,7 @@ async def _in_a_run_of_its_own(tool: PluginTool, arguments: Mapping[str, object]
 
 
 async def _called_in_a_run(tool: PluginTool, calls: Sequence[Mapping[str, object]], bench: Bench) -> None:
-    """Make calls in one run; a call that succeeded before may fail now."""
+    """Make calls in one run. A call that succeeded earlier may fail now."""
     async with RunResources() as resources:
         context = ToolContext(run_id="other", files=bench.files, workspace=bench.workspace, resources=resources)
         for arguments in calls:
@@ -642,7 +642,7 @@ async def _at_once(bench: Bench, calls: Sequence[Mapping[str, object]]) -> list[
 async def _cancelled_after(
     steps: int, delay_s: float, bench: Bench, arguments: Mapping[str, object], patience_s: float
 ) -> str:
-    """Return the outcome of a call that is cancelled after some steps of the event loop, and some time."""
+    """Return the outcome of a call that is cancelled after some event loop steps and a delay."""
     # The tool itself, because a call by its descriptor begins with a hop to another thread, where it would be
     # cancelled.
     task = asyncio.create_task(run_tool(bench.tool.load(), dict(arguments), bench.context()))
@@ -667,13 +667,13 @@ def _spec(tool: PluginTool) -> ToolSpec:
 
 
 def _schema(tool: BaseTool) -> Mapping[str, Any]:
-    """Return the JSON Schema of the tool's arguments, also if a list holds them."""
+    """Return the JSON Schema of the tool's arguments, even if the arguments are declared as a list."""
     schema: Mapping[str, object] = tool.schema()["parameters"]
     return schema
 
 
 def _written(arguments: Mapping[str, object]) -> Iterator[str]:
-    """Yield the arguments as the JSON texts that models write: with or without spaces, escaped or not, in any order."""
+    """Yield the arguments as JSON in the ways models write it: with or without spaces, escaped or not, in any order."""
     turned = dict(reversed(list(arguments.items())))
     yield json.dumps(arguments, indent=2, ensure_ascii=False)
     yield json.dumps(turned, separators=(",", ":"))
@@ -700,7 +700,7 @@ def _text_of(output: Any) -> str:
 
 
 def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield arguments that the tool's schema refuses; each differs in one thing from valid ones."""
+    """Yield arguments that the tool's schema rejects, each differing from valid ones in a single respect."""
     schema = _schema(tool)
     candidates: list[dict[str, object]] = [{**arguments, "no_such_argument": 1}]
     candidates += [_without(arguments, name) for name in schema.get("required", ())]
@@ -711,7 +711,7 @@ def _unfit(tool: BaseTool, arguments: Mapping[str, object]) -> Iterator[dict[str
 
 
 def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield the arguments with each of the texts in each place where the schema takes one."""
+    """Yield the arguments with each of the texts in every place where the schema accepts it."""
     values = [value for text in texts for value in (text, [text])]
     places = itertools.product(_schema(tool).get("properties", {}), values)
     return filter(_fits(tool), ({**arguments, name: value} for name, value in places))
@@ -719,7 +719,7 @@ def _with_texts(tool: BaseTool, arguments: Mapping[str, object], texts: Sequence
 
 @contextmanager
 def _released(pipe: Path, patience_s: float) -> Iterator[list[str]]:
-    """Open the other end of a pipe for a call that has waited too long; yield a list of the ends it waited for."""
+    """Open the other end of a pipe for a call that has waited too long, and yield a list of the ends it waited for."""
     is_over = threading.Event()
     waited: list[str] = []
 
@@ -753,7 +753,7 @@ def _without(arguments: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def _fits(tool: BaseTool) -> Callable[[Mapping[str, object]], bool]:
-    """Return a predicate that is True for arguments that fit the tool's schema."""
+    """Return a predicate that is True for arguments that match the tool's schema."""
     checker = ArgumentChecker(tool.name, _schema(tool))
 
     def fits(arguments: Mapping[str, object]) -> bool:

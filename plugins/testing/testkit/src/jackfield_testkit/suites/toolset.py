@@ -1,4 +1,4 @@
-"""Test the contract of a toolset."""
+"""Contract tests for toolsets."""
 
 # ruff: noqa: S101 - these are tests: they assert
 
@@ -26,7 +26,7 @@ _CLOSE_IT = "close it with the run: open it with `context.resources.get`, and cl
 
 
 class ToolsetSuite(Suite):
-    """Contract of every toolset of a plugin.
+    """Contract of toolsets provided by plugins.
 
     ```python
     class TestAcme(ToolsetSuite):
@@ -35,11 +35,11 @@ class ToolsetSuite(Suite):
     ```
 
     Attributes:
-        component: The address of the toolset: `distribution/name`, or its name where that is unique.
-        config: The settings of the toolset.
-        tools: The names of tools that a run must have.
+        component: The toolset to test, as `distribution/name`, or only the name if it is unique.
+        config: The toolset's settings.
+        tools: The names of tools that must be available in a run.
         deps: Dependencies that a run passes to its tools.
-        patience_s: Seconds that a test waits for an immediate event before it fails.
+        patience_s: How long to wait for something that should happen immediately, in seconds.
     """
 
     component: ClassVar[str]
@@ -53,7 +53,7 @@ class ToolsetSuite(Suite):
         monkeypatch.chdir(tmp_path)
 
     def make_agent(self) -> tuple[FnCallAgent, ScriptedModel]:
-        """Return an agent with the toolset, and its model. Override it if yours needs more than `config`."""
+        """Create an agent with the toolset, and its model. Override this if yours needs more than `config`."""
         model = ScriptedModel(lambda _: answer("Done."), processors=[])
         return FnCallAgent([{"name": self.component, **self.config}], model, host=plain_host()), model
 
