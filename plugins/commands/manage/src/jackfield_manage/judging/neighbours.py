@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from jackfield.settings import normalise
 from jackfield_manage.distributions import installed, required_by, requirements_of, requirers
 from jackfield_manage.judging.activation import activations
 from jackfield_manage.judging.findings import Verdict
+
+_RELEASE = re.compile(r"(\d+!)?\d+(\.\d+)*", re.ASCII)
+_LAST_NUMBER = re.compile(r"\d+$", re.ASCII)
 
 
 class Neighbours:
@@ -110,18 +114,19 @@ def package_of(row: Row) -> str:
 
 
 def is_satisfiable(specifier: Any) -> bool:
-    """Return True if some version matches. Trying 0, each bound, and a version just above each bound is sufficient."""
+    """Return True if some version matches. Trying 0, each bound, and the versions around each is sufficient."""
     candidates = ["0"]
     for clause in specifier:
         bound = clause.version.removesuffix(".*")
-        candidates += [bound, f"{bound}.0.0.0.1", _successor(bound)]
+        candidates += [bound, _successor(bound)]
+        if release := _RELEASE.match(bound):
+            candidates += [release[0], f"{release[0]}.dev0", f"{release[0]}.0.0.0.1"]
     return any(specifier.contains(version, prereleases=True) for version in candidates)
 
 
 def _successor(version: str) -> str:
-    """Return the first version after all those with this prefix: `1.5` for `1.4`."""
-    head, dot, last = version.rpartition(".")
-    return f"{head}{dot}{int(last) + 1}" if last.isdecimal() else version
+    """Return the next version of the same form: `1.5` for `1.4`, `2.0a2` for `2.0a1`."""
+    return _LAST_NUMBER.sub(lambda match: str(int(match[0]) + 1), version)
 
 
 def _variants(component: str) -> set[str]:
