@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from jackfield.plugins import PluginHost
+from jackfield.projects import LocalFile
+from jackfield.settings import Settings
 from jackfield_manage.distributions import Distribution, installed
 from jackfield_manage.judging import neighbours, processes
 from jackfield_manage.judging.doctor import examine
@@ -141,6 +145,63 @@ FAULTS: dict[str, tuple[str, str, str]] = {
         "import socket\nsocket.socket().close()\n" + TOOL.format(""), "slow", "socket.__new__",
     ),
     "waits, though it costs nothing": ("import time\ntime.sleep(0.5)\n" + TOOL.format(""), "slow", "s waiting"),
+    "replaces the environment": (
+        "import os\nos.environ = dict(os.environ)\n" + TOOL.format(""), "slow", "it replaces os.environ",
+    ),
+    "replaces a builtin function": (
+        "import builtins\nbuiltins.input = print\n" + TOOL.format(""), "slow", "it replaces builtins.input",
+    ),
+    "adds a builtin": ("import builtins\nbuiltins.acme = 1\n" + TOOL.format(""), "slow", "it changes builtins"),
+    "finds modules itself": (
+        "import sys\nclass Finder: find_spec = lambda *_: None\nsys.meta_path.append(Finder)\n" + TOOL.format(""),
+        "slow",
+        "it changes sys.meta_path",
+    ),
+    "finds files itself": (
+        "import sys\ndef refuse(path): raise ImportError\nsys.path_hooks.append(refuse)\n" + TOOL.format(""), "slow",
+        "it changes sys.path_hooks",
+    ),
+    "shows errors itself": (
+        "import sys\nsys.excepthook = print\n" + TOOL.format(""), "slow", "it changes sys.excepthook",
+    ),
+    "shows errors of threads itself": (
+        "import threading\nthreading.excepthook = print\n" + TOOL.format(""), "slow", "it changes threading.excepthook",
+    ),
+    "replaces a stream": (
+        "import io, sys\nsys.stdin = io.StringIO()\n" + TOOL.format(""), "slow", "it changes the streams of sys",
+    ),
+    "hides warnings": (
+        "import warnings\nwarnings.simplefilter('ignore')\n" + TOOL.format(""), "slow",
+        "it changes the filters of warnings",
+    ),
+    "logs everything": (
+        "import logging\nlogging.root.setLevel(5)\n" + TOOL.format(""), "slow", "it changes the root logger",
+    ),
+    "logs elsewhere": (
+        "import logging\nlogging.root.addHandler(logging.NullHandler())\n" + TOOL.format(""), "slow",
+        "it changes the root logger",
+    ),
+    "goes elsewhere": ("import os\nos.chdir('/')\n" + TOOL.format(""), "slow", "it changes the working directory"),
+    "calls deeper": (
+        "import sys\nsys.setrecursionlimit(5000)\n" + TOOL.format(""), "slow", "it changes the recursion limit",
+    ),
+    "handles a signal": (
+        "import signal\nsignal.signal(signal.SIGUSR1, signal.SIG_IGN)\n" + TOOL.format(""), "slow",
+        "it changes signal handlers",
+    ),
+    "removes a file": (
+        "import os\ntry: os.remove('/srv/none')\nexcept OSError: pass\n" + TOOL.format(""), "slow",
+        "os.remove '/srv/none'",
+    ),
+    "sets a variable": ("import os\nos.environ['ACME'] = '1'\n" + TOOL.format(""), "slow", "os.putenv b'ACME'"),
+    "opens a file to change it": (
+        "import os\nos.close(os.open(os.devnull, os.O_RDWR))\n" + TOOL.format(""), "slow", "open '/dev/null'",
+    ),
+    "opens a database": ("import sqlite3\nsqlite3.connect(':memory:')\n" + TOOL.format(""), "slow", "sqlite3.connect"),
+    "spoils what reports it": (
+        "import json\njson.dump = None\n" + TOOL.format(""), "broken",
+        "loading it ended the process with code 1: TypeError: 'NoneType' object is not callable",
+    ),
     "changes the path": ("import sys\nsys.path.append('x')\n" + TOOL.format(""), "slow", "changes sys.path"),
 }  # fmt: skip
 
@@ -539,3 +600,259 @@ def test_nothing_that_was_imported_to_look_deep_is_taken_for_light(
 def test_a_trace_of_loading_is_not_taken_for_what_a_plugin_prints(site: Any) -> None:
     add(site, TOOL.format(""))
     assert look(site, trace=True)["acme"].status == "ok"
+
+
+# --- which findings there are, and all that each of them says ---
+
+
+@pytest.mark.parametrize("only", ["", "acme", "hostile", "gone", "jackfield", "acme gone"])
+def test_only_the_named_distributions_are_reported_in_order(site: Any, only: str) -> None:
+    add(site, TOOL.format(""))
+    add_sound(site, "other", "y")
+    site.add("hostile", raw=b"[jackfield.v1]\nno target\n")
+    with (site.add("intruder") / "RECORD").open("a") as record:
+        record.write("jackfield/intruder.py,,\n")
+    statuses = {"acme": "ok", "other": "ok", "jackfield": "changed", "hostile": "malformed", "gone": "vanished"}
+    findings = examine(site.host(), only=only.split(), remembered=["acme", "gone"])
+    assert [(finding.distribution, finding.status) for finding in findings] == [
+        (name, status) for name, status in statuses.items() if name in (only.split() or statuses)
+    ]
+
+
+def make_editable(metadata: Path) -> None:
+    (metadata / "direct_url.json").write_text('{"url": "file:///srv/acme", "dir_info": {"editable": true}}')
+
+
+INTRUDED = "intruder has put jackfield/intruder.py into the core's package"
+EDITED = "the core was changed after it was installed: jackfield/extra.py"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "problems"),
+    [
+        ("none", "", []),
+        ("edited", "changed", [EDITED]),
+        ("intruded", "changed", [INTRUDED]),
+        ("edited and intruded", "changed", [INTRUDED, EDITED]),
+        ("edited but editable", "", []),
+        ("without RECORD", "unproven", ["jackfield-1.0.dist-info has no RECORD"]),
+    ],
+)
+def test_each_change_of_the_core_is_reported_once(site: Any, change: str, status: str, problems: list[str]) -> None:
+    metadata = site.add("jackfield", modules={"jackfield.extra": ""})
+    if "edited" in change:
+        (site.folder / "jackfield/extra.py").write_text("# edited\n")
+    if "intruded" in change:
+        site.add("intruder", modules={"jackfield.intruder": ""})
+    if "editable" in change:
+        make_editable(metadata)
+    if "RECORD" in change:
+        (metadata / "RECORD").unlink()
+    findings = list(examine(site.host()))
+    assert [finding.status for finding in findings] == ([status] if status else [])
+    told = [problem for finding in findings for problem in (finding.why, *finding.more)]
+    assert all(text.startswith(problem) for text, problem in zip(told, problems, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("entries", "fix"),
+    [
+        (b"tool.x = acme:tools", "tell the authors of acme"),
+        (b"no target", "pip install --force-reinstall acme, or look at {}"),
+    ],
+)
+def test_malformed_metadata_is_mended_by_its_authors_or_by_a_new_installation(
+    site: Any, entries: bytes, fix: str
+) -> None:
+    metadata = site.add("acme", raw=b"[jackfield.v1]\n" + entries + b"\n")
+    assert [finding.fix for finding in examine(site.host())] == [fix.format(metadata)]
+
+
+def test_of_two_metadata_folders_in_two_places_the_hidden_one_is_to_be_removed(site: Any, tmp_path: Path) -> None:
+    (tmp_path / "hidden").mkdir()
+    hidden = FakeSite(tmp_path / "hidden").add("acme", {"tool.x": "acme_light"}, modules={"acme_light": ""})
+    add(site, TOOL.format(""))
+    host = PluginHost(Settings(), paths=[str(site.folder), str(hidden.parent)])
+    (found,) = [finding for finding in examine(host) if finding.status == "duplicate"]
+    assert found.fix == f"remove {hidden} and its package: the one in {site.folder} hides it"
+
+
+@pytest.mark.parametrize("edit", ["", "# edited"], ids=["both intact", "both stale"])
+def test_of_two_metadata_folders_that_are_alike_both_are_to_be_removed(site: Any, edit: str) -> None:
+    for version in ("1.0", "2.0"):
+        site.add("acme", {"tool.x": "acme_light"}, version=version, modules={"acme_light": TOOL.format("")})
+    (site.folder / "acme_light.py").write_text(TOOL.format("") + edit)
+    (found,) = [finding for finding in examine(site.host()) if finding.status == "duplicate"]
+    assert found.fix == "run pip uninstall acme until it is gone, then: pip install acme"
+
+
+def problems_of(finding: Finding) -> list[str]:
+    return [" → ".join(part for part in (finding.why, finding.fix) if part), *finding.more]
+
+
+MANY = {
+    "acme_one": "from jackfield.plugins import ToolSpec, hook\n@hook.tools\ndef tools():\n"
+    "    return [ToolSpec(name=name, target='acme_one:hook', description='d') for name in ('x', 'code_interpreter')]\n",
+    "acme_two": "from jackfield.plugins import ProcessorSpec, hook\n@hook.processors\ndef processors():\n"
+    "    return [ProcessorSpec(name=name, target='acme_two:hook') for name in ('p', 'q')]\n",
+}
+ALL = {"tool.x": "acme_one", "tool.code_interpreter": "acme_one", "processor.p": "acme_two", "processor.q": "acme_two"}
+SAME_NAME = (
+    "tool.code_interpreter has the same name as a component of jackfield-code-interpreter, but comes from acme → make "
+    "sure that you mean this one"
+)
+INACTIVE = "it acts only if it is named in code or enabled → jackfield plugins enable processor.acme/p processor.acme/q"
+UNPROVEN = "has a file that was changed after installation: acme_one.py → pip install --force-reinstall acme"
+
+
+@pytest.mark.parametrize(
+    ("block", "edit", "status", "problems"),
+    [
+        ((), "", "ok", [SAME_NAME]),
+        (("acme/code_interpreter",), "", "ok", [""]),
+        (("tool.x", "tool.code_interpreter"), "", "inactive", [INACTIVE]),
+        (
+            ("acme/p", "acme/q"),
+            "# edited",
+            "changed",
+            [
+                "changed after it was installed: acme_one.py → pip install --force-reinstall acme",
+                f"tool.code_interpreter {UNPROVEN}",
+                f"tool.x {UNPROVEN}",
+                SAME_NAME,
+            ],
+        ),
+    ],
+    ids=["all", "the namesake blocked", "the tools blocked", "edited"],
+)
+def test_every_component_that_may_load_is_judged_and_no_other(
+    site: Any, block: tuple[str, ...], edit: str, status: str, problems: list[str]
+) -> None:
+    site.add("acme", ALL, modules=MANY)
+    if edit:
+        (site.folder / "acme_one.py").write_text(MANY["acme_one"] + edit)
+    found = look(site, block=frozenset(block))["acme"]
+    assert (found.status, problems_of(found)) == (status, problems)
+
+
+def test_a_blocked_component_is_not_judged_by_its_neighbours(site: Any) -> None:
+    add(site, TOOL.format(""))
+    site.add("other", {"tool.y": "other_light", "tool.z": "acme_light"}, modules={
+        "other_light": TOOL.format("").replace("'x'", "'y'").replace("acme_heavy", "other_light"),
+    })  # fmt: skip
+    found = look(site, block=frozenset({"tool.z"}))
+    assert {name: finding.status for name, finding in found.items()} == {"acme": "ok", "other": "ok"}
+
+
+def test_two_that_own_one_module_are_broken_if_it_cannot_be_loaded(site: Any) -> None:
+    add(site, "import not_there")
+    site.add("other", {"tool.z": "acme_light"})
+    for name, neighbour in (("acme", "other"), ("other", "acme")):
+        found = look(site)[name]
+        assert (found.status, found.why) == ("broken", f"the package 'acme_light' also belongs to {neighbour}")
+
+
+def test_a_module_that_is_missing_is_put_back_whichever_component_needs_it(site: Any) -> None:
+    site.add("acme", ALL, modules=MANY)
+    (site.folder / "acme_two.py").unlink()
+    assert look(site)["acme"].fix == "pip install --force-reinstall acme"
+
+
+def test_an_import_of_a_requirement_that_is_not_installed_needs_an_upgrade(site: Any) -> None:
+    add(site, "import not_there", requires=["not-there"])
+    found = look(site)["acme"]
+    assert found.fix == "pip install --upgrade acme, or pip uninstall acme"
+    assert found.more == ("it needs not-there, which is not installed → pip install --upgrade acme",)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_local_file_that_cannot_be_loaded_is_repaired_and_nothing_is_installed(
+    tmp_path: Path, site: Any, is_gone: bool
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import not_there\n")
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    local = LocalFile(path=str(path), name="mine@user", content=content, fault="is gone" if is_gone else "")
+    found = look(site, local=(local,))["mine@user"]
+    assert found.status == "broken"
+    assert problems_of(found)[1:] == []
+    assert found.fix == (f"repair {path}, or correct `local`" if is_gone else f"repair {path}")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "status", "why"),
+    [
+        (lambda metadata: None, "ok", ""),
+        (make_editable, "ok", "installed as editable"),
+        (lambda metadata: (metadata / "RECORD").unlink(), "unproven", "tool.x has no RECORD"),
+        (lambda metadata: (metadata / "METADATA").unlink(), "ok", "its METADATA cannot be read"),
+    ],
+    ids=["sound", "editable", "no RECORD", "no METADATA"],
+)
+def test_an_installation_that_cannot_be_compared_is_said_to_be_so(
+    site: Any, spoil: Callable[[Path], None], status: str, why: str
+) -> None:
+    add(site, TOOL.format(""))
+    spoil(site.metadata("acme"))
+    found = look(site)["acme"]
+    assert (found.status, found.why[: len(why)]) == (status, why)
+    if "RECORD" in why:
+        assert "acme-1.0.dist-info has no RECORD" in " ".join(found.more)
+
+
+def test_each_is_examined_once_even_if_the_process_that_forks_ends_early(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("acme", "other"):
+        add_sound(site, name, name)
+    assert sorted(name for name, _ in processes.probe_all(site.host(), ["acme", "other"])) == ["acme", "other"]
+    (site.folder / "ends_early.py").write_text(
+        "import json\nfrom jackfield_manage.judging.results import failed\n"
+        "print(json.dumps(['acme', failed('first')]))\n"
+    )
+    monkeypatch.setattr(processes, "FORKSERVER", "ends_early")
+    results = list(processes.probe_all(site.host(trace=True), ["acme", "other"]))
+    assert [(name, result["errors"], result["effects"]) for name, result in results] == [
+        ("acme", ["first"], []),
+        ("other", [], []),
+    ]
+
+
+def test_an_interpreter_imports_nothing_from_the_working_directory_and_writes_nothing(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_sound(site, "acme", "x")
+    (tmp_path / "json.py").write_text("raise SystemExit('a file of the working directory ran')")
+    monkeypatch.chdir(tmp_path)
+    before = sorted(site.folder.rglob("*"))
+    assert processes.probe_in_interpreter(site.host(), "acme")["errors"] == []
+    assert sorted(site.folder.rglob("*")) == before
+
+
+PRINTS = {
+    "starts no new line on standard error": (
+        "import sys; sys.stderr.write('part')", "slow", "importing it has a side effect: it prints 'part'",
+    ),
+    "starts no new line": (
+        "import sys; sys.stdout.write('part')", "slow", "importing it has a side effect: it prints 'part'",
+    ),
+    "prints much": ("print('y' * 9999)", "slow", f"importing it has a side effect: it prints '{'y' * 500}'"),
+    "prints and fails": ("print('hello')\nraise ValueError('bad')", "broken", ""),
+    "ends in silence": ("import os; os._exit(3)", "broken", "loading it ended the process with code 3"),
+    "prints and ends": (
+        "import os\nprint('first')\nprint('last', flush=True)\nos._exit(3)", "broken",
+        "loading it ended the process with code 3: last",
+    ),
+}  # fmt: skip
+
+
+def test_what_a_plugin_prints_is_told_in_part_and_once(tmp_path: Path, elsewhere: Mapping[str, Distribution]) -> None:
+    (tmp_path / "prints").mkdir()
+    beside = Beside(tmp_path / "prints", elsewhere)
+    for what, (source, _, _) in PRINTS.items():
+        beside.add(what, f"{source}\n{TOOL.format('')}")
+    found = beside.look()
+    for what, (_, status, why) in PRINTS.items():
+        finding = found[distribution_of(what)]
+        assert (finding.status, finding.why) == (status, why or finding.why), what
+        assert "it prints" not in " ".join(finding.more), what

@@ -61,7 +61,7 @@ def test_rules_about_others_do_not_stop_it(command_line: Any, rule: str) -> None
     done = command_line("plugins", "doctor", "acme", **RULES[rule])
     assert (done.returncode, done.stderr) == (0, "")
     assert "blocked" in done.stdout
-    assert done.stdout.endswith("1 packages, none with a fault\n")
+    assert done.stdout.endswith("1 package, none with a fault\n")
 
 
 def test_the_list_and_why_say_that_it_may_load_where_it_does(command_line: Any) -> None:

@@ -110,6 +110,9 @@ def test_what_the_machine_lacks_becomes_a_verdict() -> None:
         ("broken", "no bwrap", "repair it, and run this again"),
         ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
     ]
+    assert list(_judge_machine({**failed(), "secrets": ["ONE", "TWO"]}, host)) == [
+        ("ok", "not set: ONE, TWO", "set the key of each service that you use"),
+    ]
     assert list(_judge_machine({**failed(), "secrets": ["ONE"]}, host)) == [
         ("ok", "not set: ONE", "set ONE to use it, unless your server or model needs no key"),
     ]

@@ -45,8 +45,9 @@ def doctor(options: argparse.Namespace) -> int:
     if options.json:
         print_json([asdict(finding) for finding in findings])
     else:
-        packages = {finding.distribution for finding in findings} - {CHAIN, PROJECT, SETTINGS}
-        print(f"{len(packages)} packages, {len(_faulty(findings)) or 'none'} with a fault")
+        packages = set(only) or {finding.distribution for finding in findings} - {CHAIN, PROJECT, SETTINGS}
+        count = "1 package" if len(packages) == 1 else f"{len(packages)} packages"
+        print(f"{count}, {len(_faulty(findings)) or 'none'} with a fault")
     return int(any(finding.is_fault for finding in findings))
 
 

@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -107,8 +108,11 @@ class _Forks:
             try:
                 _detach(keep=(out.fileno(), printed.fileno()))
                 report_result(out.fileno(), printed.fileno(), partial(work, self._task.host, name))
+            except BaseException:  # noqa: BLE001 - it must not reach `run`, which would kill the other forks
+                sys.stderr.write(traceback.format_exc())
+                sys.stderr.flush()
             finally:
-                os._exit(1)  # an exception must not reach `run`, which would kill the other forks
+                os._exit(1)
         self._running.append(_Fork(name, pid, time.monotonic() + self._task.timeout_s, out, printed, on_result))
 
     def _wait(self) -> bool:

@@ -122,10 +122,9 @@ def _judge_machine(result: Mapping[str, Any], host: PluginHost) -> Iterator[Verd
         yield Verdict("broken", problem, "repair it, and run this again")
     unset = [name for name in result["secrets"] if not host.settings.secret(name)]
     if unset:
-        is_usable = len(unset) < len(result["secrets"])
         step = (
             "set the key of each service that you use"
-            if is_usable
+            if len(result["secrets"]) > 1
             else f"set {unset[0]} to use it, unless your server or model needs no key"
         )
         yield Verdict("ok", f"not set: {', '.join(unset)}", step)
