@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import os
+import subprocess
 import sys
 import time
 from math import ceil, log2
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jackfield.errors import ConfigError
+from jackfield_manage.cli.judging import add_commands, seconds
 from jackfield_manage.judging.bisect import Result, ask_if_fails, bisect, command_fails, minimise
 
 PLUGINS = st.integers(1, 40).map(lambda count: [f"p{number}" for number in range(count)])
@@ -191,3 +195,166 @@ def test_the_command_line_finds_the_plugin_that_breaks_a_command(place: Any, whe
     assert "no plugin loads in safe mode" in ran.stderr
     ran = place.run("bisect", "--keep", "four", "--", "true")
     assert "--keep four: this is not a plugin that may load" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("result", "sentence"),
+    [
+        (
+            Result("culprit", ("a",), 5),
+            "a makes it fail (5 runs). To disable it: jackfield plugins disable a",
+        ),
+        (
+            Result("together", ("a", "b"), 7),
+            "it fails only with all of these together: a, b (7 runs). Disabling one of them is enough",
+        ),
+        (Result("without any", (), 2), "it also fails without any plugins (2 runs): plugins are not the cause"),
+        (Result("never", (), 1), "it does not fail with all plugins (1 run), so there is nothing to find"),
+    ],
+)
+def test_each_outcome_is_a_sentence(result: Result, sentence: str) -> None:
+    assert result.sentence() == sentence
+
+
+def test_each_run_is_told_with_its_plugins_and_how_it_ended() -> None:
+    told: list[str] = []
+    environ = {"PATH": os.environ["PATH"], "CODE": "7"}
+    fails = command_fails(["sh", "-c", 'test -n "$HOME" || exit $CODE'], keep=["k"], environ=environ, tell=told.append)
+    assert [fails(()), fails(("a",)), fails(("a", "b"))] == [True] * 3
+    command_fails(["sh", "-c", "kill -9 $$"], match="boom", tell=told.append)(("a",))
+    assert told == [
+        "run 1: no plugin: fails (exit code 7)",
+        "run 2: a: fails (exit code 7)",
+        "run 3: 2 plugins: fails (exit code 7)",
+        "run 1: a: does not fail (exit code -9)",
+    ]
+
+
+def test_a_plugin_that_is_kept_is_named_once() -> None:
+    command = ["sh", "-c", 'echo "<$JACKFIELD_PLUGINS>"']
+    assert command_fails(command, keep=["k"], match="<k,a>", tell=list)(("a", "k"))
+    told: list[str] = []
+    ask_if_fails(lambda _: "good", keep=["k"], tell=told.append)(("a", "k"))
+    assert told == ["Try it with 2 plugins: JACKFIELD_PLUGINS=k,a"]
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_the_text_that_is_looked_for_may_come_late_and_on_either_stream(stream: int) -> None:
+    script = f"i=0; while [ $i -lt 2000 ]; do echo 0123456789; i=$((i+1)); done; echo boom >&{stream}"
+    assert command_fails(["sh", "-c", script], match="boom", tell=list)(())
+
+
+def test_a_command_never_reads_what_the_user_types() -> None:
+    script = "from jackfield_manage.judging.bisect import command_fails\n"
+    script += "print(command_fails(['sh', '-c', 'read line'], tell=list)(()))"
+    done = subprocess.run([sys.executable, "-c", script], input="typed\n", capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_shell_that_cannot_run_the_command_blames_no_plugin(code: int) -> None:
+    with pytest.raises(ConfigError, match=f"^'sh' exited with code {code}: the command itself cannot be run$"):
+        command_fails(["sh", "-c", f"exit {code}"], tell=list)(())
+    with pytest.raises(ConfigError, match=r"^'/srv/none' cannot be run: No such file or directory$"):
+        command_fails(["/srv/none"], tell=list)(())
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails"), [("g", False), ("GOOD", False), ("b", True), (" Bad \n", True), ("good", False)]
+)
+def test_an_answer_counts_in_any_form(answer: str, fails: bool) -> None:
+    assert ask_if_fails(lambda _: answer, tell=list)(()) is fails
+
+
+def test_the_end_of_the_input_stops_the_search() -> None:
+    def ask(_: str) -> str:
+        raise EOFError
+
+    told: list[str] = []
+    with pytest.raises(ConfigError, match="stopped before anything was found"):
+        ask_if_fails(ask, tell=told.append)(())
+    assert told == ["Try it with no plugin: JACKFIELD_PLUGINS=''"]
+
+
+# --- on the command line ---
+
+SAYS = """
+case ",$JACKFIELD_PLUGINS," in *,two,*) echo boom; exit 1;; *,three,*) exit 2;; esac
+"""
+
+
+@pytest.fixture
+def search(site: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run `bisect` beside three plugins and the manager; it returns the exit code and the lines."""
+    for name in ("one", "two", "three"):
+        site.add_tools(name, name)
+    monkeypatch.setenv("JACKFIELD_PLUGINS", "one,two,three")
+    parser = argparse.ArgumentParser()
+    add_commands(parser.add_subparsers())
+
+    def run(*words: str, typed: str = "") -> tuple[int, list[str]]:
+        options = parser.parse_args(["bisect", *words])
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        code = options.handler(options)
+        return code, capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_the_command_may_contain_options_and_dashes(search: Any) -> None:
+    check = 'test "$1 $2" = "-- --keep" && test -z "$JACKFIELD_PLUGINS"'
+    assert search("--", "sh", "-c", check, "sh", "--", "--keep") == (0, [
+        "run 1: 3 plugins: fails (exit code 1)",
+        "run 2: no plugin: does not fail (exit code 0)",
+        "run 3: one: fails (exit code 1)",
+        "one makes it fail (3 runs). To disable it: jackfield plugins disable one",
+    ])  # fmt: skip
+    assert search("sh", "-c", 'test "$1" != --', "sh", "--") == (1, [
+        "run 1: 3 plugins: fails (exit code 1)",
+        "run 2: no plugin: fails (exit code 1)",
+        "it also fails without any plugins (2 runs): plugins are not the cause",
+    ])  # fmt: skip
+
+
+def test_a_plugin_that_is_kept_is_in_every_run_and_is_no_suspect(search: Any) -> None:
+    assert search("--keep", "Three", "--match", "boom", "--", "sh", "-c", SAYS) == (0, [
+        "run 1: 2 plugins: fails (exit code 1)",
+        "run 2: no plugin: does not fail (exit code 2)",
+        "run 3: one: does not fail (exit code 2)",
+        "run 4: two: fails (exit code 1)",
+        "two makes it fail (4 runs). To disable it: jackfield plugins disable two",
+    ])  # fmt: skip
+
+
+def test_a_run_blocks_the_plugins_that_it_leaves_out(search: Any) -> None:
+    script = 'case "$JACKFIELD_PLUGINS_BLOCK" in *one*) exit 0;; *) exit 1;; esac'
+    assert search("--keep", "three", "--", "sh", "-c", script)[1][1:] == [
+        "run 2: no plugin: does not fail (exit code 0)",
+        "run 3: one: fails (exit code 1)",
+        "one makes it fail (3 runs). To disable it: jackfield plugins disable one",
+    ]
+
+
+def test_a_run_that_takes_too_long_fails(search: Any) -> None:
+    code, lines = search("--timeout", "0.5", "--", "sleep", "600")
+    assert (code, lines[0]) == (1, "run 1: 3 plugins: fails (timed out after 0.5 s)")
+
+
+def test_without_a_command_the_user_is_asked(search: Any) -> None:
+    assert search("--keep", "one", typed="bad\ngood\nbad\n") == (0, [
+        "Try it with 2 plugins: JACKFIELD_PLUGINS=one,three,two",
+        "good, bad or quit? Try it with no plugin: JACKFIELD_PLUGINS=one",
+        "good, bad or quit? Try it with three: JACKFIELD_PLUGINS=one,three",
+        "good, bad or quit? three makes it fail (3 runs). To disable it: jackfield plugins disable three",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0.5", 0.5), ("1e8", 1e8), ("0", None), ("-1", None), ("1e9", None), ("nan", None)]
+)
+def test_a_time_is_a_number_of_seconds_above_0(text: str, value: float | None) -> None:
+    if value is not None:
+        assert seconds(text) == value
+        return
+    with pytest.raises(argparse.ArgumentTypeError, match="it must be a number of seconds above 0"):
+        seconds(text)

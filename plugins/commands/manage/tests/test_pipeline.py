@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from jackfield.events import ModelEvent
+from jackfield.plugins import PluginHost
 from jackfield.processors import CallNext, Processor, in_order
 from jackfield.request import ChatRequest
+from jackfield.settings import Settings
 from jackfield.testing import ScriptedModel
 from jackfield_manage.judging.pipeline import explain_order, explain_pipeline
 
@@ -65,4 +67,32 @@ def test_a_model_shows_its_own_chain() -> None:
     assert [(entry.processor.name, entry.reasons) for entry in explain_pipeline(model)] == [
         ("a", ("phase context",)),
         ("b", ("phase context", "beside a: by name")),
+    ]
+
+
+def test_only_processors_of_one_phase_and_depth_are_ordered_by_name() -> None:
+    chain = [named("a", "output"), named("b", after=["a"]), named("c", after=["b"]), named("d")]
+    assert [(entry.processor.name, entry.reasons) for entry in explain_order(chain)] == [
+        ("a", ("phase output",)),
+        ("b", ("phase context",)),
+        ("d", ("phase context", "beside b: by name")),
+        ("c", ("phase context", "inside b (c says after='b')")),
+    ]
+    assert [entry.processor for entry in explain_order(chain)] == in_order(chain)
+
+
+def test_a_list_that_names_one_of_two_leaves_their_own_rule_in_force() -> None:
+    chain = [named("a", after=["b"]), named("b")]
+    assert [(entry.processor.name, entry.reasons) for entry in explain_order(chain, ["b"])] == [
+        ("b", ("listed in `order`",)),
+        ("a", ("phase context", "inside b (a says after='b')")),
+    ]
+
+
+def test_the_order_of_the_settings_is_a_reason() -> None:
+    host: Any = PluginHost(Settings(order=("b", "a")), paths=[])
+    model = ScriptedModel([], processors=[named("a"), named("b")], host=host)
+    assert [(entry.processor.name, entry.reasons) for entry in explain_pipeline(model)] == [
+        ("b", ("listed in `order`",)),
+        ("a", ("listed in `order`",)),
     ]

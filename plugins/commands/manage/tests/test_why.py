@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield.errors import PluginNotFoundError
+from jackfield.projects import Project
 from jackfield.settings import Settings
 from jackfield_manage.judging.why import Explanation, why
 from tests.support.site import FakeSite
@@ -113,6 +115,87 @@ def test_what_is_not_installed_says_what_to_install_and_which_rule_names_it(site
         explain("gone", block=frozenset({"gone"}), origins={"block:gone": "the project"})
 
 
+@pytest.mark.parametrize("name", ["llm.oai", "oai", "jackfield-openai/oai", "jackfield-openai", "Jackfield_OpenAI"])
+def test_every_name_of_a_known_plugin_leads_to_its_package(name: str, explain: Explain) -> None:
+    with pytest.raises(PluginNotFoundError, match=r"Install it: jackfield plugins install jackfield-openai$"):
+        explain(name)
+
+
+def test_a_name_that_two_known_packages_have_leads_to_one_of_them(explain: Explain) -> None:
+    with pytest.raises(PluginNotFoundError, match=r"Install it: jackfield plugins install jackfield-openai$"):
+        explain("openai")
+
+
+@pytest.mark.parametrize("target", ["Gone_Thing", "gone-thing"])
+def test_the_rule_that_names_what_is_gone_is_found_in_any_spelling(target: str, explain: Explain) -> None:
+    with pytest.raises(PluginNotFoundError, match="; block in the project names it; known: nothing"):
+        explain("Gone_Thing", origins={f"block:{target}": "the project"})
+
+
+def test_only_names_that_can_be_written_are_suggested(site: FakeSite, explain: Explain) -> None:
+    site.add("acme", {"tool.*": "acme", "tool.x": "acme"})
+    with pytest.raises(PluginNotFoundError, match=r"; known: acme, x$"):
+        explain("zzz")
+
+
+def test_a_package_that_is_named_like_a_component_is_explained_only_if_no_component_is(
+    site: FakeSite, explain: Explain
+) -> None:
+    site.add("search")
+    assert [one.distribution for one in explain("search")] == ["search"]
+    site.add_tools("acme", "search")
+    assert [one.distribution for one in explain("search")] == ["acme"]
+
+
+def test_every_sentence_is_true_of_its_component(site: FakeSite, explain: Explain) -> None:
+    entries = ["llm.oai", "processor.truncation", "processor.x", "processor.y", "tool.x", "tool.y"]
+    metadata = site.add("acme", dict.fromkeys(entries, "acme"), requires=["lib>=1", "other"])
+    (metadata / "direct_url.json").write_text('{"url": "file:///srv/acme", "dir_info": {"editable": true}}')
+    (metadata / "INSTALLER").unlink()
+    site.add("one", dict.fromkeys(["tool.x", "tool.y", "llm.oai"], "one"))
+    site.add("two", {"tool.x": "two"})
+    (acme,) = explain(
+        "acme",
+        enabled=("processor.acme/truncation", "processor.acme/x"),
+        block=frozenset({"processor.x", "acme/oai"}),
+        prefer={"tool.y": "acme"},
+        project=Project(Path("/srv/pyproject.toml"), {"prefer": {"tool.x": "acme"}}, "c"),
+    )
+    assert acme.lines() == [
+        f"acme 1.0 is installed, as an editable folder: {metadata}",
+        "The installer does not record if it was requested by name; no installed package requires it.",
+        "It requires lib>=1, other.",
+        "llm.oai is blocked ('acme/oai' in `block`).",
+        "  It has the same name as a component of jackfield-openai, but comes from acme.",
+        "  one also offers it.",
+        "processor.truncation may load.",
+        "  It has the same name as a component of jackfield-truncation, but comes from acme.",
+        "  It acts in every run (`enabled` enables it).",
+        "processor.x is blocked ('processor.x' in `block`).",
+        "processor.y may load.",
+        "  It acts only if it is named in code or enabled: jackfield plugins enable processor.y",
+        "tool.x may load.",
+        "  one and two also offer it.",
+        "  'x' is ambiguous: write 'acme/x', or prefer one in your config.toml: [prefer] \"tool.x\" = \"acme\".",
+        "tool.y may load.",
+        "  one also offers it.",
+        "  'y' means this one (`prefer` prefers it).",
+        "prefer of /srv/pyproject.toml: ignored, because you have not agreed to it. To review them: jackfield trust",
+    ]
+
+
+def test_faults_of_metadata_are_sentences(site: FakeSite, explain: Explain) -> None:
+    broken = site.add("broken", raw=b"[jackfield.v1]\ntool.x = \xff\n")
+    (broken / "METADATA").unlink()
+    (found,) = explain("broken")
+    assert (found.version, found.location) == ("", str(broken))
+    assert found.lines()[2].startswith("Its entry_points.txt is not UTF-8: ")
+    site.add("acme", {"tool.x": "acme"}, version="1.0")
+    site.add("acme", {"tool.x": "acme"}, version="0.9")
+    (found,) = explain("acme")
+    assert found.lines()[2].startswith("It is installed twice; ")
+
+
 def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhouse: Any) -> None:
     wheelhouse.add("acme", offers=["tool.search"], requires=["lib"])
     wheelhouse.add("lib")
@@ -133,6 +216,7 @@ def test_the_command_line_explains_in_sentences_and_in_json(place: Any, wheelhou
         ((), "no installed package requires it"),
         (("a",), "a requires it"),
         (("a", "b"), "a and b require it"),
+        (("a", "b", "c"), "a, b and c require it"),
         (("a[x]",), "only the extra a[x] requires it"),
         (("a[x]", "b[y]"), "only the extras a[x] and b[y] require it"),
         (("a", "b[y]"), "a requires it, and so does the extra b[y]"),

@@ -73,6 +73,8 @@ def pipeline(options: argparse.Namespace) -> int:
 
 
 def _load_model(options: argparse.Namespace, host: PluginHost) -> tuple[BaseChatModel, dict[str, Any] | None]:
+    if options.model and options.agent_file:
+        raise ConfigError(f"an agent and a model: pass {options.agent_file} or -m {options.model}, not both")
     if options.model:
         return get_chat_model(options.model, host=host), None
     if not options.agent_file:

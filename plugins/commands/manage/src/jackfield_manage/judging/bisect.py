@@ -46,7 +46,7 @@ class Result:
 
     def sentence(self) -> str:
         """Describe the result in a sentence."""
-        runs = f" ({self.runs} runs)"
+        runs = f" ({self.runs} {'run' if self.runs == 1 else 'runs'})"
         match self.outcome:
             case "culprit":
                 name = self.culprits[0]

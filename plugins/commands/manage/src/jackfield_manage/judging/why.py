@@ -51,7 +51,7 @@ class Offer:
             yield f"  It {remark}."
         if self.also_from:
             verb = "offers" if len(self.also_from) == 1 else "offer"
-            yield f"  {', '.join(self.also_from)} also {verb} it."
+            yield f"  {_join(self.also_from)} also {verb} it."
         if self.choice:
             yield f"  {self.choice}."
         if self.may_load and self.acts:
@@ -93,7 +93,9 @@ class Explanation:
             f"{self.distribution} {self.version} is installed{installed_by}{editable}: {self.location}",
             f"{self._request()}; {self._requirers()}.",
         ]
-        lines += [f"It {problem}." for problem in self.problems]
+        for problem in self.problems:
+            subject = "Its" if problem.startswith("entry_points.txt") else "It"
+            lines.append(f"{subject} {problem}.")
         lines.append(f"It requires {', '.join(self.requires) or 'nothing'}.")
         for offer in self.offers:
             lines += offer.sentences()
@@ -109,9 +111,9 @@ class Explanation:
     def _requirers(self) -> str:
         always = [name for name in self.required_by if not name.endswith("]")]
         extras = [name for name in self.required_by if name.endswith("]")]
-        optional = f"the extra {extras[0]}" if len(extras) == 1 else f"the extras {' and '.join(extras)}"
+        optional = f"the extra {extras[0]}" if len(extras) == 1 else f"the extras {_join(extras)}"
         if always:
-            sentence = f"{' and '.join(always)} {'requires' if len(always) == 1 else 'require'} it"
+            sentence = f"{_join(always)} {'requires' if len(always) == 1 else 'require'} it"
             verb = "does" if len(extras) == 1 else "do"
             return f"{sentence}, and so {verb} {optional}" if extras else sentence
         if extras:
@@ -208,6 +210,11 @@ def _explain_absence(name: str, settings: Settings, catalog: Catalog) -> str:
         return f"{message}. Install it: jackfield plugins install {publishers[0]}"
     names = {row.distribution for row in catalog.rows} | {row.name for row in catalog.rows if not row.is_source}
     return message + suggest(name, sorted(names))
+
+
+def _join(names: Sequence[str]) -> str:
+    """Join names for a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _known_publishers(name: str) -> Iterator[str]:
