@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jackfield.hookspecs import KINDS
-from jackfield_manage.judging.news import Memory, News, Seen, describe, news, summarise
+from jackfield.projects import LocalFile
+from jackfield_manage.judging.news import (
+    Memory,
+    News,
+    Seen,
+    describe,
+    news,
+    remarks_on,
+    summarise,
+    summarise_all,
+)
 
 LIGHT = """
 from jackfield.plugins import LLMSpec, ProcessorSpec, hook
@@ -156,3 +167,120 @@ def test_a_source_that_says_nonsense_is_told_all_the_same(site: Any, memory: Mem
     site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": source})
     (newcomer,) = news(site.host(), memory.seen()).newcomers
     assert describe(newcomer, site.host())[0].startswith("tool.x: runs when a model calls it")
+
+
+# --- what counts as changed or gone ---
+
+
+def test_a_blocked_package_is_not_gone_and_a_local_file_is_not_new(site: Any, memory: Memory, tmp_path: Path) -> None:
+    site.add_tools("acme", "x")
+    remember(memory, news(site.host(), memory.seen()))
+    local = LocalFile(path=str(tmp_path / "mine.py"), name="mine@user", content="0" * 64)
+    assert not news(site.host(block=frozenset({"acme"}), local=(local,)), memory.seen())
+
+
+@pytest.mark.parametrize(("version", "change"), [("1.0", {}), ("2.0", {"acme": "changed"})])
+def test_content_is_read_again_only_if_its_time_size_or_version_differs(
+    site: Any, memory: Memory, version: str, change: dict[str, str]
+) -> None:
+    site.add_tools("acme", "x")
+    remember(memory, news(site.host(), memory.seen()))
+    status = (site.metadata("acme") / "RECORD").stat()
+    site.remove("acme")
+    site.add_tools("acme", "y", version=version)
+    record = site.metadata("acme") / "RECORD"
+    assert record.stat().st_size == status.st_size
+    os.utime(record, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert changes(news(site.host(), memory.seen())) == change
+    os.utime(record, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert changes(news(site.host(), memory.seen())) == {"acme": "changed"}
+
+
+def test_the_state_is_kept_below_the_users_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "deep" / "state"))
+    for state, folder in ((str(tmp_path / "deep" / "state"), "deep/state"), ("", "home/.local/state")):
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        Memory().keep({"acme": Seen("1.0", "", (1, 2), asked=True)})
+        assert list(Memory().seen()) == ["acme"]
+        assert (tmp_path / folder / "jackfield" / "seen.json").is_file()
+
+
+# --- what is told of a newcomer ---
+
+
+def newcomer_of(site: Any, memory: Memory, *specs: str, **settings: Any) -> Any:
+    """Install `acme` with descriptors, each with the name of its kind, and return the newcomer and its host."""
+    source = "\n".join(specs)
+    kinds = [spec.partition("Spec(")[0].lower() for spec in specs]
+    site.add("acme", {f"{kind}.{kind}": "acme_light" for kind in kinds}, modules={"acme_light": source})
+    host = site.host(**settings)
+    (newcomer,) = news(host, memory.seen()).newcomers
+    return newcomer, host
+
+
+@pytest.mark.parametrize(
+    ("more", "effects"),
+    [
+        ("", []),
+        ("effects={'network'}", ["uses the network"]),
+        ("effects={'files', 'network', 'own'}, network=('b', 'a', 'a')", [
+            "reads or writes files", "uses the network (a, b)", "own",
+        ]),
+        ("effects=['processes'], network=('b',)", ["starts processes"]),
+        ("secrets=('B', 'A')", ["reads A, B"]),
+        ("secrets=('B', 'A', 'C')", ["reads A, B, C"]),
+        ("secrets=keys()", ["its other effects are unknown until it is loaded"]),
+        ("network=hosts()", ["its other effects are unknown until it is loaded"]),
+        ("effects=effects()", ["its other effects are unknown until it is loaded"]),
+        ("**more", ["its other effects are unknown until it is loaded"]),
+        ("summary=text()", []),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_the_declared_effects_are_told_sorted_and_once(
+    site: Any, memory: Memory, more: str, effects: list[str]
+) -> None:
+    newcomer, host = newcomer_of(site, memory, f"ToolSpec(name='tool', {more})")
+    access = "tool.tool: runs when a model calls it, in an agent that has it"
+    assert describe(newcomer, host) == ["; ".join([access, *effects])]
+    assert summarise(newcomer, host) == "; ".join(["tool.tool", *effects])
+
+
+def test_a_component_that_its_source_does_not_show_has_unknown_effects(site: Any, memory: Memory) -> None:
+    site.add("acme", {"tool.x": "acme_light"}, modules={"acme_light": ""})
+    (newcomer,) = news(site.host(), memory.seen()).newcomers
+    assert summarise(newcomer, site.host()) == "tool.x; its other effects are unknown until it is loaded"
+
+
+def test_what_acts_in_every_run_is_told_first_and_of_many_keys_only_two(site: Any, memory: Memory) -> None:
+    newcomer, host = newcomer_of(
+        site, memory, "ProcessorSpec(name='processor', secrets=('A', 'B', 'C'))", "ObserverSpec(name='observer')",
+        enabled=("processor.processor",),
+    )  # fmt: skip
+    assert describe(newcomer, host) == [
+        "observer.observer: sees every event of every run, once it is enabled",
+        "processor.processor: sees all questions and answers: it acts in every run (`enabled` enables it); "
+        "reads A, B, C",
+    ]
+    assert summarise(newcomer, host) == "observer.observer, processor.processor (acts in every run); reads A, B, C"
+    assert summarise_all([newcomer], host) == (
+        "in every run: processor; reads A, B and 1 more; offers observer.observer, processor.processor"
+    )
+    assert summarise_all([newcomer], site.host()).startswith("reads A, B and 1 more; offers ")
+
+
+def test_of_two_keys_none_is_left_out(site: Any, memory: Memory) -> None:
+    newcomer, host = newcomer_of(site, memory, "ToolSpec(name='tool', secrets=('A', 'B'))")
+    assert summarise_all([newcomer], host) == "reads A, B; offers tool.tool"
+
+
+def test_a_warning_that_holds_for_all_components_is_told_once(site: Any, memory: Memory) -> None:
+    newcomer, host = newcomer_of(site, memory, "ToolSpec(name='tool')", "StoreSpec(name='store')")
+    assert remarks_on(newcomer, host) == []
+    (site.metadata("acme") / "RECORD").unlink()
+    host = site.host()
+    warning = "has no RECORD, so nothing proves who it belongs to"
+    assert remarks_on(newcomer, host) == [warning]
+    assert describe(newcomer, host)[1::2] == [f"  Warning: it {warning}"] * 2
+    assert summarise(newcomer, host) == f"store.store, tool.tool; warning: it {warning}"

@@ -57,6 +57,7 @@ def needed(needs: Needs) -> set[str]:
         ({"agent": "assistant", "files": ["a.PDF", "b.md"]}, RAG | {"jackfield-pdf", "jackfield-text"}),
         ({"agent": "basic", "files": ["a.PDF"]}, {"jackfield-multimodal", "jackfield-pdf"}),
         ({"llm": "acme-llm/acme:m"}, {"acme-llm"}),
+        ({"llm": "Acme_LLM/openai:m"}, {"acme-llm"}),
         (
             {"llm": {"model": "m", "model_type": "openai", "processors": [{"name": "fallback", "any": "offline:x"}]}},
             {OPENAI, "jackfield-fallback", "jackfield-offline"},
@@ -116,6 +117,56 @@ def test_what_nobody_is_known_to_offer_is_named_with_what_is_close(nothing: Plug
     assert needed(needs) == set()
     assert needs.unknown[0].startswith("tool.code_interpretr: no tool 'code_interpretr' is installed")
     assert "did you mean 'tool.code_interpreter'" in needs.unknown[0]
+
+
+def test_a_name_that_is_close_to_nothing_suggests_nothing(nothing: PluginHost) -> None:
+    needs = needs_of(AgentConfig.parse({"function_list": ["zzqqzz"]}), nothing)
+    assert needs.unknown == ("tool.zzqqzz: no tool 'zzqqzz' is installed; known: nothing",)
+
+
+def test_each_component_is_listed_once_below_its_package_and_in_order(nothing: PluginHost) -> None:
+    other = {"function_list": ["storage", "code_interpreter"], "name": "b", "description": "B.", "history": "question"}
+    needs = needs_of(
+        AgentConfig.parse({"function_list": ["storage"], "handoffs": [other], "agent": "assistant"}), nothing
+    )
+    assert list(needs.distributions)[1:] == sorted(needed(needs))
+    assert needs.distributions["jackfield-storage"] == ("tool.storage",)
+    assert all(list(components) == sorted(components) for components in needs.distributions.values())
+
+
+def test_the_models_of_an_enabled_component_are_needed(site: Any) -> None:
+    site.add("acme", {"processor.relay": "acme_light"}, modules={"acme_light": ""})
+    host = site.host(enabled=("processor.relay",), options={"processor.relay": {"any": "offline:m"}})
+    assert needed(needs_of(AgentConfig(), host)) == {"acme", "jackfield-offline"}
+
+
+ACME = """
+ParserSpec(name="acme", target="m:P", extensions=("acme", "pdf"))
+ToolSpec(name="x", target="m:T", requires=("tool.storage",), required_by={"deep": {True: ("tool.code_interpreter",)}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "block", "wanted"),
+    [
+        ({"agent": "basic", "files": ["a.acme"]}, (), {"acme", "jackfield-multimodal"}),
+        ({"agent": "basic", "files": ["a.pdf"]}, (), {"acme", "jackfield-multimodal"}),
+        ({"agent": "basic", "files": ["a.pdf"]}, ("acme",), {"jackfield-pdf", "jackfield-multimodal"}),
+        ({"function_list": ["x"]}, (), {"acme", "jackfield-storage"}),
+    ],
+)
+def test_an_installed_plugin_tells_by_its_source_which_files_it_reads_and_what_it_requires(
+    site: Any, config: dict[str, Any], block: tuple[str, ...], wanted: set[str]
+) -> None:
+    site.add("acme", {"parser.acme": "acme_light", "tool.x": "acme_light"}, modules={"acme_light": ACME})
+    host = site.host(block=frozenset(block), enabled=() if block else ("parser.acme",))
+    needs = needs_of(AgentConfig.parse(config), host)
+    assert (needed(needs), needs.unknown) == (wanted, ())
+
+
+def test_a_file_that_no_parser_is_known_for_is_named_by_its_extension(nothing: PluginHost) -> None:
+    needs = needs_of(AgentConfig.parse({"agent": "basic", "files": ["a.xyz"]}), nothing)
+    assert [line.partition(":")[0] for line in needs.unknown] == ["parser.xyz"]
 
 
 def test_a_name_that_two_offer_is_ambiguous_here_too(site: Any) -> None:
@@ -245,6 +296,27 @@ def test_a_program_is_read_and_not_run(tmp_path: Path, nothing: PluginHost) -> N
         "jackfield-acme", "jackfield-offline", "jackfield-code-interpreter", "jackfield-pdf", OPENAI,
     }  # fmt: skip
     assert uses.unknown == (f"{file}:18: function_list is computed",)
+
+
+def test_every_agent_of_a_program_counts_with_its_own_settings(tmp_path: Path, nothing: PluginHost) -> None:
+    file = tmp_path / "main.py"
+    file.write_text(
+        "from jackfield_storage.storage import Storage\nfrom jackfield_acme import Thing\n"
+        "first = create_agent({'llm': 'openai:m'}, llm='offline:m', function_list=['storage'])\n"
+        "second = create_agent('assistant', rag_cfg={'rag_searchers': ['tantivy_search']})\n"
+        "third = create_agent({'agent': 'basic', 'observers': ['log']})\n"
+        "fourth = create_agent(llm={**BASE, 'model': model(), 'model_type': 'anthropic'})\n"
+        "fifth = create_agent(ROUND)\n"
+        "BASE = {'base_url': 'http://127.0.0.1:1'}\nROUND = ROUND2\nROUND2 = ROUND\n"
+    )
+    uses = read_python_uses(file)
+    assert uses.unknown == (f"{file}:7: agent is computed",)
+    needs = needs_of_python(uses, nothing)
+    assert {"jackfield-offline", "jackfield-tantivy-search", "jackfield-log", "jackfield-anthropic"} < needed(needs)
+    assert OPENAI not in needed(needs)
+    assert set(needs.missing) == needed(needs)
+    assert needs.distributions["jackfield-storage"] == ("tool.storage",)
+    assert needs.distributions["jackfield-acme"] == ("imported",)
 
 
 def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:

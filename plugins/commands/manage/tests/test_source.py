@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import py_compile
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Any
 
 import pytest
@@ -57,14 +60,28 @@ def test_what_two_stars_bring_is_unknown_however_it_is_written(tmp_path: Path, m
         ("'a b c'.split()", ["a", "b", "c"]),
         ("frozenset({'network'})", frozenset({"network"})),
         ("set(('files',))", {"files"}),
-        ("{**TABLE, 'b': 2}", {"a": 1, "b": 2}),
+        ("{**TABLE, **TABLE, 'b': 2}", {"a": 1, "b": 2}),
         ("-1.5", -1.5),
+        ("NAME + ' ' + NAME", "search search"),
+        ("f'{NAME} {N}'", "search 2"),
+        ("[*MORE, N]", ["b", "c", 2]),
+        ("NAME.split()", ["search"]),
+        ("tuple()", ()),
     ],
 )
 def test_constants_of_the_module_and_their_sums_are_read(tmp_path: Path, expression: str, value: Any) -> None:
-    constants = "NAME = 'search'\nMORE: tuple[str, ...] = ('b', 'c')\nTABLE = {'a': 1}\n"
-    (found,) = descriptors_in(write(tmp_path, f"{constants}spec = ToolSpec(name='x', extra={expression})"))
-    assert found.values["extra"] == value
+    (found,) = descriptors_in(write(tmp_path, f"{CONSTANTS}spec = ToolSpec(name='x', extra={expression})"))
+    assert found.values["extra"] == value == eval(expression, constants())
+    assert type(found.values["extra"]) is type(value)
+
+
+CONSTANTS = "NAME = 'search'\nN = 2\nMORE: tuple[str, ...] = ('b', 'c')\nTABLE = {'a': 1}\n"
+
+
+def constants() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(CONSTANTS, names)
+    return names
 
 
 @pytest.mark.parametrize(
@@ -78,21 +95,77 @@ def test_constants_of_the_module_and_their_sums_are_read(tmp_path: Path, express
         "[x for x in 'abc']",
         "{'a': [1]}[0]",
         "{[1]}",
+        "{[1]: 1}",
         "'a' * 10**9",
         "9 ** 9 ** 9",
-        "+".join(["'a'"] * 5000),
-        "(" * 90 + ")" * 90,
         "absent",
         "frozenset(1)",
+        "frozenset('a', 'b')",
         "dict('a')",
+        "dict(TABLE, 'a')",
         "1 if True else 2",
+        "'a' + 1",
+        "1 + 2",
+        "MORE + ['d']",
+        "f'{NAME!r}'",
+        "f'{N:03}'",
+        "f'{MORE}'",
+        "[*NAME]",
+        "[*TABLE]",
+        "{**MORE}",
+        "+1",
+        "~1",
+        "-NAME",
+        "NAME.split('e')",
+        "MORE.split()",
     ],
 )
 def test_what_is_computed_stays_unknown_and_is_named(tmp_path: Path, expression: str) -> None:
-    constants = "NAME = 'x'\nTWICE = 1\nTWICE = 2\nROUND = ROUND2\nROUND2 = ROUND\n"
-    found = descriptors_in(write(tmp_path, f"{constants}spec = ToolSpec(name='x', extra={expression})"))
+    more = "TWICE = 1\nTWICE = 2\nROUND = ROUND2\nROUND2 = ROUND\n"
+    (found,) = descriptors_in(write(tmp_path, f"{CONSTANTS}{more}spec = ToolSpec(name='x', extra={expression})"))
+    assert (dict(found.values), found.unknown) == ({"name": "x"}, ("extra",))
+
+
+@pytest.mark.parametrize("expression", ["+".join(["'a'"] * 5000), "(" * 90 + ")" * 90])
+def test_what_is_nested_deeply_is_read_or_unknown(tmp_path: Path, expression: str) -> None:
+    found = descriptors_in(write(tmp_path, f"spec = ToolSpec(name='x', extra={expression})"))
     assert all("extra" not in one.values or one.values["extra"] in ((), "a" * 5000) for one in found)
     assert [one.unknown for one in found] in ([], [("extra",)], [()])
+
+
+@pytest.mark.parametrize(("too_many", "found"), [(0, 1), (1, 0)])
+def test_a_file_is_read_up_to_a_mebibyte(tmp_path: Path, too_many: int, found: int) -> None:
+    source = "spec = ToolSpec(name='x')\n"
+    path = write(tmp_path, source + "#" * ((1 << 20) - len(source) + too_many))
+    assert len(descriptors_in(path)) == found
+
+
+def test_of_two_descriptors_with_one_name_the_kind_decides(site: Any) -> None:
+    source = (
+        "StoreSpec(name='x', summary='A store.')\nToolSpec(name='y', summary='Y.')\nToolSpec(name='x', summary='X.')"
+    )
+    site.add("acme", {"tool.x": "acme_light", "store.x": "acme_light"}, modules={"acme_light": source})
+    for kind, summary in (("tool", "X."), ("store", "A store.")):
+        found = described_in_source(site.host().find(kind, "x"), [str(site.folder)])
+        assert found is not None
+        assert (found.kind, found.values["summary"]) == (kind, summary)
+
+
+@pytest.mark.parametrize("mode", list(PycInvalidationMode))
+def test_a_source_counts_only_if_python_would_compare_it_with_its_bytecode(
+    site: Any, mode: PycInvalidationMode
+) -> None:
+    path = site.folder / "acme_light.py"
+    path.write_text("ToolSpec(name='x')")
+    py_compile.compile(str(path), invalidation_mode=mode)
+    assert source_file("acme_light") == (path if mode is PycInvalidationMode.TIMESTAMP else None)
+
+
+def test_an_extension_module_and_a_folder_have_no_source(site: Any) -> None:
+    (site.folder / "acme_folder").mkdir()
+    (site.folder / f"acme_native{EXTENSION_SUFFIXES[0]}").write_bytes(b"")
+    assert source_file("acme_folder") is None
+    assert source_file("acme_native") is None
 
 
 def test_nothing_of_a_file_runs(site: Any) -> None:

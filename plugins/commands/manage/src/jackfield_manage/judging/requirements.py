@@ -71,12 +71,10 @@ def needs_of_python(uses: PythonUses, host: PluginHost) -> Needs:
 
 
 def _as_config(parts: Mapping[str, object]) -> dict[str, object]:
-    known = {key: value for key, value in parts.items() if key in AgentConfig.model_fields}
-    agent = known.get("agent")
+    agent = parts.get("agent")
     if isinstance(agent, dict):
-        del known["agent"]
-        return {**agent, **known}
-    return known
+        return {**agent, **{key: value for key, value in parts.items() if key != "agent"}}
+    return dict(parts)
 
 
 class _Offer(NamedTuple):
