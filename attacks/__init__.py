@@ -1,1 +1,1 @@
-"""Attack Jackfield as strangers would: faults, cuts, breaks, hostile input. `make attack` runs it."""
+"""Attack Jackfield like a stranger would: with faults, cuts, breaks and hostile input. Run with `make attack`."""

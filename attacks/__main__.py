@@ -16,7 +16,7 @@ _SHOWN = 8  # broken attempts of one kind that are printed; all are counted
 
 
 def main() -> int:
-    """Run what is asked for; 1 if something broke."""
+    """Run the selected kinds of attack. Return 1 if something broke."""
     parser = argparse.ArgumentParser(prog="python -m attacks", description=__doc__)
     parser.add_argument("--only", default="", help=f"kinds, separated by commas: {', '.join(kinds.NAMES)}")
     parser.add_argument("--seconds", type=float, default=210.0, help="for all kinds together (%(default)g)")

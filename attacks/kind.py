@@ -1,4 +1,4 @@
-"""What an attack is made of: attempts, each of which holds or breaks a law."""
+"""Building blocks of attacks: each kind consists of attempts, which either uphold or break a law."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 
 class Broke(Exception):
-    """A law was broken; the arguments are the reasons, one for each try that broke it."""
+    """A law was broken. The arguments are the reasons, one for each try that broke it."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attack, made when `act` is called.
+    """One attack, which starts when `act` is called.
 
-    It holds when `act` returns, or raises a `JackfieldError` that says something: an error is an honest answer. Any
-    other exception breaks it, and so does taking more than its time or its kind's memory, ending the process, or
-    leaving behind a bridge on which the next call hangs.
+    An attempt holds if `act` returns, or raises a `JackfieldError` with a message, because an error is an honest
+    answer. An attempt breaks the law if it raises any other exception, exceeds its time or its kind's memory limit,
+    ends the process, or leaves the sync bridge in a state that hangs the next call.
 
     Attributes:
-        name: What is tried, for people.
-        act: Tries it; raises `Broke` when a law is broken.
-        counts: How many tries it is.
-        timeout_s: After how many seconds it hangs.
+        name: A human-readable description of the attempt.
+        act: Performs the attempt. Raises `Broke` if a law is broken.
+        counts: The number of tries in this attempt.
+        timeout_s: The number of seconds after which the attempt counts as hung.
     """
 
     name: str
@@ -38,11 +38,12 @@ class Kind:
 
     Attributes:
         law: What must stay true, in one sentence.
-        attempts: Makes them from dice: the same dice, the same attempts. It does nothing itself, for attempts are
-            passed over to repeat a later one; the important ones come first, and it need not end.
-        share: Of the time of a whole run, relative to other kinds.
-        memory_mb: What all processes of an attempt may hold at once.
-        quick: How many attempts are made in a quick run.
+        attempts: Generates attempts from a random generator; the same seed gives the same attempts. Generating an
+            attempt has no effect, because attempts are skipped to repeat a later one. The important ones come first,
+            and the sequence may be infinite.
+        share: The share of a whole run's time, relative to other kinds.
+        memory_mb: The maximum memory that all processes of an attempt may hold at once.
+        quick: The number of attempts in a quick run.
     """
 
     law: str
@@ -53,6 +54,6 @@ class Kind:
 
 
 def law(holds: object, reason: str) -> None:
-    """Raise `Broke` unless it holds."""
+    """Raise `Broke` if a law does not hold."""
     if not holds:
         raise Broke(reason)

@@ -1,4 +1,4 @@
-"""Runs kinds of attack in processes of their own, with a watchdog: a hang ends there, and is counted."""
+"""Run attacks in separate processes, with a watchdog that ends and counts those that hang."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Broken:
 
 @dataclass
 class Tally:
-    """What became of the attempts of one kind."""
+    """The outcome of all attempts of one kind."""
 
     kind: str
     tried: int = 0
@@ -54,16 +54,16 @@ class Tally:
 
     @property
     def held(self) -> int:
-        """How many tries broke nothing."""
+        """The number of tries that broke nothing."""
         return self.tried - self.broke
 
 
 def attack(
     kind: str, *, seed: str, seconds: float, first: int = 0, last: int = sys.maxsize, tell: Callable[[Broken], None]
 ) -> Tally:
-    """Make attempts of one kind until the time is over, or there are no more.
+    """Make attempts of one kind until the time is up or there are no more.
 
-    A process that hangs, dies or takes too much memory is ended, and another goes on after the attempt that did it.
+    A process that hangs, dies or uses too much memory is killed, and another one continues with the next attempt.
     """
     tally = Tally(kind)
     started = time.monotonic()
@@ -82,7 +82,11 @@ def attack(
 
 
 def _follow(worker: _Worker, tally: Tally, seed: str, tell: Callable[[Broken], None]) -> int | None:
-    """Count what a worker reports; the number of the attempt in which it ended, None if it came to its end."""
+    """Count the results that a worker reports.
+
+    Returns:
+        The number of the attempt during which the worker died, or None if it finished.
+    """
     current: tuple[int, str, int] | None = None
 
     def judge(reasons: list[str]) -> None:
@@ -116,7 +120,7 @@ def _follow(worker: _Worker, tally: Tally, seed: str, tell: Callable[[Broken], N
 
 
 class _Worker:
-    """One process that makes attempts, and all that it starts."""
+    """A process that makes attempts, along with all processes it starts."""
 
     def __init__(self, kind: str, arguments: list[str], folder: Path) -> None:
         self.patience_s = START_S
@@ -139,7 +143,7 @@ class _Worker:
         os.close(writing)
 
     def messages(self) -> Iterator[list[Any]]:
-        """What it reports, and `fell` with the reason when it ends otherwise than by itself."""
+        """Yield the worker's reports, and `fell` with a reason if it does not finish on its own."""
         begun = looked = time.monotonic()
         rest = b""
         while True:
@@ -164,11 +168,11 @@ class _Worker:
                 return
 
     def last_words(self) -> str:
-        """The end of what it printed."""
+        """Return the end of the worker's output."""
         return " ".join(self._log.read_text(errors="replace").split())[-300:]
 
     def end(self) -> None:
-        """Kill it, and its children that are left."""
+        """Kill the worker and its remaining children."""
         for process in [*self._family()[1:], *self._family()[:1]]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -192,7 +196,7 @@ class _Worker:
 
 
 def environment(home: Path, **more: str) -> Mapping[str, str]:
-    """The environment without anybody's settings and keys, with a home of its own."""
+    """Return an environment without anyone's settings and API keys, and with its own home directory."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""What attacks have in common: models of each backend at servers on loopback, and what a run came to."""
+"""Common parts of attacks: models of each backend with servers on loopback, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = "sk-attack"
 
 @cache
 def server_of(backend: str) -> FakeOpenAI:
-    """The server of a backend, one for the whole process."""
+    """Return a backend's server, which is shared by the whole process."""
     return BACKENDS[backend][0]().start()
 
 
@@ -45,7 +45,7 @@ def model_of(
     generate_cfg: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> BaseChatModel:
-    """A model of a backend at its server, or at another address. Its retries do not wait."""
+    """Create a backend's model that uses its server or another URL. Retries do not wait."""
     if url is None:
         url = server_of(backend).origin if backend == "azure" else server_of(backend).url
     config = {"model": "m", "base_url": url, "generate_cfg": {"max_retries": retries, **(generate_cfg or {})}}
@@ -62,35 +62,35 @@ async def _not_at_all(_seconds: float) -> None:
 
 
 def says(model: BaseChatModel, text: str = "hello") -> str:
-    """What a model answers to a question."""
+    """Return a model's answer to a question."""
     return sync.run(model.acomplete([Message("user", text)])).get_content()
 
 
 @dataclass
 class Ended:
-    """What a run came to."""
+    """The outcome of a run."""
 
     events: list[RunEvent] = field(default_factory=list)
 
     @property
     def reason(self) -> str:
-        """Why it ended; '' if it did not."""
+        """The stop reason, or '' if the run did not finish."""
         last = self.events[-1].event if self.events else None
         return last.stop_reason if isinstance(last, RunFinished) else ""
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What it added to the conversation."""
+        """The messages that the run added to the conversation."""
         last = self.events[-1].event if self.events else None
         return last.messages if isinstance(last, RunFinished) else ()
 
     @property
     def text(self) -> str:
-        """The last words."""
+        """The text of the last message."""
         return self.messages[-1].get_text_content() if self.messages else ""
 
     def check_history(self) -> None:
-        """Each call has one result, and no result stands without its call."""
+        """Check that each call has exactly one result, and each result has a call."""
         calls = [message.function_id for message in self.messages if message.function_call]
         results = [message.function_id for message in self.messages if message.role == FUNCTION]
         law(sorted(map(str, calls)) == sorted(map(str, results)), f"calls {calls}, but results {results}")
@@ -107,14 +107,14 @@ async def arun(agent: Agent, text: str | Sequence[Message], **options: Any) -> E
 
 
 def run(agent: Agent, text: str | Sequence[Message] = "go", **options: Any) -> Ended:
-    """As `arun`, from a program without an event loop."""
+    """Sync version of `arun`."""
     return sync.run(arun(agent, text, **options))
 
 
 async def longest_pause(work: Awaitable[object]) -> float:
-    """How long the event loop was kept from all else while something was done, in seconds of its thread's CPU.
+    """Return the longest time that `work` blocked the event loop, in seconds of the loop thread's CPU time.
 
-    On a busy machine the clock would tell of others.
+    On a busy machine, wall-clock time would include the work of other processes.
     """
     longest = 0.0
     task = asyncio.ensure_future(work)

@@ -1,8 +1,8 @@
-"""Makes the attempts of one kind, in a process that may be killed.
+"""Make the attempts of one kind, in a process that may be killed.
 
 `python -m attacks.worker KIND SEED FIRST LAST SECONDS`
 
-It writes a line of JSON before and after each attempt to the descriptor that `REPORT_TO` names.
+A line of JSON before and after each attempt is written to the file descriptor given in `REPORT_TO`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MAX_THREADS = 300  # one bounded pool, a loop, and the servers of the attack
 
 
 def kind_named(name: str) -> Kind:
-    """The kind that a module of `attacks.kinds` holds."""
+    """Return the kind defined in a module of `attacks.kinds`."""
     kind: Kind = import_module(f"attacks.kinds.{name}").KIND
     return kind
 
 
 def reasons_against(attempt: Attempt) -> list[str]:
-    """Make the attempt; the reasons why it broke a law, none if it held."""
+    """Make an attempt, and return the reasons why it broke a law, if any."""
     try:
         attempt.act()
     except Broke as broke:
@@ -58,7 +58,7 @@ def _told(error: BaseException) -> str:
 
 
 def stay_here() -> None:
-    """Let names be looked up on this machine only: a hostile address must not reach anybody."""
+    """Resolve only names of this machine, so that a hostile address reaches no one."""
     look_up = socket.getaddrinfo
 
     def here_only(host: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def stay_here() -> None:
 
 
 def main(kind_name: str, seed: str, first: int, last: int, seconds: float) -> None:
-    """Make the attempts from number `first` up to `last`, for so many seconds."""
+    """Make the attempts from number `first` up to but not including `last`, stopping after some seconds."""
     ends_at = time.monotonic() + seconds
     stay_here()
     with os.fdopen(int(os.environ["REPORT_TO"]), "w", buffering=1) as report:

@@ -1,1 +1,1 @@
-"""Jackfield beside its peers."""
+"""Benchmarks of Jackfield and its peers."""

@@ -31,7 +31,7 @@ from benchmarks.measure import Row
 
 
 def main() -> None:
-    """Run the rows that are asked for."""
+    """Run the selected rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--backend", default="openai", choices=server.BACKENDS, help="which of ours is measured")

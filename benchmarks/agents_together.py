@@ -1,4 +1,4 @@
-"""Agents together: as tools, in group chats, and reading parts of documents side by side."""
+"""Agents that work together: as tools, in group chats, and reading parts of documents in parallel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS, AT_ONCE, ANSWER_S = 200, 16, 0.1
 
 
 def together() -> list[Row]:
-    """All rows."""
+    """Return all rows."""
     return [*agent_as_tool(), *deep_trees(), *group_chat(), *parallel_parts()]
 
 
@@ -30,7 +30,7 @@ async def plain(request: str) -> str:
 
 
 def agent_as_tool() -> list[Row]:
-    """Twenty calls of an agent that answers at once, beside twenty of a tool that does: CPU of each call."""
+    """Make twenty calls of an agent that answers immediately, compared to twenty of such a tool: CPU time per call."""
     child = FnCallAgent(llm=_scripted(lambda _: answer("done")), name="helper", description="Help.")
     loop = asyncio.new_event_loop()
     works = {
@@ -44,7 +44,7 @@ def agent_as_tool() -> list[Row]:
 
 
 def deep_trees() -> list[Row]:
-    """Chains of 20 and of 150 agents, each of which asks the next: CPU of each agent."""
+    """Run chains of 20 and 150 agents, each of which asks the next: CPU time per agent."""
     loop = asyncio.new_event_loop()
     chains = {str(depth): _chain(depth) for depth in (20, 150)}
     works = {depth: lambda agent=agent: loop.run_until_complete(agent.arun("go")) for depth, agent in chains.items()}
@@ -67,7 +67,7 @@ def _chain(depth: int) -> Agent:
 
 
 def group_chat() -> list[Row]:
-    """A chat of four agents with 4 and with 20 rounds, four speeches each: CPU of each speech."""
+    """Run a chat of four agents for 4 and 20 rounds of four messages each: CPU time per message."""
     from jackfield_multi_agent import GroupChat
 
     members = [FnCallAgent(llm=_scripted(lambda _: answer("I see.")), name=f"agent{number}") for number in range(4)]
@@ -94,7 +94,7 @@ def group_chat() -> list[Row]:
 
 
 def parallel_parts() -> list[Row]:
-    """ParallelDocQA over 200 parts, 16 at a time, a model that takes 0.1 s, beside nothing but the waiting."""
+    """Run ParallelDocQA over 200 parts, 16 at a time, with a model that takes 0.1 s, compared to waiting alone."""
     from jackfield_assistant import ParallelDocQA
 
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +129,7 @@ def parallel_parts() -> list[Row]:
 
 
 class _Slow(ScriptedModel):
-    """Takes its time, and says the same of each part."""
+    """A model that takes a while and says the same about each part."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: answer('{"res": "none", "content": ""}'), processors=[])

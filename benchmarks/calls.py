@@ -1,4 +1,4 @@
-"""Rows 3 to 5: a call, a chunk, a turn; ours beside the raw client."""
+"""Rows 3 to 5: a call, a chunk and a turn, compared to the raw client."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ async def add(a: int, b: int) -> int:
 def our_agent(
     servers: Servers, model: str, *tools: Any, store: Any = None, observers: Sequence[Observer] = ()
 ) -> FnCallAgent:
-    """An agent on the server of the backend that is measured."""
+    """Create an agent that uses the server of the measured backend."""
     llm = {"model_type": servers.backend, "model": model, "base_url": servers.ours, "api_key": "none"}
     return FnCallAgent(list(tools), llm, limits={"turns": 1000}, store=store, observers=observers)
 
 
 @contextmanager
 def raw_client(url: str) -> Iterator[tuple[asyncio.AbstractEventLoop, AsyncOpenAI]]:
-    """The raw client, on an event loop of its own."""
+    """Yield the raw client and its own event loop."""
     loop = asyncio.new_event_loop()
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
     try:
@@ -61,7 +61,7 @@ def raw_client(url: str) -> Iterator[tuple[asyncio.AbstractEventLoop, AsyncOpenA
 
 
 async def raw_answer(client: AsyncOpenAI, model: str, messages: list[Any], **options: Any) -> dict[str, Any]:
-    """One streamed answer of the raw client, folded by hand."""
+    """Return one streamed answer from the raw client, folded by hand."""
     text: list[str] = []
     calls: dict[int, dict[str, Any]] = {}
     stream = await client.chat.completions.create(
@@ -86,7 +86,7 @@ async def raw_answer(client: AsyncOpenAI, model: str, messages: list[Any], **opt
 
 
 async def raw_loop(client: AsyncOpenAI, model: str) -> list[Any]:
-    """The shortest agent loop one can write with the raw client."""
+    """Run the shortest possible agent loop with the raw client."""
     messages: list[Any] = list(ASK)
     while True:
         message = await raw_answer(client, model, messages, tools=[ADD_SCHEMA])
@@ -102,7 +102,7 @@ async def raw_loop(client: AsyncOpenAI, model: str) -> list[Any]:
 def repeat(
     loop: asyncio.AbstractEventLoop, make: Callable[[], Coroutine[Any, Any, Any]], times: int
 ) -> Callable[[], None]:
-    """Work that runs a coroutine some times on one loop."""
+    """Return a function that runs a coroutine several times on one loop."""
 
     async def all_of_them() -> None:
         for _ in range(times):
@@ -112,7 +112,7 @@ def repeat(
 
 
 def one_call(servers: Servers, qwen_python: str | None) -> list[Row]:
-    """An agent's run of one call, async and sync, per run."""
+    """Measure an agent's run with one call, async and sync, per run."""
     times = 50
     with raw_client(servers.chat) as (loop, client):
         agent, sync_agent = our_agent(servers, "short"), our_agent(servers, "short")
@@ -149,7 +149,7 @@ def one_call(servers: Servers, qwen_python: str | None) -> list[Row]:
 
 
 def streaming(servers: Servers) -> list[Row]:
-    """A stream of 10,000 chunks as fast as it comes, and one of 500 paced at 1 ms; per chunk."""
+    """Measure a stream of 10,000 chunks at full speed, and one of 500 chunks paced at 1 ms, per chunk."""
     rows = []
     with raw_client(servers.chat) as (loop, client):
         for model, chunks, target, rounds in (("long", 10_000, "0.2", 5), ("paced", 500, "0.4", 5)):
@@ -179,7 +179,7 @@ def streaming(servers: Servers) -> list[Row]:
 
 
 def turns(servers: Servers, qwen_python: str | None) -> list[Row]:
-    """A run of 20 turns with a tool call each; per turn."""
+    """Measure a run of 20 turns with one tool call each, per turn."""
     count = 20
     with raw_client(servers.chat) as (loop, client):
         agent = our_agent(servers, f"tools-{count}", add)
@@ -199,7 +199,7 @@ def turns(servers: Servers, qwen_python: str | None) -> list[Row]:
 
 
 def history(servers: Servers) -> list[Row]:
-    """One more call on a history of 500 messages."""
+    """Measure one more call on a history of 500 messages."""
     messages = [
         {"role": ("user", "assistant")[n % 2], "content": f"message {n}: " + "lorem ipsum " * 20} for n in range(501)
     ]

@@ -1,4 +1,4 @@
-"""Compaction of long runs: what its check costs in each turn while nothing is compacted."""
+"""Compaction of long runs: the cost of its check in each turn while nothing is compacted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SURE, COUNTED = 10_000_000, 6_000  # a context that is never reached, and one fo
 
 
 def checking(servers: Servers) -> list[Row]:
-    """Turns of a run, beside those of a run without compaction; and one check in a long conversation and in a short."""
+    """Measure turns with and without compaction, and one check in a long and in a short conversation."""
     rows = []
     with raw_client(servers.chat) as (loop, _):
         agents = {
@@ -38,7 +38,7 @@ def checking(servers: Servers) -> list[Row]:
 
 
 def one_check(messages: int) -> float:
-    """The milliseconds of one check in a conversation of so many messages, two of them new."""
+    """Return the milliseconds of one check in a conversation with this many messages, two of them new."""
     from jackfield_truncation.compaction import Compacting, Compaction
 
     compaction = Compaction(context_tokens=messages * 100 + 10_000)

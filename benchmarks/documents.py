@@ -1,4 +1,4 @@
-"""Row 8: files as text, beside the library that Qwen-Agent reads each with, and beside Qwen-Agent; text as chunks."""
+"""Row 8: convert files to text, compared to Qwen-Agent and the libraries it uses, and split text into chunks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROUNDS = {"pdf": 1, "xlsx": 1}  # Qwen-Agent takes a minute for each
 
 
 def parsing(qwen_python: str | None) -> list[Row]:
-    """1000 pages, a page of 60 sections, a Word file of 60 sections with tables, 100 slides, a sheet of 50,000 rows."""
+    """Measure 1000 pages, a page and a Word file of 60 sections each, 100 slides, and a sheet of 50,000 rows."""
     files = {
         "pdf": pdf_file(1000),
         "html": html_file(),
@@ -45,7 +45,7 @@ def parsing(qwen_python: str | None) -> list[Row]:
 
 
 def given_documents(qwen_python: str | None, folder: str | None) -> list[Row]:
-    """All documents of a folder, by kind: CPU beside Qwen-Agent; both read each file before the next one."""
+    """Measure the CPU time for all documents in a folder, by kind, read one by one, compared to Qwen-Agent."""
     if folder is None or qwen_python is None:
         return []
     took: dict[str, list[tuple[float, float]]] = {}
@@ -93,7 +93,7 @@ def _rows(kind: str, data: bytes, their_ms: Callable[[str], float] | None) -> It
 
 
 def chunking() -> list[Row]:
-    """Files as chunks, beside parsing them; a megabyte of plain text, beside one regular expression."""
+    """Measure splitting files into chunks, compared to parsing, and a megabyte of plain text, compared to one regex."""
     files = {"pdf": pdf_file(200), "html": html_file(), "docx": docx_file(), "pptx": pptx_file(), "xlsx": xlsx_file()}
     rows = [_chunking_row(kind, data) for kind, data in files.items()]
     paragraph = "Reading 1,000 pages takes a while; nobody waits for it twice, because what was read is kept. " * 5
@@ -120,7 +120,7 @@ def _chunking_row(kind: str, data: bytes) -> Row:
 
 @contextmanager
 def _peer(python: str | None, folder: Path) -> Iterator[Callable[[str], float] | None]:
-    """What asks Qwen-Agent to parse a file of the folder, and says how long it took; None without its Python."""
+    """Yield a function that times Qwen-Agent parsing a file in the folder, or None without its Python."""
     if python is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Documents to measure parsers with, of any length."""
+"""Generate documents of any length to benchmark parsers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENTENCE = "Green tea is brewed with hot water in a pot of clay that stands on t
 
 
 def pdf_file(pages: int) -> bytes:
-    """A heading and 40 lines in five paragraphs on each page."""
+    """Return a PDF with a heading and 40 lines in five paragraphs on each page."""
     file = io.BytesIO()
     canvas = Canvas(file, invariant=True)
     for page in range(1, pages + 1):
@@ -29,7 +29,7 @@ def pdf_file(pages: int) -> bytes:
 
 
 def html_file(sections: int = 60) -> bytes:
-    """Paragraphs with links, a list, a table and code in each section."""
+    """Return a page with paragraphs with links, a list, a table and code in each section."""
     paragraph = (
         "<p>Green <b>tea</b> is brewed with <a href='/water?hot=1'>hot water</a> &amp; more, in a pot of clay.</p>"
     )
@@ -40,7 +40,7 @@ def html_file(sections: int = 60) -> bytes:
 
 
 def docx_file(sections: int = 60) -> bytes:
-    """A heading, paragraphs and a table in each section."""
+    """Return a Word file with a heading, paragraphs and a table in each section."""
     document = docx.Document()
     for number in range(sections):
         document.add_heading(f"Section {number}", 2)
@@ -53,7 +53,7 @@ def docx_file(sections: int = 60) -> bytes:
 
 
 def pptx_file(slides: int = 100) -> bytes:
-    """A title and six paragraphs on each slide."""
+    """Return a presentation with a title and six paragraphs on each slide."""
     presentation = pptx.Presentation()
     for number in range(slides):
         slide = presentation.slides.add_slide(presentation.slide_layouts[1])
@@ -64,7 +64,7 @@ def pptx_file(slides: int = 100) -> bytes:
 
 
 def xlsx_file(rows: int = 50_000) -> bytes:
-    """Twelve cells in each row."""
+    """Return a spreadsheet with twelve cells in each row."""
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
     for number in range(rows):

@@ -1,4 +1,4 @@
-"""Row 8, folder: 500 documents of five kinds, read with the cores that there are."""
+"""Row 8, folder: read 500 documents of five kinds on all available cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = 500
 
 
 def reading_a_folder() -> list[Row]:
-    """How evenly the work is spread over processes, and how much memory all of them hold together at most."""
+    """Measure how evenly the work is spread over processes, and their total peak memory."""
     with tempfile.TemporaryDirectory() as folder:
         _fill(Path(folder))
         command = [sys.executable, "-m", "benchmarks.folder", folder]
@@ -34,7 +34,7 @@ def reading_a_folder() -> list[Row]:
 
 
 def _fill(folder: Path) -> None:
-    """Files of a few pages each, none the same as another."""
+    """Write files of a few pages each, no two of them the same."""
     kinds = {
         "pdf": lambda n: pdf_file(8 + n % 5),
         "docx": lambda n: docx_file(5 + n % 5),
@@ -48,7 +48,7 @@ def _fill(folder: Path) -> None:
 
 
 def main() -> None:
-    """Read the files of a folder, and print what it took."""
+    """Read the files in a folder, and print the time and memory used."""
     from jackfield import sync
     from jackfield_documents import DocumentReader
 
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _family() -> Iterator[Path]:
-    """This process and those that it started, in /proc."""
+    """Yield the /proc entries of this process and its children."""
     own = str(os.getpid())
     yield Path("/proc", own)
     for folder in Path("/proc").iterdir():
@@ -79,13 +79,13 @@ def _family() -> Iterator[Path]:
 
 
 def _cpu_s() -> list[float]:
-    """The processor time of each of them, from its start."""
+    """Return the CPU time of each process since its start, this process first."""
     fields = [(folder / "stat").read_text().rpartition(")")[2].split()[11:13] for folder in _family()]
     return [sum(map(int, of_one)) / os.sysconf("SC_CLK_TCK") for of_one in fields]
 
 
 def _most_memory() -> Iterator[int]:
-    """The most that each of them ever held, in bytes; what they share is counted for each."""
+    """Yield the peak memory of each process in bytes, counting shared memory in every process."""
     for folder in _family():
         for line in (folder / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,10 +1,11 @@
-"""Measure the minimal install that runs a tool-calling agent, and write the table into docs/install-size.md.
+"""Measure the minimal install that runs a tool-calling agent, and write the table to docs/install-size.md.
 
-python -m benchmarks.install_size            writes it; QWEN_PYTHON names an interpreter with qwen-agent for its column
-python -m benchmarks.install_size --print    only prints the figures, as JSON
+python -m benchmarks.install_size            write the table; QWEN_PYTHON names a Python with qwen-agent for its column
+python -m benchmarks.install_size --print    only print the figures, as JSON
 
-Everything is measured in a new environment with the wheels of `jackfield-openai` and what it needs of ours, against a
-server on 127.0.0.1. Distributions, megabytes and modules are counted; CPU is a median of processes run in turns.
+Everything is measured in a new environment with the wheels of `jackfield-openai` and the packages of ours that it
+needs, against a server on 127.0.0.1. Distributions, megabytes and modules are counted; CPU time is the median of
+processes run in turns.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ print(json.dumps({"distributions": len(found), "mb": sum(found.values()) / 1e6})
 
 
 def measure(python: Path | str, script: str, distribution: str, server: FakeOpenAI, *, rounds: int) -> dict[str, float]:
-    """The figures of one environment: distributions, mb, modules, rss_mb, cpu_ms (of a whole run, above bare)."""
+    """Return one environment's figures: distributions, mb, modules, rss_mb, and cpu_ms (a run minus bare Python)."""
     figures: dict[str, float] = json.loads(_run([python, "-I", "-c", COUNT, distribution, _PACKAGING]))
     runs, bare = [], []
     for _ in range(rounds):
@@ -108,7 +109,7 @@ def measure(python: Path | str, script: str, distribution: str, server: FakeOpen
 
 
 def minimal_environment(folder: Path) -> Path:
-    """An environment with the core and one backend, from their wheels; gives its interpreter."""
+    """Create an environment with the wheels of the core and one backend, and return its interpreter."""
     wheels = folder / "wheels"
     ours = sources(ROOT)
     for name in needs(ours["jackfield-openai"], ours):
@@ -121,7 +122,7 @@ def minimal_environment(folder: Path) -> Path:
 
 
 def table(ours: Mapping[str, float], qwen: Mapping[str, float] | None) -> str:
-    """The document."""
+    """Return the text of the document."""
     lines = [
         "# What the minimal install costs",
         "",
@@ -172,7 +173,7 @@ def _run(command: Sequence[str | Path]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure, and write the table or print the figures."""
+    """Measure, then write the table or print the figures."""
     qwen_python = os.environ.get("QWEN_PYTHON")
     only_print = "--print" in arguments or not qwen_python
     rounds = 1 if only_print else ROUNDS

@@ -1,4 +1,4 @@
-"""An index on disk: 10,000 files, 100,000 chunks."""
+"""An index on disk with 10,000 files and 100,000 chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROUNDS = 5
 
 
 def kept_index() -> list[Row]:
-    """Building, opening, asking, and following one changed file."""
+    """Measure building, opening and querying the index, and updating it after one file has changed."""
     with _folder() as folder:
         words = _write_files(folder / "files")
         name = str(folder / "index")
@@ -49,7 +49,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _write_files(folder: Path) -> list[str]:
-    """Files of words that are as unevenly frequent as those of a language; gives the words."""
+    """Write files whose words are as unevenly distributed as in natural language, and return the words."""
     chance = random.Random(1)
     words = [f"w{int(chance.paretovariate(0.6)):x}" for _ in range(400_000)]
     for number in range(FILES):

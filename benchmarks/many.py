@@ -1,4 +1,4 @@
-"""Rows 6 and 7: tools that run at once, and runs that run at once."""
+"""Rows 6 and 7: concurrent tools and concurrent runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def wait_async() -> str:
 
 
 def parallel_tools(servers: Servers, qwen_python: str | None) -> list[Row]:
-    """Eight tools of 100 ms in one turn: blocking and async ones, through the sync and the async API."""
+    """Run eight tools of 100 ms in one turn, blocking and async, through the sync and the async API."""
     loop = asyncio.new_event_loop()
     works: dict[str, Any] = {}
     for kind, waiting in (("blocking", wait_blocking), ("async", wait_async)):
@@ -51,7 +51,7 @@ def parallel_tools(servers: Servers, qwen_python: str | None) -> list[Row]:
 
 
 def concurrent_runs(servers: Servers) -> list[Row]:
-    """200 runs at once, each of three tool calls, a model that takes 50 ms; runs per second and memory per run."""
+    """Run 200 concurrent runs of three tool calls with a model that takes 50 ms: runs per second, memory per run."""
     with raw_client(servers.chat) as (loop, client):
         agent = our_agent(servers, "tools-3-50", add)
 

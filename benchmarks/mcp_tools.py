@@ -1,4 +1,4 @@
-"""Tools of MCP servers: a call beside the SDK's own client, and an agent that is made with ten servers."""
+"""MCP tools: a call compared to the SDK's own client, and creating an agent with ten servers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLS = 100
 
 
 def a_call() -> list[Row]:
-    """A call over stdio, as an agent makes it, beside the client of the SDK."""
+    """Measure a call over stdio as an agent makes it, compared to the SDK's client."""
     from jackfield_mcp.toolset import MCPServers
 
     with (
@@ -74,7 +74,7 @@ def a_call() -> list[Row]:
 
 
 def ten_known_servers() -> list[Row]:
-    """An agent that is made with ten servers whose tools are known: twenty tools each."""
+    """Measure creating an agent with ten servers whose tools, twenty each, are already known."""
     from jackfield_mcp.listing import Keeper, Listing, sound
     from jackfield_mcp.servers import parse_servers
 
@@ -112,7 +112,7 @@ def _tools(servers: Any) -> dict[str, BaseTool]:
 
 @contextmanager
 def _raw_client() -> Iterator[Callable[[], object]]:
-    """The SDK's client on an event loop of its own, opened and closed by one task; what makes the calls."""
+    """Yield a function that makes calls with the SDK's client, opened and closed by one task on its own event loop."""
     from mcp import Client, StdioServerParameters
 
     loop = asyncio.new_event_loop()

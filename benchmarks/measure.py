@@ -1,4 +1,4 @@
-"""Measure in turns: medians of CPU or wall time, ours and a peer's."""
+"""Measure in turns: median CPU or wall time, ours and a peer's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import partial
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the report. `ratio` is ours to the peer's; None where a figure stands alone."""
+    """One line of the report. `ratio` is our figure divided by the peer's, or None if there is no peer."""
 
     name: str
     ours: str
@@ -24,14 +24,14 @@ class Row:
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
-    """CPU time of this process for one call, in milliseconds."""
+    """Return this process's CPU time for one call, in milliseconds."""
     started = time.process_time()
     work()
     return (time.process_time() - started) * 1000
 
 
 def children_cpu_ms(work: Callable[[], object]) -> float:
-    """CPU time of the processes that one call starts and waits for, in milliseconds."""
+    """Return the CPU time of the processes that one call starts and waits for, in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -39,7 +39,7 @@ def children_cpu_ms(work: Callable[[], object]) -> float:
 
 
 def wall_ms(work: Callable[[], object]) -> float:
-    """Wall time of one call, in milliseconds."""
+    """Return the wall time of one call, in milliseconds."""
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000
@@ -48,7 +48,7 @@ def wall_ms(work: Callable[[], object]) -> float:
 def in_turns(
     works: Mapping[str, Callable[[], object]], *, rounds: int, clock: Callable[[Callable[[], object]], float] = cpu_ms
 ) -> dict[str, float]:
-    """The median of each work, one call of each in every round; the first round is not counted."""
+    """Call each function once per round, and return the median time of each. The first round is not counted."""
     samples: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
         for name, work in works.items():
@@ -61,7 +61,7 @@ def in_turns(
 def processes_in_turns(
     commands: Mapping[str, Sequence[str]], *, rounds: int, env: Mapping[str, str] | None = None
 ) -> dict[str, float]:
-    """The median CPU of whole processes, in milliseconds."""
+    """Run each command once per round, and return the median CPU time of each process in milliseconds."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
     def once(command: Sequence[str]) -> None:

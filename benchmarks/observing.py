@@ -1,4 +1,4 @@
-"""Runs with observers, beside the same runs without: the log, Prometheus, and OpenTelemetry with and without an SDK."""
+"""Runs with and without observers: the log, Prometheus, and OpenTelemetry with and without an SDK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jackfield_prometheus.observer import PrometheusObserver
 
 
 class _Dropped(SpanExporter):
-    """Takes spans, as a network would take them in another thread."""
+    """Exporter that discards spans, as if another thread sent them over a network."""
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002 - nothing is sent
         return SpanExportResult.SUCCESS
@@ -34,9 +34,10 @@ def _with_sdk() -> OtelObserver:
 
 
 def observed(servers: Servers) -> list[Row]:
-    """Answers that come at once and at a pace, and a run of 20 turns with tool calls, with each observer.
+    """Measure answers at full speed and paced, and a run of 20 turns with tool calls, with each observer.
 
-    An SDK costs more than the rest of a run whose model and tools take no time, so that run has no target with one.
+    An SDK costs more than the rest of a run whose model and tools take no time, so such a run has no target with an
+    SDK.
     """
     observers: dict[str, list[Observer]] = {
         "without": [],

@@ -1,4 +1,4 @@
-"""Qwen-Agent on the same server, in its own environment: prints one figure in milliseconds."""
+"""Run Qwen-Agent on the same server, in its own environment, and print one figure in milliseconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Wait(BaseTool):
 
 
 def agent(url: str, model: str, *tools: BaseTool) -> FnCallAgent:
-    """An agent on the server, with native calls."""
+    """Create an agent that uses the server with native calls."""
     cfg = {
         "model": model,
         "model_type": "oai",
@@ -58,7 +58,7 @@ def agent(url: str, model: str, *tools: BaseTool) -> FnCallAgent:
 
 
 def main() -> None:
-    """Measure what the first argument names."""
+    """Run the measurement named in the first argument."""
     what, url = sys.argv[1:3]
     bot, times, per, clock = {
         "one_call": (agent(url, "short"), 20, 1, time.process_time),

@@ -1,4 +1,4 @@
-"""Qwen-Agent on the same files, in its own environment: a name comes in, and how long its file took goes out."""
+"""Parse the same files with Qwen-Agent in its own environment, reading file names and writing times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qwen_agent.tools.simple_doc_parser import SimpleDocParser
 
 
 def parse_ms(path: str) -> float:
-    """What parsing a file takes whose text is not kept from before."""
+    """Return the time to parse a file whose text is not cached, in milliseconds."""
     with tempfile.TemporaryDirectory() as cache:
         tool = SimpleDocParser({"path": cache})
         started = time.process_time()
@@ -19,7 +19,7 @@ def parse_ms(path: str) -> float:
 
 
 def main() -> None:
-    """Parse the file of a folder whose name comes in, until nothing comes any more."""
+    """Parse each file whose name is read from standard input, until the input ends."""
     for line in sys.stdin:
         print(f"took_ms {parse_ms(f'{sys.argv[1]}/{line.strip()}')}", flush=True)
 

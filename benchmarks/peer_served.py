@@ -1,6 +1,6 @@
 """Peers that serve an agent over HTTP, each in its own environment: `python benchmarks/peer_served.py NAME`.
 
-Each prints its address and serves one agent, whose model answers in process: 20 pieces, one each tenth of a second.
+Each peer prints its address and serves one agent, whose model answers in-process with 20 pieces, one every 0.1 s.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ PIECE = "piece "
 
 
 async def pieces() -> AsyncIterator[str]:
-    """Yield the answer of the model."""
+    """Yield the model's answer."""
     for _ in range(CHUNKS):
         await asyncio.sleep(PAUSE_S)
         yield PIECE
 
 
 def fastapi_app() -> Any:
-    """Return an OpenAI endpoint as people write it in an afternoon: no store, no sessions, no tools."""
+    """Return an OpenAI-compatible endpoint as one might write it in an afternoon: no store, no sessions, no tools."""
     from fastapi import FastAPI, HTTPException
     from fastapi.responses import StreamingResponse
     from pydantic import BaseModel
@@ -91,7 +91,7 @@ def agno_app() -> Any:
 
 
 def pydantic_agent() -> Any:
-    """Return an agent of pydantic-ai."""
+    """Return a pydantic-ai agent."""
     from pydantic_ai import Agent
     from pydantic_ai.models.function import FunctionModel
 
@@ -103,7 +103,7 @@ def pydantic_agent() -> Any:
 
 
 def to_web_app() -> Any:
-    """Return pydantic-ai's web application; the benchmark asks its API, not its page."""
+    """Return pydantic-ai's web application. The benchmark uses its API, not its page."""
     return pydantic_agent().to_web()
 
 
@@ -131,7 +131,7 @@ APPS: dict[str, Callable[[], Any]] = {
 
 
 def main() -> None:
-    """Serve the peer that the first argument names."""
+    """Serve the peer named in the first argument."""
     import uvicorn
 
     app = APPS[sys.argv[1]]()

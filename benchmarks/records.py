@@ -1,4 +1,4 @@
-"""Runs with a record in SQLite: beside runs without one, and beside the raw client; and a long run that is resumed."""
+"""Runs recorded in SQLite, compared to unrecorded runs and the raw client, and resuming a long run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 500
 
 
 def recorded(servers: Servers) -> list[Row]:
-    """One call, a turn with a tool call, and 200 runs at once, all recorded."""
+    """Measure one call, a turn with a tool call, and 200 concurrent runs, all recorded."""
     with tempfile.TemporaryDirectory() as folder, raw_client(servers.chat) as (loop, client):
         store = {"name": "sqlite", "path": str(Path(folder) / "runs.sqlite")}
         rows = []
@@ -60,7 +60,7 @@ def recorded(servers: Servers) -> list[Row]:
 
 
 def resuming() -> list[Row]:
-    """A run of 500 steps that was interrupted before its answer: reading it, and one more turn."""
+    """Resume a run of 500 steps that was interrupted before its answer: reading its record, and one more turn."""
     turns = STEPS // 2  # an answer and a result each
     with tempfile.TemporaryDirectory() as folder:
         store = {"name": "sqlite", "path": str(Path(folder) / "runs.sqlite")}

@@ -1,4 +1,4 @@
-"""Row `sandbox`: kernels and programs in a sandbox beside the same without; and many kernels at once, if asked for."""
+"""Row `sandbox`: kernels and programs with and without a sandbox, and optionally many kernels at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODE = {"code": "print(6 * 7)"}
 
 
 def sandboxes() -> list[Row]:
-    """Cold, warm, a call, a program; `SANDBOX_KERNELS=50` starts so many at once and says what each one holds."""
+    """Measure a cold start, a warm start, a call and a program, and the kernels in `SANDBOX_KERNELS` at once if set."""
     rows = [*asyncio.run(_kernels()), *_programs()]
     if count := int(os.environ.get("SANDBOX_KERNELS", "0")):
         rows.append(asyncio.run(_at_once(count)))
@@ -64,7 +64,7 @@ async def _kernels() -> list[Row]:
 
 
 async def _medians(tools: Mapping[str, CodeInterpreter], *, rounds: int, cold: bool) -> dict[str, float]:
-    """The median of each tool's results, in turns."""
+    """Return the median time of each tool, measured in turns."""
     samples: dict[str, list[float]] = {name: [] for name in tools}
     for _ in range(rounds):
         for name, tool in tools.items():
@@ -73,7 +73,7 @@ async def _medians(tools: Mapping[str, CodeInterpreter], *, rounds: int, cold: b
 
 
 async def _first(tool: CodeInterpreter, *, cold: bool) -> float:
-    """Milliseconds until a result; of a new kernel, if it is to be a cold one."""
+    """Return the milliseconds until a result. If `cold`, a new kernel is started first."""
     if cold:
         await tool.aclose()
     started = time.perf_counter()
@@ -125,7 +125,7 @@ def _below(pid: int) -> Iterator[int]:
 
 
 def _proportional_mb(pid: int) -> float:
-    """What a process holds, and its part of what it shares."""
+    """Return a process's memory, including its proportional share of shared memory."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

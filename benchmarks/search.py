@@ -1,7 +1,7 @@
-"""Search by words at scale: an index on disk in processes of their own, and Chinese beside jieba and rank_bm25.
+"""Keyword search at scale: an index on disk used by separate processes, and Chinese compared to jieba and rank_bm25.
 
-`SEARCH_CHUNKS=1000000 python -m benchmarks --only search` measures a million; it takes some minutes. Their words are
-random, unless `SEARCH_PASSAGES` names a file of real passages, one a line.
+`SEARCH_CHUNKS=1000000 python -m benchmarks --only search` measures a million chunks and takes some minutes. Their words
+are random, unless `SEARCH_PASSAGES` names a file of real passages, one per line.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _PASSAGES = os.environ.get("SEARCH_PASSAGES", "")
 
 
 def by_words() -> list[Row]:
-    """All rows; those in Chinese where jieba is installed, which is no dependency of ours."""
+    """Return all rows. Rows for Chinese require jieba, which is not one of our dependencies."""
     chunks = int(os.environ.get("SEARCH_CHUNKS", _CHUNKS))
     return beside_tantivy() + at_scale(chunks) + (chinese(_IN_CHINESE) if importlib.util.find_spec("jieba") else [])
 
 
 def beside_tantivy() -> list[Row]:
-    """Questions to an index in memory beside those to tantivy-py alone, on our own documentation and code."""
+    """Query an in-memory index, compared to plain tantivy-py, on our own documentation and code."""
     import tantivy
 
     from jackfield_tantivy_search.searcher import TantivySearcher
@@ -88,7 +88,7 @@ def beside_tantivy() -> list[Row]:
 
 
 def at_scale(chunks: int) -> list[Row]:
-    """An index of many chunks on disk: made, opened by another process, asked, and followed."""
+    """Build an index of many chunks on disk, open it in another process, query it, and update it."""
     with tempfile.TemporaryDirectory() as folder:
         figures = [_in_a_process(step, folder, chunks) for step in ("make", "ask", "follow")]
     made, asked, followed = figures
@@ -111,7 +111,7 @@ def at_scale(chunks: int) -> list[Row]:
 
 
 def chinese(chunks: int) -> list[Row]:
-    """The index of Chinese chunks, in memory, beside what most programs do."""
+    """Measure an in-memory index of Chinese chunks, compared to the usual approach."""
     import jieba
     import rank_bm25
 
@@ -142,7 +142,7 @@ def _in_a_process(step: str, folder: str, chunks: int) -> dict[str, float]:
 
 
 class _Chunks(Sequence[Chunk]):
-    """Chunks that are made as they are read, as a corpus on disk reads them; `changed` of them are other ones."""
+    """Chunks created as they are read, like a corpus on disk; the content of `changed` of them is different."""
 
     def __init__(self, texts: _Texts, count: int, changed: int = 0) -> None:
         self._texts = texts
@@ -179,13 +179,13 @@ class _Texts(Protocol):
 
 class _RandomTexts:
     def at(self, place: int) -> str:
-        """Return words as unevenly frequent as those of a language."""
+        """Return words that are as unevenly distributed as in natural language."""
         chance = random.Random(place)
         return " ".join(f"w{int(chance.paretovariate(0.6)) % 500_000:x}" for _ in range(_WORDS))
 
 
 class _Passages:
-    """The lines of a file, read one by one."""
+    """The lines of a file, read one at a time."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")

@@ -1,4 +1,4 @@
-"""Streams of an agent behind each of its faces, beside agno, pydantic-ai and an endpoint written with FastAPI."""
+"""Streams from an agent behind each of its faces, compared to agno, pydantic-ai and a FastAPI endpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AG_UI = {"threadId": "t", "runId": "r", "state": {}, "messages": [{"id": "m", *
 
 
 def peers() -> dict[str, App]:
-    """Return the peers whose Python is named in the environment."""
+    """Return the peers whose Python interpreters are named in the environment."""
     apps: dict[str, App] = {}
     if python := os.environ.get("FASTAPI_PYTHON"):
         apps["50 lines of FastAPI"] = App(command=(python, _PROGRAM, "fastapi"))
@@ -40,7 +40,7 @@ def peers() -> dict[str, App]:
 
 
 def beside_peers() -> list[Row]:
-    """Return the time to the first text of streams that begin at once, and the server's CPU time for a stream."""
+    """Measure the time to the first text of concurrent streams, and the server's CPU time per stream."""
     apps = {"ours": OURS, **peers()}
     measured = measure(apps, count=STREAMS, spread_s=0.0, rounds=ROUNDS)
     rows: list[Row] = []

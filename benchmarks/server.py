@@ -1,4 +1,4 @@
-"""The servers all are measured against, in a process of their own. What they answer is in the model's name."""
+"""Servers that all programs are measured against, in a separate process. The model's name determines the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PACED = replies.text(["chunk of text "] * 500).paced(0.001)
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """`short`, `long`, `paced`; `tools-N[-MS]`: N calls, one a turn, then a word; `parallel-N`: N calls at once."""
+    """Answer by model name: `short`, `long`, `paced`, `tools-N[-MS]` or `parallel-N`.
+
+    `tools-N` makes N calls, one per turn, then answers with a word. `parallel-N` makes N calls at once.
+    """
     kind, *numbers = request.model.split("-")
     messages = request.json["messages"]
     results = sum(message["role"] in ("tool", "function") for message in messages)
@@ -51,7 +54,7 @@ BACKENDS = ("openai", "qwen_dashscope", "anthropic", "openai_responses")
 
 @dataclass(frozen=True)
 class Servers:
-    """Whom the peers ask, and whom we ask: with another backend, a server with the same answers in its protocol."""
+    """The servers that we and the peers use. With another backend, ours gives the same answers in its own protocol."""
 
     backend: str
     chat: str
@@ -60,7 +63,7 @@ class Servers:
 
 @contextmanager
 def running(backend: str) -> Iterator[Servers]:
-    """Servers in another process, so that their work is not counted as anybody's."""
+    """Run the servers in another process, so that their work is not counted."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""Served runs beside the agent alone: what a call and a chunk cost, and how soon a late reader has a long run."""
+"""Served runs compared to the agent alone: the cost of a call and a chunk, and the time to attach to a long run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNKS_OF_A_TURN = 98  # with the events around them, more than 100
 
 
 def served() -> list[Row]:
-    """One call and one chunk, served and alone; and attaching to a run of 10,000 events."""
+    """Measure one call and one chunk, served and alone, and attaching to a run of 10,000 events."""
     with asyncio.Runner() as runner:
         return [*runner.run(_costs("in memory", None)), *runner.run(_in_sqlite()), *runner.run(_attaching())]
 

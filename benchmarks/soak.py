@@ -1,9 +1,9 @@
-"""`python -m benchmarks.soak MINUTES [memory|sqlite]`: a server under load with broken clients.
+"""`python -m benchmarks.soak MINUTES [memory|sqlite]`: put a server under load, with some broken clients.
 
-One client in twenty is broken: it leaves in the middle of the request or of the answer, does not read, or sends
-nonsense. Every half minute, the load pauses until all runs have ended, and the server's memory, open files and tasks
-are read. The exit status is 1 if one of them grew between the second third of the time and the last, if an intact
-client did not get its answer, or if the server logged an exception.
+One client in twenty is broken: it leaves in the middle of the request or the answer, does not read, or sends nonsense.
+Every half minute, the load pauses until all runs have ended, and the server's memory, open files and tasks are sampled.
+The exit status is 1 if any of these grew between the second and the last third of the time, if an intact client did not
+get its answer, or if the server logged an exception.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ agent = FnCallAgent(llm=_Model({"model": "soak"}))
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The server at rest: resident memory in MB, open files, tasks."""
+    """The server at rest: resident memory in MB, open files and tasks."""
 
     memory_mb: float
     files: int
@@ -69,15 +69,15 @@ class Soak:
     """The clients of one server.
 
     Attributes:
-        port: Where the server listens.
-        outcomes: How often clients of each kind came, and what went wrong for intact ones.
+        port: The port the server listens on.
+        outcomes: The number of clients of each kind, and the failures of intact clients.
     """
 
     port: int
     outcomes: Counter[str] = field(default_factory=Counter)
 
     async def load(self, seconds: float, dice: random.Random) -> None:
-        """Let clients come one after the other, in so many rows, for some time."""
+        """Run several sequences of clients concurrently for some seconds."""
         ends_at = time.monotonic() + seconds
 
         async def row() -> None:
@@ -110,7 +110,7 @@ class Soak:
         return "".join(delta.get("content") or "" for delta in deltas) if deltas else received.decode()
 
     async def open(self, first: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a connection, and send something."""
+        """Open a connection and send some bytes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 12)
         writer.write(first)
         return reader, writer

@@ -1,4 +1,4 @@
-"""Rows 1 and 2: what starting costs, up to a first answer, and what looking at every plugin does."""
+"""Rows 1 and 2: the cost of starting, up to a first answer, and of examining every plugin."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make():
 
 
 def import_cost(qwen_python: str | None) -> list[Row]:
-    """Import the package, and build an agent with a tool; CPU of a process above bare Python."""
+    """Import the package and create an agent with a tool: CPU time of the process, minus bare Python."""
     commands = {
         "bare": [sys.executable, "-c", "pass"],
         "ours": [sys.executable, "-c", "import jackfield"],
@@ -85,7 +85,7 @@ def import_cost(qwen_python: str | None) -> list[Row]:
 
 
 def first_answer(servers: Servers) -> list[Row]:
-    """Whole programs that import, build an agent and get its first answer; CPU with Python's own start."""
+    """Run whole programs that import, create an agent and get a first answer: CPU time including Python's start."""
     commands = {
         "raw": [sys.executable, "-c", _RAW_ANSWER, servers.chat],
         "ours": [sys.executable, "-c", _ANSWER, servers.ours, servers.backend],
@@ -96,7 +96,7 @@ def first_answer(servers: Servers) -> list[Row]:
 
 
 def serving_start(fastapi_python: str | None) -> list[Row]:
-    """`jackfield serve` until it answers `/readyz`, beside `import fastapi, uvicorn`; CPU with Python's own start."""
+    """Run `jackfield serve` until `/readyz` answers, compared to `import fastapi, uvicorn`: CPU time of the process."""
     works: dict[str, Callable[[], object]] = {"ours": _serve_until_ready}
     if fastapi_python:
         command = [fastapi_python, "-c", "import fastapi, uvicorn"]
@@ -118,7 +118,7 @@ def _serve_until_ready() -> None:
 
 
 def listing_cost() -> list[Row]:
-    """`jackfield plugins list` with 1000 plugins installed, above bare Python."""
+    """Run `jackfield plugins list` with 1000 plugins installed: CPU time minus bare Python."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(1000):
             metadata = Path(folder) / f"acme_tool_{number}-1.0.dist-info"
@@ -137,7 +137,7 @@ def listing_cost() -> list[Row]:
 
 
 def doctor_cost() -> list[Row]:
-    """What each of 36 plugins adds to `jackfield plugins doctor`, light and deep, beside bare Python."""
+    """Measure what each of 36 plugins adds to `jackfield plugins doctor`, light and deep, compared to bare Python."""
     names = [f"acme-tool-{number}" for number in range(36)]
     doctor = [sys.executable, "-m", "jackfield", "plugins", "doctor"]
     commands = {"bare": [sys.executable, "-c", "pass"]}

@@ -1,4 +1,4 @@
-"""500 streams at once: an agent behind the OpenAI face, beside Starlette alone that sends the same texts."""
+"""500 concurrent streams from an agent behind the OpenAI face, compared to plain Starlette sending the same texts."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class App:
     """An application that answers a question in 20 pieces.
 
     Attributes:
-        command: Starts it; it prints its address.
-        path, body, media_type: The request that asks it.
+        command: The command that starts the application, which then prints its address.
+        path, body, media_type: The request to send.
     """
 
     command: Sequence[str]
@@ -84,7 +84,7 @@ _BARE = App(command=(sys.executable, "-m", "benchmarks.streams"))
 
 
 def streams() -> list[Row]:
-    """Time to the first byte and the first text, and the server's CPU time for a stream."""
+    """Measure the time to the first byte and the first text, and the server's CPU time per stream."""
     apps = {"ours": OURS, "bare": _BARE}
     burst = measure(apps, count=STREAMS, spread_s=0.0)
     steady = measure(apps, count=STREAMS, spread_s=CHUNKS * PAUSE_S)
@@ -104,12 +104,12 @@ def _row(title: str, figures: Mapping[str, float], unit: str, *, target: str = "
 
 @dataclass(frozen=True)
 class Figures:
-    """Medians of the rounds, by the application's name.
+    """Medians over all rounds, by application name.
 
     Attributes:
-        first_byte_ms: 95th percentile of the time from connecting to the first byte of the response.
-        first_text_ms: The same to the first piece of the answer.
-        cpu_us: The server's CPU time for a stream.
+        first_byte_ms: The 95th percentile of the time from connecting to the first byte of the response.
+        first_text_ms: The 95th percentile of the time from connecting to the first piece of the answer.
+        cpu_us: The server's CPU time per stream.
     """
 
     first_byte_ms: dict[str, float]
@@ -121,13 +121,13 @@ def measure(apps: Mapping[str, App], *, count: int, spread_s: float, rounds: int
     """Open streams and read them to the end.
 
     Args:
-        apps: The applications by name, each started afresh in every round.
-        count: How many streams are open at the same time.
-        spread_s: The time in which they begin.
-        rounds: How often each is measured; one more round comes first, and is not counted.
+        apps: The applications by name. Each is restarted in every round.
+        count: The number of concurrent streams.
+        spread_s: The period over which the streams start, in seconds.
+        rounds: The number of rounds to count, after one that is not counted.
 
     Raises:
-        RuntimeError: A stream was not complete.
+        RuntimeError: A stream was incomplete.
     """
     first_byte: dict[str, list[float]] = {name: [] for name in apps}
     first_text: dict[str, list[float]] = {name: [] for name in apps}

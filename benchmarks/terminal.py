@@ -1,4 +1,4 @@
-"""Rows 0: the cost of a command in the terminal, for its help and for an answer, beside `llm` and `clai`."""
+"""Rows 0: the cost of a terminal command, for its help and for an answer, compared to `llm` and `clai`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRAMS = {"jackfield": "JACKFIELD_PROGRAM", "llm": "LLM_PROGRAM", "clai": "CLA
 
 
 def commands(servers: Servers) -> list[Row]:
-    """CPU of whole processes, in turns, each program from an environment of its own."""
+    """Measure the CPU time of whole processes in turns, with each program in its own environment."""
     programs = {name: os.environ[variable] for name, variable in PROGRAMS.items() if os.environ.get(variable)}
     programs.setdefault("jackfield", str(Path(sys.executable).with_name("jackfield")))
     answers = {
@@ -32,7 +32,11 @@ def commands(servers: Servers) -> list[Row]:
 
 
 def environment(home: Path, servers: Servers) -> dict[str, str]:
-    """Make a home in which all three ask the benchmark's server; return the variables that name both."""
+    """Set up a home directory in which all three programs use the benchmark's server.
+
+    Returns:
+        The environment variables for the home directory and the server.
+    """
     (home / "extra-openai-models.yaml").write_text(
         f"- model_id: short\n  model_name: short\n  api_base: {servers.chat}\n", encoding="utf-8"
     )

@@ -1,6 +1,6 @@
-"""The web page in Chromium: its size, when it can be used, 10,000 chunks, and a conversation of 1,000 messages.
+"""The web page in Chromium: its size, the time until it is usable, 10,000 chunks, and 1,000 messages.
 
-The longest tasks and the time of the page are CPU times, which a busy machine does not make longer.
+The longest tasks and the page's time are CPU times, which do not increase on a busy machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ new MutationObserver((_, observer) => {
 
 
 class Writer(BaseChatModel):
-    """A model that writes Markdown, in as many chunks as the question says."""
+    """A model that writes Markdown, in the number of chunks given in the question."""
 
     backend = "bench"
     facts = ModelFacts()
@@ -81,7 +81,7 @@ class Writer(BaseChatModel):
         super().__init__(LLMConfig(model="bench"))
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the chunks of an answer, at the speed of a fast model."""
+        """Yield the chunks of an answer at the speed of a fast model."""
         question = request.messages[-1].get_text_content()
         chunks = CHUNKS if question == CODE else int(question)
         began = time.monotonic()
@@ -100,7 +100,7 @@ class Writer(BaseChatModel):
 
 
 def page(qwen_python: str | None) -> list[Row]:
-    """Opening the page, 10,000 chunks, and a long conversation."""
+    """Measure opening the page, 10,000 chunks, and a long conversation."""
     agent = FnCallAgent(llm=Writer(), name="writer")
     with ServedFace(serving_app({"writer": agent}, faces=["web"])) as face, _browser() as browser:
         return [
@@ -135,7 +135,7 @@ def _tab(browser: Any) -> Iterator[tuple[Any, Any]]:
 
 @dataclass(frozen=True)
 class Visit:
-    """What a visit of a page takes."""
+    """The cost of visiting a page."""
 
     ready_ms: float
     kilobytes: float
@@ -143,7 +143,7 @@ class Visit:
 
 
 def _visit(browser: Any, url: str) -> tuple[Visit, Visit]:
-    """Return what a first and a second visit of a page take."""
+    """Return the cost of a first and a second visit to a page."""
     with _tab(browser) as (tab, session):
         sizes: list[int] = []
         session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
@@ -228,7 +228,7 @@ def _streaming(browser: Any, url: str, question: str, name: str) -> list[Row]:
 
 
 def _tasks_ms(trace: dict[str, Any]) -> list[float]:
-    """Return the CPU times of the tasks of a page."""
+    """Return the CPU times of a page's tasks."""
     tasks = [one for one in trace["traceEvents"] if one["name"] == "RunTask" and one.get("ph") == "X"]
     names = [one for one in trace["traceEvents"] if one["name"] == "thread_name"]
     main = {(one["pid"], one["tid"]) for one in names if one["args"]["name"] == "CrRendererMain"}
@@ -236,7 +236,7 @@ def _tasks_ms(trace: dict[str, Any]) -> list[float]:
 
 
 def _cpu_s(browser: Any) -> float:
-    """Return the CPU time of the browser's processes for pages."""
+    """Return the CPU time of the browser's page processes."""
     processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     return sum(float(one["cpuTime"]) for one in processes if one["type"] == "renderer")
 

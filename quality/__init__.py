@@ -1,1 +1,1 @@
-"""How well searchers find: a judged set in English and Chinese, measured by `make quality`."""
+"""Search quality on a judged set in English and Chinese, measured with `make quality`."""

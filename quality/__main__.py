@@ -1,4 +1,4 @@
-"""Run it: `make quality`, or `python -m quality --only keyword_search`."""
+"""Command line: `make quality`, or `python -m quality --only keyword_search`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEER = Path(__file__).with_name("peer_qwen.py")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and compare with the floors: 1 if a figure is below its floor."""
+    """Measure, print, and compare with the floors. Return 1 if a figure is below its floor."""
     parser = argparse.ArgumentParser(prog="python -m quality", description="How well searchers find.")
     parser.add_argument("--only", default="", help="names of searchers, separated by semicolons")
     parser.add_argument("--record", action="store_true", help="make these figures the floors")

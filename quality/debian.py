@@ -1,4 +1,4 @@
-"""Packages of Debian with manuals, fetched when they are needed and unpacked below `.cache/manual`."""
+"""Debian packages that contain manuals, fetched on demand and unpacked below `.cache/manual`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class NoManualError(Exception):
 
 
 def fetch_package(name: str, version: str) -> Path:
-    """Return the folder of an unpacked package; download it at the first call ever.
+    """Return the folder of an unpacked package, downloading it on first use.
 
     Raises:
-        NoManualError: It cannot be fetched.
+        NoManualError: The package cannot be fetched.
     """
     folder = CACHE / name
     if folder.exists():

@@ -1,4 +1,4 @@
-"""Floors: figures that were reached before, below which none may fall."""
+"""Floors: figures reached in the past, below which no new figure may fall."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 def below(measured: Mapping[str, Mapping[str, Figures | Share]], floors: Floors) -> list[str]:
-    """Return a line for each figure that is below its floor."""
+    """Return a line for each figure below its floor."""
     return [
         f"{searcher}, {group}: {measure} is {found:.3f} and was {floor:.3f}"
         for searcher, groups in measured.items()
@@ -28,7 +28,7 @@ def below(measured: Mapping[str, Mapping[str, Figures | Share]], floors: Floors)
 
 
 def record(measured: Mapping[str, Mapping[str, Figures | Share]], path: Path) -> None:
-    """Make the figures the floors of their searchers; the floors of others stay."""
+    """Record the figures as their searchers' new floors. The floors of other searchers stay unchanged."""
     floors = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for searcher, groups in measured.items():
         floors[searcher] = {

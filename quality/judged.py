@@ -1,4 +1,4 @@
-"""The judged set: passages, questions, and which passages answer which question how well."""
+"""The judged set: passages, questions, and grades for how well each passage answers a question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERS, HELPS = 2, 1
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage, and the document that it stands in."""
+    """A passage and the document that contains it."""
 
     id: str
     language: str
@@ -32,7 +32,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the grades of the passages that have one, by their ids."""
+    """A question and the grades of judged passages, by passage id."""
 
     language: str
     kind: Kind
@@ -41,20 +41,20 @@ class Question:
 
     @property
     def answers(self) -> frozenset[str]:
-        """The ids of the passages that answer it."""
+        """The ids of the passages that answer the question."""
         return frozenset(id_ for id_, grade in self.grades.items() if grade == ANSWERS)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSet:
-    """All of it."""
+    """All passages and questions."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
 
     @property
     def corpus(self) -> Corpus:
-        """All passages of all languages, one chunk each."""
+        """The passages in all languages, one chunk each."""
         places: dict[str, int] = {}
         chunks = []
         for passage in self.passages:
@@ -65,10 +65,10 @@ class JudgedSet:
 
 
 def read_set(folder: Path = FOLDER) -> JudgedSet:
-    """Read the files of a folder.
+    """Read the set from the files in a folder.
 
     Raises:
-        ValueError: A line is not of the form that the README describes; the text says which.
+        ValueError: A line does not have the format described in the README. The message names the line.
     """
     passages = [one for language in LANGUAGES for one in _passages(folder / f"passages.{language}.txt", language)]
     questions = [one for language in LANGUAGES for one in _questions(folder / f"questions.{language}.txt", language)]

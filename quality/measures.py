@@ -1,4 +1,4 @@
-"""Measures of a ranking against grades."""
+"""Measures that compare a ranking with grades."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Ranking = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The means over some questions.
+    """Means over a group of questions.
 
     Attributes:
-        questions: How many.
-        recall: Which part of the answers is among the first five.
-        mrr: One divided by the place of the first answer; 0 if none is among the first ten.
-        ndcg: The discounted gain of the first ten, as a part of the best possible one.
+        questions: The number of questions.
+        recall: The share of the answers among the first five, of at most five answers.
+        mrr: One divided by the rank of the first answer, or 0 if none is among the first ten.
+        ndcg: The discounted gain of the first ten, relative to the best possible one.
     """
 
     questions: int
@@ -34,25 +34,28 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of some questions whose answer reaches the model, from 0 to 1."""
+    """The share, from 0 to 1, of a group of questions whose answer reaches the model."""
 
     questions: int
     share: float
 
 
 def recall_at_5(ranking: Ranking, question: Question) -> float:
-    """Which part of the answers is among the first five."""
+    """Return the share of the answers among the first five, of at most five answers."""
     return len(question.answers & set(ranking[:5])) / min(5, len(question.answers))
 
 
 def reciprocal_rank(ranking: Ranking, question: Question) -> float:
-    """One divided by the place of the first answer, 0 if there is none."""
+    """Return one divided by the rank of the first answer, or 0 if there is none."""
     places = (place for place, id_ in enumerate(ranking[:DEPTH], start=1) if id_ in question.answers)
     return 1 / next(places, math.inf)
 
 
 def ndcg_at_10(ranking: Ranking, question: Question) -> float:
-    """Source: Järvelin & Kekäläinen, TOIS 2002, with the gain 2^grade - 1."""
+    """Return the normalized discounted gain of the first ten.
+
+    Source: Järvelin & Kekäläinen, TOIS 2002, with the gain 2^grade - 1.
+    """
     best = _discounted(sorted(question.grades.values(), reverse=True))
     return _discounted([question.grades.get(id_, 0) for id_ in ranking]) / best
 
@@ -71,7 +74,7 @@ GROUPS: Mapping[str, Callable[[Question], bool]] = {
 
 
 def figures_of(rankings: Iterable[tuple[Question, Ranking]]) -> dict[str, Figures]:
-    """The figures of each group of questions; those without an answer are left out."""
+    """Return the figures for each group of questions, ignoring questions without an answer."""
     answered = [(question, ranking) for question, ranking in rankings if question.answers]
     return {
         name: means_of([pair for pair in answered if belongs(pair[0])])
@@ -81,7 +84,7 @@ def figures_of(rankings: Iterable[tuple[Question, Ranking]]) -> dict[str, Figure
 
 
 def means_of(pairs: Sequence[tuple[Question, Ranking]]) -> Figures:
-    """Return the means over some questions, all of which have an answer."""
+    """Return the means over some questions, each of which has an answer."""
 
     def mean(measure: Callable[[Ranking, Question], float]) -> float:
         return fmean(measure(ranking, question) for question, ranking in pairs)

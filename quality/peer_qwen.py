@@ -1,4 +1,4 @@
-"""Qwen-Agent's searchers on the same passages and questions, in its own environment. JSON in, JSON out."""
+"""Run Qwen-Agent's searchers on the same passages and questions, in their own environment. JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("keyword_search", "front_page_search", "hybrid_search")  # vector_searc
 
 
 def rank(name, job):
-    """Rank all passages of a job for each of its questions."""
+    """Rank all passages in a job for each of its questions."""
     records = []
     for document, passages in job["documents"].items():
         chunks = [

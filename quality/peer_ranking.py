@@ -1,7 +1,7 @@
-"""Rankings of bm25s, LlamaIndex and Haystack with their defaults, in an environment of their own. JSON in, JSON out.
+"""Rank with bm25s, LlamaIndex and Haystack using their defaults, in a separate environment. JSON in, JSON out.
 
-A job has passages (id, text and vector), queries (text and vector) and a depth. The vectors come from outside, so that
-all programs rank with the same model.
+A job consists of passages (id, text and vector), queries (text and vector) and a depth. The vectors are supplied, so
+that all programs rank with the same model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llama_index.retrievers.bm25 import BM25Retriever
 
 
 def rank_with_bm25s(job):
-    """Rank with `bm25s.BM25()`, its tokenizer and its method."""
+    """Rank with `bm25s.BM25()`, using its own tokenizer and method."""
     retriever = bm25s.BM25()
     retriever.index(bm25s.tokenize([one["text"] for one in job["passages"]], show_progress=False), show_progress=False)
     rankings = []

@@ -1,6 +1,6 @@
-"""Peers that rank the same passages: bm25s, LlamaIndex and Haystack, and Qwen-Agent if `QWEN_PYTHON` names its Python.
+"""Peers that rank the same passages: bm25s, LlamaIndex and Haystack, and Qwen-Agent if `QWEN_PYTHON` is set.
 
-The first three get an environment of their own below `.cache/`, made at the first call ever.
+The first three share an environment below `.cache/`, created on first use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def rank_with_peers(jobs: Sequence[Job]) -> Rankings:
     """Return the rankings of all peers.
 
     Raises:
-        CannotInstallError: Their environment cannot be made here.
+        CannotInstallError: Their environment cannot be created here.
     """
     rankings: Rankings = _run(_python(), "peer_ranking.py", jobs)
     if qwen := os.environ.get("QWEN_PYTHON"):

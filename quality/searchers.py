@@ -1,4 +1,4 @@
-"""What is measured: searchers with settings, each under a name of its own."""
+"""The measured searchers and their settings, each under a name of its own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FUSED_DEPTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Searchers that are asked together; of several, the rankings are fused as an agent does it.
+    """Searchers that are queried together. If there are several, their rankings are fused as in an agent.
 
     Attributes:
-        name: What it is called in the table and in the file of floors.
-        searchers: Their settings, by their names.
+        name: The name in the table and in the floors file.
+        searchers: The settings of each searcher, by name.
     """
 
     name: str
@@ -60,15 +60,15 @@ SETUPS: Sequence[Setup] = (
 
 
 class NotInstalledError(Exception):
-    """A searcher, or what it needs, is not installed."""
+    """A searcher or one of its requirements is not installed."""
 
 
 def rankings(setup: Setup, judged: JudgedSet, host: PluginHost) -> list[list[str]]:
-    """The ids of the passages found for each question, best first.
+    """Return the ids of the passages found for each question, best first.
 
     Raises:
         NotInstalledError: A searcher is not installed.
-        CannotInstallError: The weights of the model cannot be fetched.
+        CannotInstallError: The model's weights cannot be fetched.
     """
     corpus = judged.corpus
     made: dict[str, Searcher] = {}

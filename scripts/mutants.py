@@ -81,7 +81,7 @@ Change = tuple[object, str, str]
 
 @dataclass(frozen=True)
 class Area:
-    """Code that is changed together, and the tests that must notice; paths from the repository's root."""
+    """Code that is mutated together, and the tests that must notice. Paths are relative to the repository root."""
 
     name: str
     root: Path
@@ -91,7 +91,7 @@ class Area:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed file; `place` is the function or class that the change is in."""
+    """A changed file. `place` is the function or class that contains the change."""
 
     file: Path
     line: int
@@ -103,25 +103,25 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What identifies the change, wherever its line moves to; as in `equivalent` of `mutants.toml`."""
+        """The identity of the change, wherever its line moves to, as used under `equivalent` in `mutants.toml`."""
         file = self.file.relative_to(ROOT) if self.file.is_relative_to(ROOT) else self.file
         return f"{file}::{self.place}::{self.change}" + (f" #{self.number}" if self.number else "")
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many of the changes that were tried the tests have noticed."""
+    """How many of the changes tried were noticed by the tests."""
 
     noticed: int
     of: int
 
     @property
     def share(self) -> float:
-        """From 0 to 1; 1 if nothing was tried."""
+        """The share of changes noticed, from 0 to 1; 1 if none were tried."""
         return self.noticed / self.of if self.of else 1.0
 
     def is_below(self, recorded: Score) -> bool:
-        """True if so few would rarely be noticed by chance, were the share still the recorded one."""
+        """True if so few noticed changes would be unlikely by chance, given the recorded share."""
         share = (recorded.noticed + 1) / (recorded.of + 2)  # what was always noticed may have been luck
         ways = (
             math.comb(self.of, few) * share**few * (1 - share) ** (self.of - few) for few in range(self.noticed + 1)
@@ -130,7 +130,7 @@ class Score:
 
 
 def areas() -> dict[str, Area]:
-    """Every package of the core and every distribution with tests, by name."""
+    """Return every package of the core and every distribution with tests, by name."""
     known = dict(_core_areas())
     for project in sorted(ROOT.glob("plugins/*/*/pyproject.toml")):
         folder = project.parent.relative_to(ROOT)
@@ -156,19 +156,19 @@ def _settings() -> dict[str, dict[str, list[str]]]:
 
 
 def equivalents() -> dict[str, str]:
-    """Changes that make no difference, with the reason."""
+    """Return the changes that make no difference, with reasons."""
     return tomllib.loads(SETTINGS_FILE.read_text(encoding="utf-8")).get("equivalent", {})
 
 
 def recorded() -> dict[str, Score]:
-    """The scores of the last recorded run."""
+    """Return the scores of the last recorded run."""
     if not SHARES_FILE.exists():
         return {}
     return {name: Score(*pair) for name, pair in json.loads(SHARES_FILE.read_text(encoding="utf-8")).items()}
 
 
 def record(scores: dict[str, Score]) -> None:
-    """Write scores over those that were recorded of the same areas."""
+    """Record scores, replacing those of the same areas."""
     kept = {name: score for name, score in {**recorded(), **scores}.items() if name in areas() or name in scores}
     lines = [f"  {json.dumps(name)}: [{score.noticed}, {score.of}]" for name, score in sorted(kept.items())]
     SHARES_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -178,7 +178,7 @@ def record(scores: dict[str, Score]) -> None:
 
 
 def mutants(area: Area) -> list[Mutant]:
-    """Every change there is in an area, in the order of the files and lines."""
+    """Return all possible changes in an area, ordered by file and line."""
     paths = [ROOT / area.root / source for source in area.sources]
     files = sorted(file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py")))
     counts: Counter[str] = Counter()
@@ -191,9 +191,9 @@ def mutants(area: Area) -> list[Mutant]:
 
 
 def sample(every: Sequence[Mutant], *, count: int, seed: int) -> list[Mutant]:
-    """Choose some changes, of each kind as many as of the others.
+    """Choose some changes, the same number of each kind.
 
-    The choice depends on what a change is and where, not on its neighbours: code that is added leaves it the same.
+    The choice depends on each change and its location, not on its neighbours, so it stays the same when code is added.
     """
     by_kind: defaultdict[str, list[Mutant]] = defaultdict(list)
     for mutant in sorted(every, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest()):
@@ -218,7 +218,7 @@ def _of_file(file: Path) -> Iterator[Mutant]:
 
 
 def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]]:
-    """All nodes, each with the dotted name of what it is in."""
+    """Yield all nodes, each with the dotted name of the enclosing function or class."""
     yield node, place
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):  # nearly always a type
         return
@@ -234,13 +234,13 @@ def _with_places(node: ast.AST, place: str = "") -> Iterator[tuple[ast.AST, str]
 
 
 def _is_list_of_names(node: ast.AST) -> bool:
-    """Whether this is `__all__` or its like: other tests pin them."""
+    """Return True for `__all__` and similar names, which other tests pin."""
     targets = node.targets if isinstance(node, ast.Assign) else []
     return any(isinstance(target, ast.Name) and target.id.startswith("__") for target in targets)
 
 
 def _forget_annotations(tree: ast.AST) -> None:
-    """Leave out what says nothing when the program runs: docstrings, overloads, and what only a type checker reads."""
+    """Remove everything that has no effect at run time: docstrings, overloads, and code for type checkers."""
     for node in ast.walk(tree):
         for name in ("returns", "annotation"):
             if getattr(node, name, None) is not None and not isinstance(node, ast.AnnAssign):
@@ -262,7 +262,7 @@ def _is_only_said(statement: ast.stmt) -> bool:
 
 
 def _changes(node: ast.AST, name: str, field: object) -> Iterator[Change]:
-    """Other values for one field of one node."""
+    """Yield other values for one field of a node."""
     if name == "annotation":
         return
     yield from _one_side(field)
@@ -287,7 +287,7 @@ def _changes(node: ast.AST, name: str, field: object) -> Iterator[Change]:
 
 
 def _other_lists(node: ast.AST, name: str, field: object) -> Iterator[Change]:
-    """Other elements of a collection, and other arguments of a call."""
+    """Yield other elements for a collection, and other arguments for a call."""
     match node, name, field:
         case ast.Tuple(ctx=ast.Load()) | ast.List(ctx=ast.Load()) | ast.Set(), "elts", [_, _, *_]:
             yield field[:-1], "element", f"without the element {_short(field[-1])}"  # type: ignore[index]
@@ -312,7 +312,7 @@ def _ignores_order(node: ast.Call) -> bool:
 
 
 def _one_side(field: object) -> Iterator[Change]:
-    """A union, or a choice, of which one side is missing."""
+    """Yield a union or boolean operation with one side missing."""
     match field:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             yield left, "element", f"without {_short(right)} of a union"
@@ -370,9 +370,9 @@ def _short(node: object) -> str:
 
 
 class Copies:
-    """Copies of the repository, each with an environment whose editable installations are those of the copy.
+    """Copies of the repository, each with an environment whose editable installs come from the copy.
 
-    A copy of one package would not do: the core loads nothing from where its distribution is not installed.
+    A copy of a single package would not be enough, because the core loads nothing from outside its installed location.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -385,7 +385,7 @@ class Copies:
             self._free.put(where)
 
     def is_noticed(self, area: Area, mutant: Mutant | None) -> bool:
-        """Whether a test of an area fails with this change, or without any."""
+        """Return True if a test of an area fails with this change, or without any change if `mutant` is None."""
         where = self._free.get()
         try:
             if mutant is None:
@@ -402,7 +402,7 @@ class Copies:
 
 
 def _make_environment(where: Path) -> None:
-    """Make `.venv` of a copy: what is editable there comes from the copy, all else from this environment."""
+    """Create a copy's `.venv`: editable packages come from the copy, everything else from this environment."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(where / ".venv")], check=True)  # noqa: S603
     ours = Path(sysconfig.get_paths()["purelib"])
     theirs = next((where / ".venv").glob("lib/python*/site-packages"))
@@ -450,13 +450,13 @@ def _tests_fail(area: Area, where: Path, patience_s: float | None) -> bool:
 
 @cache
 def apart() -> list[str]:
-    """Return the beginning of a command that runs in a namespace of processes.
+    """Return the prefix of a command that runs in its own PID namespace.
 
-    A change to code that looks for processes and ends them (`confine`) may have it end all of them. Only Linux has such
+    A change to code that finds and kills processes (`confine`) could make it kill all of them. Only Linux has such
     code.
 
     Raises:
-        SystemExit: This is Linux, and there are no namespaces.
+        SystemExit: This is Linux, and PID namespaces are unavailable.
     """
     if sys.platform != "linux":
         return []
@@ -474,7 +474,7 @@ def apart() -> list[str]:
 
 
 def _end_group(group: int) -> None:
-    """End all processes of a group that are left."""
+    """Kill all remaining processes of a group."""
     try:
         os.killpg(group, 9)
     except ProcessLookupError:
@@ -482,7 +482,7 @@ def _end_group(group: int) -> None:
 
 
 def score(area: Area, copies: Copies, *, count: int, seed: int, jobs: int) -> Score | None:
-    """Try a sample of changes and print those that no test notices; None if the tests fail without any change."""
+    """Try a sample of changes and print those that no test notices. Return None if the tests fail without a change."""
     known = equivalents()
     every = [mutant for mutant in mutants(area) if mutant.name not in known]
     chosen = sample(every, count=count, seed=seed) if every else []
@@ -503,7 +503,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Try the areas that are asked for; 1 if the share of one has dropped or its tests fail without a change."""
+    """Try the selected areas. Return 1 if an area's share has dropped or its tests fail without a change."""
     known, before = areas(), recorded()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("area", nargs="*", choices=[[], *known], help="all, if none is named")

@@ -1,4 +1,4 @@
-"""Write the bounds of dependencies on our distributions, by the rule of `docs/versions.md`: `make known`."""
+"""Write version bounds for dependencies on our own distributions, following `docs/versions.md`: `make known`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ IMPORT = re.compile(r"^\s*(?:from|import) (jackfield_\w+)", re.MULTILINE)
 
 
 def bounds_for(name: str, bounds: str, version: str, *, is_imported: bool) -> str:
-    """Return the bounds of a dependency on one of our distributions.
+    """Return the bounds for a dependency on one of our distributions.
 
     Args:
-        name: The distribution.
-        bounds: Its bounds now; their lower one is kept while the rule allows it.
+        name: The name of the distribution.
+        bounds: Its current bounds. The lower bound is kept as long as the rule allows it.
         version: Its version in the repository.
-        is_imported: True for a library, and for anything else whose modules the dependent imports.
+        is_imported: True for libraries and anything else whose modules the dependent package imports.
     """
     current = Version(version)
     lowest = next((Version(one.version) for one in SpecifierSet(bounds) if one.operator == ">="), current)
@@ -38,7 +38,7 @@ def bounds_for(name: str, bounds: str, version: str, *, is_imported: bool) -> st
 
 
 def texts_with_pins(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each file that has pins, and its text as the rule has it."""
+    """Yield each file that contains pins, with its text as the rule requires."""
     projects = {
         path: tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         for path in [root / "core/pyproject.toml", *sorted(root.glob("plugins/*/*/pyproject.toml"))]

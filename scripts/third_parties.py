@@ -41,7 +41,7 @@ _COMPONENT = re.compile(r"(\w+)\.([\w.-]{1,64}|\*)", re.ASCII)
 
 
 class ListingError(Exception):
-    """A plugin cannot be listed; the message says why."""
+    """A plugin cannot be listed. The message says why."""
 
 
 def our_distributions() -> set[str]:
@@ -51,7 +51,7 @@ def our_distributions() -> set[str]:
 
 
 def faults(listed: Sequence[Listed]) -> list[str]:
-    """Return a text for each rule that an entry breaks."""
+    """Return a message for each rule that an entry breaks."""
     ours = our_distributions()
     return [f"{entry.distribution}: {fault}" for entry in listed for fault in _faults_of(entry, ours)]
 
@@ -102,10 +102,10 @@ def _faults_of_components(entry: Listed) -> Iterator[str]:
 
 
 def listed_wheel(path: Path, today: str) -> Listed:
-    """Return the entry for a wheel. Nothing of it is imported.
+    """Return the entry for a wheel, without importing anything from it.
 
     Raises:
-        ListingError: The file is no wheel, or its record says that tests failed.
+        ListingError: The file is not a wheel, or its record says that tests failed.
     """
     try:
         with zipfile.ZipFile(path) as wheel:
@@ -139,10 +139,10 @@ def _repository(urls: Sequence[str]) -> str:
 
 
 def _record(record: Mapping[str, Any], distribution: str) -> dict[str, Any]:
-    """Return the fields of an entry that come from `conformance.json`.
+    """Return an entry's fields that come from `conformance.json`.
 
     Raises:
-        ListingError: The tests did not pass, or were those of another distribution.
+        ListingError: The tests did not pass, or belong to another distribution.
     """
     if record.get("distribution") != distribution:
         raise ListingError(f"its record is about {record.get('distribution')!r}, not about {distribution}")
@@ -153,7 +153,7 @@ def _record(record: Mapping[str, Any], distribution: str) -> dict[str, Any]:
 
 
 def page() -> str:
-    """Return the page of the documentation."""
+    """Return the documentation page."""
     listed = third_parties()
     parts = [
         "# Plugins of third parties\n\nThese plugins come from other authors. They follow "
@@ -185,7 +185,7 @@ def _as_table(entry: Listed) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the command line says; 1 if an entry breaks a rule."""
+    """Run the requested command. Return 1 if an entry breaks a rule."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", nargs="?", choices=("check", "add", "remove"), default="check")
     parser.add_argument("what", nargs="?", help="a wheel to add, or a distribution to remove")

@@ -1,4 +1,4 @@
-"""The kinds of attack, a module each, with its `KIND`."""
+"""The kinds of attack, each in a module that defines `KIND`."""
 
 from __future__ import annotations
 

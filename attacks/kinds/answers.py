@@ -1,4 +1,4 @@
-"""Models that answer what no model should: broken, endless or double calls, and files that nobody gave."""
+"""Models that answer as no model should: with malformed, endless or duplicate calls, and unattached files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CPU_S = 3.0
 
 
 class _Seen(BaseTool):
-    """Notes the arguments and the files it is given."""
+    """Records the arguments and files it receives."""
 
     name = "look"
     description = "Look."
@@ -47,7 +47,7 @@ class _Seen(BaseTool):
 
 
 def _called(*deltas: FunctionCallDelta, more: Sequence[Any] = ()) -> tuple[_Seen, Ended]:
-    """Have a model send these, then an answer in words."""
+    """Make a model send these deltas, then a text answer."""
     seen = _Seen()
     model = ScriptedModel([[*deltas, ModelFinished("tool_calls")], *more, answer("done")])
     ended = Ended()
@@ -101,7 +101,7 @@ def _deltas(*deltas: FunctionCallDelta) -> None:
 
 
 def _for_ever(call_id: str) -> None:
-    """A model that calls in each of its turns: the turn limit ends the run."""
+    """Check that the turn limit ends a run whose model makes a call in every turn."""
     seen = _Seen()
 
     def script(_: object) -> Sequence[Any]:
@@ -112,7 +112,7 @@ def _for_ever(call_id: str) -> None:
 
 
 def _history(call_id: str | None, resume: bool) -> None:
-    """A call that stands in a history from outside is run when it is said, and once."""
+    """Check that a call in a given history runs exactly once, and only when the caller resumes."""
     seen = _Seen()
     call = Message(ASSISTANT, "", function_call=FunctionCall("look", "{}"))
     if call_id is not None:
@@ -125,7 +125,7 @@ def _history(call_id: str | None, resume: bool) -> None:
 
 
 def _file(role: str, kind: str, url: str) -> None:
-    """Only what the user gave is a file."""
+    """Check that only attachments from the user are treated as files."""
     with tempfile.NamedTemporaryFile(suffix=".txt") as secret:
         Path(secret.name).write_text("secret")
         path = url + secret.name

@@ -1,4 +1,4 @@
-"""Ways to answer a call that needs approval, of which only True approves."""
+"""Replies to a call that needs approval. Only True approves it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ERRORS: tuple[Callable[[], BaseException], ...] = (
 
 
 class _Guarded(BaseTool):
-    """Needs a yes, by its class."""
+    """A tool whose class declares that it needs approval."""
 
     name = "act"
     description = "Act."
@@ -83,7 +83,7 @@ class _ByInstance(_Guarded):
 
 
 class _Odd(_Guarded):
-    """Whatever is not plainly False also needs approval."""
+    """A tool whose `needs_approval` is neither True nor False, and so also needs approval."""
 
     needs_approval = "yes"  # type: ignore[assignment]
 
@@ -127,7 +127,7 @@ def _raise(make: Callable[[], BaseException]) -> Any:
 
 
 def _code(approve: Callable[..., Any] | None) -> None:
-    """Code that is not isolated runs after a yes only."""
+    """Check that unisolated code runs only after approval."""
     with tempfile.TemporaryDirectory() as folder:
         mark = Path(folder) / "was-here"
         script = [calls(("code_interpreter", {"code": f"open({str(mark)!r}, 'w').close()"})), answer("done")]

@@ -1,4 +1,4 @@
-"""Addresses, names, headers and paths that libraries below us do not take: their exceptions end at our border."""
+"""Addresses, names, headers and paths that underlying libraries reject, with exceptions that must not reach users."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _path(place: str, path: str) -> None:
 
 
 def says_image(path: str) -> None:
-    """Ask about an image."""
+    """Ask a question about an image."""
     model = model_of("openai")
     run(FnCallAgent([], model), [Message("user", [ContentItem(text="what?"), ContentItem(image=path)])])
 

@@ -1,4 +1,4 @@
-"""Consumers that leave: early, by cancelling, by Ctrl-C, by being collected, by ending the process."""
+"""Consumers that leave early: by breaking, cancelling, Ctrl-C, garbage collection, or ending the process."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _process(after: int, way: str) -> None:
 
 
 def _many_runs() -> None:
-    """Each run with a plain tool and a model of its own: neither threads nor connections pile up."""
+    """Check that threads and connections do not accumulate over many runs, each with a plain tool and its own model."""
     server = server_of("openai")
     server.clear()
     server.respond(lambda request: replies.text("done") if len(request.json["messages"]) > 2 else _CALL)

@@ -1,4 +1,4 @@
-"""Servers that treat connections as no server should: as llama.cpp does, and worse."""
+"""Servers that treat connections as no server should, like llama.cpp and worse."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Behave = Callable[[socket.socket, str], bool]
 
 
 class _Server:
-    """A server of plain sockets, a thread for each connection."""
+    """A server with plain sockets and one thread per connection."""
 
     def __init__(self, behave: Behave) -> None:
         self._behave = behave
@@ -107,7 +107,7 @@ def _closes(wait_s: float, reset: bool) -> Behave:
 
 
 def _closes_at_the_next() -> Behave:
-    """Takes every other request of a connection, and closes without a byte."""
+    """Answer a connection's first request, and close without a byte on the next."""
     seen: set[int] = set()
 
     def behave(connection: socket.socket, question: str) -> bool:
@@ -196,7 +196,7 @@ def _one_endless(first: bytes, again: bytes, pace_s: float, **generate_cfg: floa
 
 
 def _one_unframed(again: bytes) -> None:
-    """Ask a server that sends bytes for ever; see that the event loop has its turn meanwhile."""
+    """Ask a server that sends bytes forever, and check that the event loop still runs other tasks."""
     sent = [0]
 
     def behave(connection: socket.socket, _: str) -> bool:

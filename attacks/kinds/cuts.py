@@ -1,4 +1,4 @@
-"""Streams cut at every byte, ended at every byte, and written in every way that servers write them."""
+"""Streams that are split or end at every byte, and every notation that servers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that are damaged, or made to fill memory and time."""
+"""Documents that are damaged, or designed to exhaust memory and time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _bytes(suffix: str, make: Callable[[], bytes], wanted: str = "") -> None:
 
 @cache
 def sound_pdf() -> bytes:
-    """A PDF of three pages with text, a table and lines."""
+    """Return a three-page PDF with text, a table and lines."""
     from reportlab.pdfgen.canvas import Canvas
 
     out = io.BytesIO()
@@ -76,7 +76,7 @@ def _pdf(content: bytes, filters: bytes = b"", pages: int = 1, extra: bytes = b"
 
 
 def _inflating_pdf(megabytes: int) -> bytes:
-    """Text that is deflated twice: under a kilobyte or two of file."""
+    """Return a PDF with text that is deflated twice, so that the file is only a kilobyte or two."""
     deflate = zlib.compressobj(9)
     piece = b"(the desk has sockets) Tj\n" * 40_000
     inner = deflate.compress(b"BT /F 9 Tf 9 9 Td\n")
@@ -98,7 +98,7 @@ def _calling_itself() -> bytes:
 
 
 def _branching() -> bytes:
-    """Forms that each draw the next ten times: 10^9 texts."""
+    """Return a PDF with forms that each draw the next one ten times, for a total of 10^9 texts."""
     objects = []
     for level in range(9):
         stream = b"/X Do " * 10 if level < 8 else b"BT /F 9 Tf (leaf) Tj ET"
@@ -176,7 +176,7 @@ _NAMES = {"NUL": "a\0b.txt", "half a character": "a\ud800b.txt", "long": "x" * 5
 
 
 def _place(kind: str) -> None:
-    """Read what is at a place that is made so, or has such a name; the working folder for any other kind."""
+    """Read a path with an unusual type or name, or the working directory for any other kind."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / _NAMES.get(kind, "file.txt")
         if make := _MADE.get(kind):

@@ -1,4 +1,4 @@
-"""Servers that fail while many runs on all backends are on their way."""
+"""Servers that fail while many runs are in progress on all backends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARK = re.compile(r"mark-\d+-\d+")
 
 
 class _Faulty:
-    """Plays the model: has each run note its mark once in each turn, and spoils a part of all answers."""
+    """Plays the model: makes each run note its mark once per turn, and corrupts some of the answers."""
 
     def __init__(self, dice: random.Random, rate: float) -> None:
         self._dice = dice

@@ -1,7 +1,8 @@
-"""Files of strangers that configure something: agents, evaluations, MCP servers, skills and saved runs.
+"""Configuration files from strangers: agents, evaluations, MCP servers, skills and saved runs.
 
-Each attempt runs the real command in a process of its own, without a terminal, in a folder with such a file. An audit
-hook writes down which files it opens and which programs it starts; a server on this machine counts its requests.
+Each attempt runs the real command in its own process, without a terminal, in a directory with such a file. An audit
+hook records which files the command opens and which programs it starts, and a server on this machine counts its
+requests.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Table = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """The folder and files of one attempt."""
+    """The directory and files of one attempt."""
 
     project: Path
     marker: Path

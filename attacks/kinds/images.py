@@ -1,4 +1,4 @@
-"""Images that are none, lie about themselves, or are damaged, shown to the tool that looks at parts of them."""
+"""Files that are not images, lie about themselves, or are damaged, given to the tool that shows parts of images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CUTS = (0, 1, 8, 16, 64, 300)
 
 
 def attempts(dice: random.Random) -> Iterator[Attempt]:
-    """Images of each kind and mode, whole and damaged in a few ways, without end."""
+    """Yield images of every format and mode, intact and damaged in a few ways, without end."""
     while True:
         for kind in KINDS:
             seed = dice.randrange(2**32)
@@ -40,7 +40,7 @@ def _damaged(kind: str, seed: int) -> None:
 
 
 def _image(kind: str, dice: random.Random) -> bytes:
-    """A small image of some mode, in colours if its kind has not that mode; some have several frames."""
+    """Return a small image in a random mode, or in RGB if the format lacks that mode. Some have several frames."""
     size = (dice.randint(1, 80), dice.randint(1, 80))
     options = {"save_all": True, "append_images": [Image.new("RGB", size)] * dice.randint(1, 3)}
     written = io.BytesIO()
@@ -53,7 +53,7 @@ def _image(kind: str, dice: random.Random) -> bytes:
 
 
 def _damage(content: bytearray, dice: random.Random) -> None:
-    """Other bytes, other sizes, an end that is missing, or one that is too much."""
+    """Change bytes or sizes, cut off the end, or add surplus bytes."""
     place = dice.randrange(max(1, min(len(content), dice.choice((30, 400, 100_000)))))
     match dice.randrange(5):
         case 0:

@@ -1,4 +1,4 @@
-"""Code that attacks what guards it: it kills, hides, links, floods and reads what is not its own."""
+"""Code that attacks its guards: it kills, hides, links, floods, and reads what it should not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "what only the host may read"
 
 
 class _Session:
-    """A tool with a kernel of its own, closed at the end."""
+    """A tool with its own kernel, closed at the end."""
 
     def __init__(self, **settings: Any) -> None:
         self.tool = default_host().load("tool", "code_interpreter")({"timeout": 8, **settings})
@@ -53,9 +53,10 @@ def _bounded(code: str, **settings: Any) -> None:
 
 
 def _survivors(code: str) -> None:
-    """No process outlives the session, whatever happens to its guards.
+    """Check that no process outlives the session, whatever happens to its guards.
 
-    They are known by a mark on their command line: what the code takes for their numbers may be those of a namespace.
+    Processes are identified by a marker on their command line, because the ids that the code sees may belong to a
+    namespace.
     """
     mark = f"attack-{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +137,10 @@ print("found", len(found))
 
 
 def read_environ() -> None:
-    """Print what code finds; run in a process that was started with a key, for only such a one shows it in /proc."""
+    """Print the environment that code can find.
+
+    Run this in a process started with an API key, because /proc shows only the initial environment.
+    """
     with _Session() as session:
         print(session.run(_ENVIRON))
 
@@ -149,7 +153,7 @@ def _environ() -> None:
 
 
 def _brought(how: str) -> None:
-    """A file that is brought into the session is the file, and not what a link there points to."""
+    """Check that a file copied into the session is the file itself, not the target of a link created there."""
     with tempfile.TemporaryDirectory() as base, tempfile.TemporaryDirectory() as work:
         secret, given = Path(base) / "secret.txt", Path(base) / "given.txt"
         secret.write_text(SECRET)

@@ -1,4 +1,4 @@
-"""Processes that are killed while they write what others share: the cache, the budget, the rate limits."""
+"""Processes that are killed while writing shared files: the cache, the budget, the rate limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for number in itertools.count(int(sys.argv[3])):
 
 
 def processors(folder: str) -> list[dict[str, object]]:
-    """All that keep a file, each its own."""
+    """Return all processors that write a file, each with its own."""
     price = {"models": ["*"], "currency": "USD", "valid_from": "2020-01-01", "input": 1, "output": 1}
     return [
         {"name": "cache", "path": f"{folder}/cache"},

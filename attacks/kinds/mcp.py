@@ -1,4 +1,4 @@
-"""MCP servers that fail at any step of the protocol, and lists of tools that are not what they should be."""
+"""MCP servers that fail at any step of the protocol, and malformed lists of tools."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _fail(step: str, act: str, is_http: bool) -> None:
 
 
 def _junk(dice: random.Random, levels: int = 0) -> Any:
-    """A JSON value of any kind, often with the keys of a tool."""
+    """Return a random JSON value, often with the keys of a tool."""
     match dice.randrange(9 if levels < 4 else 6):
         case 0:
             return dice.choice([None, True, -1, 1e308, 10**30, ""])
@@ -140,7 +140,7 @@ def _list(seed: int) -> None:
 
 
 def attempts(dice: random.Random) -> Iterator[Attempt]:
-    """Every step and way to fail once, in turns with random lists; then more of these."""
+    """Yield every combination of step and failure once, alternating with random tool lists, then only such lists."""
     failures = [(step, act, is_http) for step in STEPS for act in ACTS for is_http in (False, True)]
     dice.shuffle(failures)
     for step, act, is_http in failures:

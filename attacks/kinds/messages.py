@@ -1,4 +1,4 @@
-"""Malformed messages, in every place that takes messages."""
+"""Malformed messages, everywhere that messages are accepted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRIES = 50
 
 
 def _value(dice: random.Random, depth: int = 0) -> Any:
-    """Something that may stand in a message, or anything else."""
+    """Return a value that may occur in a message, or any other value."""
     simple: tuple[Any, ...] = (
         None,
         True,

@@ -1,6 +1,8 @@
-"""Recorded trees of agents whose processes are killed and whose database is cut: every effect once, or in doubt.
+"""Recorded agent trees whose processes are killed and whose database is cut off.
 
-`python -m attacks.kinds.ownership STORE TREES KILLS CUTS SEED` makes one attempt of any size and prints its counts;
+Every effect must happen once or be reported as in doubt.
+
+`python -m attacks.kinds.ownership STORE TREES KILLS CUTS SEED` makes one attempt of any size and prints its counts.
 STORE is `sqlite` or `postgres`.
 """
 
@@ -60,7 +62,7 @@ class Counts:
 
 
 def boss(folder: Path, store: Store) -> FnCallAgent:
-    """Make an agent that asks a helper, which makes payments with approval. Both models answer by what they read."""
+    """Create an agent that asks a helper, which makes payments with approval. Both models react to what they read."""
 
     @tool(needs_approval=True)
     async def pay(effect: str) -> str:
@@ -91,18 +93,18 @@ def boss(folder: Path, store: Store) -> FnCallAgent:
 
 
 def one_call(call_id: str, name: str, arguments: dict[str, Any]) -> list[ModelEvent]:
-    """Make an answer that calls one tool. No id recurs, so an answer that comes late fits no later call."""
+    """Return an answer that calls one tool. Ids are never reused, so a late approval matches no later call."""
     return [FunctionCallDelta(0, id=call_id, name=name, arguments=json.dumps(arguments)), ModelFinished("tool_calls")]
 
 
 async def intrude(folder: Path, store: Store, run_id: str) -> None:
-    """Resume a run that another process drives, and answer nothing."""
+    """Resume a run that another process is driving, without answering its approvals."""
     async for _ in boss(folder, store).astream((), run_id=run_id, resume=True):
         pass
 
 
 async def carry_on(folder: Path, store: Store, run_id: str | None, question: str = "") -> str:
-    """Take a run to its end, answering like a person who looks up each payment in doubt."""
+    """Run to the end, answering approvals like a person who looks up every payment in doubt."""
     approvals: dict[str, bool] | bool = True
     while True:
         options: dict[str, Any] = {"run_id": run_id, "resume": approvals} if run_id else {}
@@ -136,26 +138,26 @@ async def carry_on(folder: Path, store: Store, run_id: str | None, question: str
 
 
 def note(folder: Path, name: str, line: str) -> None:
-    """Append a line to a file of the attempt."""
+    """Append a line to one of the attempt's files."""
     with (folder / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
 
 
 def lines_of(folder: Path, name: str) -> list[str]:
-    """The lines of a file of the attempt."""
+    """Return the lines of one of the attempt's files."""
     file = folder / name
     return file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
 
 
 def journal_of(folder: Path) -> list[str]:
-    """The effects so far."""
+    """Return the effects so far."""
     return lines_of(folder, "journal")
 
 
 async def work(folder: Path, settings: dict[str, Any], trees: range) -> None:
-    """Begin these trees and take each to its end, whichever process began it; now and then resume one of the others.
+    """Start these trees and finish each one, whichever process started it. Occasionally resume one of the others.
 
-    Two processes that both answered for a run would each make the other's answers late, and no payment would be made.
+    If two processes both answered for a run, each would make the other's answers late, and no payment would be made.
     """
     store = load_store(settings, plain_host())
     titles = {f"tree{number}" for number in trees}
@@ -186,7 +188,7 @@ async def work(folder: Path, settings: dict[str, Any], trees: range) -> None:
 
 
 def _open_runs(runs: list[StoredRun], titles: set[str]) -> tuple[list[StoredRun], list[StoredRun]]:
-    """Divide the unfinished runs into those with these titles and the rest, each in a random order."""
+    """Split the unfinished runs into those with these titles and all others, each in random order."""
     unfinished = [run for run in runs if run.state != "finished"]
     random.shuffle(unfinished)
     mine = [run for run in unfinished if run.title in titles]
@@ -194,7 +196,7 @@ def _open_runs(runs: list[StoredRun], titles: set[str]) -> tuple[list[StoredRun]
 
 
 def start(folder: Path, settings: dict[str, Any], trees: range) -> int:
-    """Begin a process that works; gives its id. It is forked, because starting Python takes a second."""
+    """Start a worker process and return its id. It is forked, because starting Python takes a second."""
     process = os.fork()
     if process:
         return process
@@ -214,7 +216,7 @@ def start(folder: Path, settings: dict[str, Any], trees: range) -> int:
 
 
 def cut_postgres(dsn: str) -> None:
-    """End all sessions of the database."""
+    """Terminate all sessions of the database."""
     database = Database(dsn, timeout_s=30)
     with contextlib.closing(database.connect()) as connection:
         connection.run(
@@ -232,7 +234,7 @@ def cut_sqlite(path: Path, seconds: float) -> None:
 
 
 def attack(kind: str, *, trees: int, kills: int, cuts: int, dice: random.Random, limit_s: float) -> Counts:
-    """Run trees in several processes, kill these and cut the database, and look at what became of all."""
+    """Run trees in several processes, kill these and cut off the database, and count the outcomes."""
     folder = Path(tempfile.mkdtemp())
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -249,7 +251,7 @@ def attack(kind: str, *, trees: int, kills: int, cuts: int, dice: random.Random,
 
 
 def _open_folders_of_attempt() -> None:
-    """Let other users pass through the private folders of an attempt: PostgreSQL refuses to run as root."""
+    """Let other users traverse the attempt's private directories, because PostgreSQL refuses to run as root."""
     passed: list[Path] = []
     for folder in (Path(tempfile.gettempdir()), *Path(tempfile.gettempdir()).parents):
         passed.append(folder)

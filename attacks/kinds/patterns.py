@@ -1,4 +1,4 @@
-"""Patterns, schemas, encodings and texts that cost far more than their length, from every outside source."""
+"""Patterns, schemas, encodings and texts that cost far more than their length, from every external source."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _schema(make: Callable[[], dict[str, Any]], value: Any) -> None:
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
-    """Gives a page in the encoding that its path names."""
+    """Serves a page in the encoding named in its path."""
 
     def do_GET(self) -> None:
         body = b"a" * 400_000 + b"-" + b"z9" * 400_000
@@ -142,7 +142,7 @@ def _charset(charset: str) -> None:
 
 
 async def _longest_wait(work: Any) -> float:
-    """Return how long some work kept the event loop from its next turn."""
+    """Return how long `work` kept the event loop from its next iteration."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     longest, last = 0.0, loop.time()

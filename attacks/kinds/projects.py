@@ -1,4 +1,4 @@
-"""Project files of strangers, in the working folder and above it."""
+"""Project files written by strangers, in the working directory and above."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OWN: Mapping[str, Any] = {
 
 
 def _hostile(spy: str) -> dict[str, Mapping[str, Any]]:
-    """What the file of a stranger may say, by what it is for."""
+    """Return what a stranger's file may contain, by purpose."""
     mine = {"model_type": "openai", "model": "spy", "base_url": spy, "api_key": "k"}
     judge = "processor.output_guardrail"
     return {
@@ -75,7 +75,7 @@ def _toml(table: Mapping[str, Any]) -> str:
 
 
 def _project(table: Mapping[str, Any] | bytes, below: int, repository: bool) -> None:
-    """Ask a model with the user's redaction, in a folder so far below the stranger's file."""
+    """Ask a model with the user's redaction enabled, in a directory some levels below the stranger's file."""
     with tempfile.TemporaryDirectory() as base, FakeOpenAI() as server, FakeOpenAI() as spy:
         server.respond(lambda _: replies.text("fine"))
         server.reply(*[replies.error(500)] * (below % 2))  # so that what stands by for failures is asked
@@ -105,7 +105,7 @@ def _project(table: Mapping[str, Any] | bytes, below: int, repository: bool) -> 
 
 
 def _check_narrower(own: Settings, merged: Settings) -> None:
-    """A project only takes away of what may load, and nothing of what the user enabled."""
+    """Check that a project only restricts what may load, and disables nothing that the user enabled."""
     law(set(merged.enabled) == set(own.enabled), f"enabled: {merged.enabled}")
     law(own.allow is None or (merged.allow is not None and merged.allow <= own.allow), f"allowed: {merged.allow}")
     law(own.block <= merged.block, f"blocked: {merged.block}")

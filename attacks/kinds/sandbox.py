@@ -1,4 +1,4 @@
-"""Programs in a sandbox that make any system call they like."""
+"""Sandboxed programs that make arbitrary system calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HOARDS = {
 
 
 def _run(name: str, code: str, *arguments: str) -> None:
-    """Run code beside a file of the host, in a sandbox that is installed here."""
+    """Run code next to a file of the host, in a sandbox that is installed here."""
     sandbox = choose_sandbox(name, ProgramSandbox, host=default_host())
     law(sandbox is not None, "there is no sandbox")
     assert sandbox is not None

@@ -1,4 +1,4 @@
-"""A marked key in every place a key can stand, and a search for it in everything that comes out."""
+"""A marked API key in every place that accepts one, and a search for it in all output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _OWN = str(Path(__file__).parent.parent)
 
 
 def _echo(request: RecordedRequest, change: Callable[[str], str], form: str) -> Reply:
-    """What a server says that tells a client its own key."""
+    """Return the reply of a server that repeats a client's own key."""
     sent = [value.removeprefix("Bearer ").removeprefix("Basic ") for value in request.headers.values()]
     said = change(" | ".join([*sent, request.path]))
     match form:
@@ -80,7 +80,7 @@ CHANGES: Mapping[str, Callable[[str], str]] = {"": str, "upper": str.upper, "low
 
 @contextmanager
 def _placed(backend: str, place: str, key: str, url: str) -> Iterator[BaseChatModel]:
-    """A model that has its key from this place."""
+    """Yield a model that gets its key from this place."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         variable = VARIABLES[backend]
@@ -102,7 +102,7 @@ def _placed(backend: str, place: str, key: str, url: str) -> Iterator[BaseChatMo
 
 
 def _surfaces(model: BaseChatModel, error: BaseException | None) -> Iterator[tuple[str, str]]:
-    """Everything that is shown or kept of a model, and of what it raised."""
+    """Yield everything that is shown or stored about a model and about the error it raised."""
     config = model.config
     yield "repr of the model", repr(model)
     yield "repr of its settings", f"{config!r} {config}"
@@ -165,7 +165,7 @@ def _search(backend: str, place: str, form: str, change: str, key: str) -> None:
 
 
 def _check_sent(headers: Mapping[str, str], place: str, key: str) -> None:
-    """An attack in which no key is sent would find none."""
+    """Check that a key is sent at all, because otherwise the attack would find nothing."""
     if place == "userinfo":
         import base64
 
@@ -182,7 +182,7 @@ async def _listen(model: BaseChatModel, events: list[str]) -> None:
 
 
 def _cached(key: str) -> None:
-    """Neither the answers that are kept, nor what is written beside them."""
+    """Check that the key is neither in cached answers nor in the files next to them."""
     server = server_of("openai")
     server.clear()
     server.respond(lambda _: replies.text("kept"))
@@ -197,7 +197,7 @@ def _cached(key: str) -> None:
 
 
 def _random_key(dice: random.Random) -> str:
-    """A key of odd characters, which no weakness excuses."""
+    """Return a key of unusual characters that is too strong to be left unhidden."""
     odd = "\"'\\\n\t{}[]()*+?^$|. :/é密🔑" + string.ascii_letters + string.digits
     return f"Zq{dice.getrandbits(32):x}#" + "".join(dice.choice(odd) for _ in range(dice.randint(8, 60)))
 
@@ -209,7 +209,7 @@ def _forms(key: str) -> set[str]:
 
 
 def _talker(key: str, **options: Any) -> FnCallAgent:
-    """An agent whose tool has the key, and whose run says it in all fields."""
+    """Create an agent whose tool has the key and whose run repeats it in all fields."""
 
     class Holder(BaseTool):
         name = "show"
@@ -258,7 +258,7 @@ WRITERS = ("record", "events", "saved run", "cassette", "log")
 
 
 def _write(writer: str, key: str) -> None:
-    """No writer shows a key, and a word as a key changes nothing."""
+    """Check that no writer reveals a key, and that a key which is an ordinary word changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         written = _written_by(writer, key, Path(folder))
         for path in Path(folder).iterdir():

@@ -1,4 +1,4 @@
-"""Services that answer tools with nonsense: other shapes, other types, half of an answer, or what is no JSON."""
+"""Services that answer tools with nonsense: wrong shapes, wrong types, half an answer, or invalid JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANSWERS: Mapping[str, tuple[Callable[[Mapping[str, Any]], BaseTool], Mapping[str
 
 
 def attempts(dice: random.Random) -> Iterator[Attempt]:
-    """Each service with answers that differ in a few places from one that is right, without end."""
+    """Yield answers of each service that differ in a few places from a correct one, without end."""
     while True:
         for name in ANSWERS:
             seed = dice.randrange(2**32)
@@ -98,7 +98,7 @@ def _answer(right: Any, dice: random.Random) -> WebAnswer:
 
 
 def _changed(value: Any, dice: random.Random) -> Any:
-    """The value with something odd somewhere in it, or in its place."""
+    """Return the value with something odd inserted somewhere, or in its place."""
     places = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
     if not places or dice.random() < 0.2:
         return copy.deepcopy(dice.choice(ODD))

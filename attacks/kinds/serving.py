@@ -1,4 +1,4 @@
-"""Servers over one store that are killed under load, while clients follow the runs at another one."""
+"""Servers that share a store and are killed under load, while clients follow the runs on another server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _attempt(kind: str, kills: int, servers: int, seed: int) -> None:
 
 
 def attack(kind: str, *, kills: int, servers: int, seed: int) -> list[str]:
-    """Kill servers over a store of this kind; return what went wrong."""
+    """Kill servers that share a store of this kind, and return what went wrong."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         store: dict[str, object] = {"name": "sqlite", "path": str(folder / "runs.sqlite")}

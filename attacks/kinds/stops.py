@@ -1,4 +1,4 @@
-"""Runs that are stopped while their calls are being made: by a cancel, a time limit, or a reader who leaves."""
+"""Runs that are stopped during their calls: by cancellation, a time limit, or a consumer that leaves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class World:
             counter[what] += 1
 
     def tools(self) -> list[BaseTool]:
-        """One tool for each way to take its time."""
+        """Return one tool for each way of taking its time."""
 
         async def quick(what: str) -> str:
             """Act."""

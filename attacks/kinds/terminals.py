@@ -1,4 +1,4 @@
-"""Text from models, servers, files and plugins, on its way to a terminal."""
+"""Text from models, servers, files and plugins on its way to a terminal."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ STRINGS = {
 
 
 def check(shown: str, *, line_ends: bool = False, rendered: bool = False) -> None:
-    """Nothing of it but colours and line ends steers a terminal; where Markdown is rendered, it draws lines anew."""
+    """Check that the output controls the terminal only through colours and line ends.
+
+    With `rendered`, Markdown rendering may also redraw lines.
+    """
     plain = _OURS.sub("", _DRAWN_ANEW.sub("", shown) if rendered else shown)
     found = RAW.search(plain)
     law(not found, f"{found[0] if found else ''!r} reaches the terminal, in {plain[:200]!r}")
@@ -68,14 +71,14 @@ def check(shown: str, *, line_ends: bool = False, rendered: bool = False) -> Non
 def in_terminal(
     words: Sequence[str], *, timeout_s: float = 50, keys: bytes = b"", answer: bytes = b"", **env: str
 ) -> str:
-    """Return the output of a command on its own terminal.
+    """Run a command on its own terminal and return its output.
 
     Args:
         words: The command.
-        timeout_s: How long it may take.
-        keys: What is typed before it begins.
-        answer: What is typed at each prompt: what was typed ahead answers none.
-        env: Variables of its environment.
+        timeout_s: The time allowed, in seconds.
+        keys: Input typed before the command starts.
+        answer: Input typed at each prompt, because input typed ahead answers no prompt.
+        env: Additional environment variables.
     """
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "jackfield", *words]
@@ -156,7 +159,7 @@ def _command(place: str, text: str, more: Sequence[str], how: str) -> None:
 
 @cache
 def _settled() -> None:
-    """The first command on a terminal asks what may load, once for each home."""
+    """Answer the question about what may load, which the first command on a terminal asks once per home directory."""
     in_terminal(["plugins", "list"], answer=b"y\r")
 
 

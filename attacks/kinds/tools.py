@@ -1,4 +1,4 @@
-"""Tools that fail as no tool should: with any exception, any result, or never."""
+"""Tools that fail as no tool should: with any exception, any result, or by never returning."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _caused_by(make: Callable[[], BaseException], cause: Callable[[], BaseExcept
 
 
 def _many_waiting() -> None:
-    """Threads that are given up cannot be stopped, but they must not keep later runs from their results."""
+    """Check that abandoned threads, which cannot be stopped, do not prevent later runs from finishing."""
     for _ in range(10):
         _run_with(_Tool, _wait_stubbornly, False, 0.2)
     _run_with(_Tool, lambda: "x", False)

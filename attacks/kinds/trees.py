@@ -1,7 +1,7 @@
-"""Trees of agents whose process ends at any write of their record, and that other processes resume.
+"""Agent trees whose process ends at any write of their record and that other processes resume.
 
-Each process gives the agents another system message, as a prompt with today's date does. A person decides about calls
-in doubt: one who looks at what was done, or one who refuses them all.
+Each process gives the agents a different system message, like a prompt that contains the date. A person decides about
+calls in doubt, either after looking at what was done or by rejecting them all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_RESUMES = 60
 
 @dataclass(frozen=True)
 class Act:
-    """A call of an agent: a payment, or a question to another agent."""
+    """An agent's call: a payment, or a question to another agent."""
 
     pays: str = ""
     asks: str = ""
@@ -46,7 +46,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Member:
-    """An agent of a tree: the calls of each of its turns, and the agent that it hands over to at the end."""
+    """An agent in a tree, with the calls in each of its turns and the agent to which it hands off at the end."""
 
     name: str
     turns: tuple[tuple[Act, ...], ...]
@@ -55,7 +55,7 @@ class Member:
 
 
 def grow(dice: random.Random, depth: int, name: str = "a") -> Member:
-    """Make a tree from dice."""
+    """Generate a random tree."""
     helpers = (
         tuple(grow(dice, depth - 1, f"{name}{number}") for number in range(dice.choice([1, 1, 2]))) if depth else ()
     )
@@ -73,7 +73,7 @@ def grow(dice: random.Random, depth: int, name: str = "a") -> Member:
 
 
 def build(member: Member, paid: Callable[[str], None], day: int, store: Store | None = None) -> FnCallAgent:
-    """Make the agents of a tree."""
+    """Create the agents of a tree."""
 
     def script(request: ChatRequest) -> list[ModelEvent]:
         mine = [one.function_id or "" for one in request.messages if one.function_call and one.name == member.name]
@@ -115,7 +115,7 @@ def _calls(member: Member, turn: int) -> Iterator[ModelEvent]:
 
 @dataclass
 class Person:
-    """Decides about calls that wait. One who looks allows a call in doubt only if it was not made."""
+    """Decides about pending calls. A person who looks approves a call in doubt only if it was not made."""
 
     looks: bool
     refused: set[str] = field(default_factory=set)
@@ -136,7 +136,7 @@ class Person:
 
 
 def expected(member: Member, asked: int = 1) -> Counter[str]:
-    """Count the payments that an uninterrupted run of a tree makes."""
+    """Count the payments in an uninterrupted run of a tree."""
     count: Counter[str] = Counter()
     for act in (act for turn in member.turns for act in turn):
         if act.pays:
@@ -148,7 +148,7 @@ def expected(member: Member, asked: int = 1) -> Counter[str]:
 
 
 def check(member: Member, done: Sequence[str], person: Person) -> None:
-    """Hold the law: each effect at most once, and one that is missing was reported as in doubt."""
+    """Check that each effect happened at most once, and that missing ones were reported as in doubt."""
     law(max(Counter(done).values(), default=0) <= 1, f"a call was made twice: {Counter(done).most_common(1)}")
     made = Counter(one.rpartition("/")[2] for one in done)
     for what, times in expected(member).items():
@@ -162,7 +162,7 @@ def needed_in(store: Store, run_id: str) -> ApprovalNeeded:
 
 
 def _cut(seed: int, depth: int, *, looks: bool) -> None:
-    """Cut the record of a tree at random writes, some of them while it is resumed."""
+    """Cut off a tree's record at random writes, some of them while the tree is being resumed."""
     dice = random.Random(seed)
     member, store, done, person = grow(dice, depth), MemoryStore(), list[str](), Person(looks)
     answers: Mapping[str, bool] = {}
@@ -192,7 +192,7 @@ def _cut(seed: int, depth: int, *, looks: bool) -> None:
 
 
 def _killed(seed: int, depth: int, *, looks: bool) -> None:
-    """Kill processes that run a tree with `kill -9` at random writes of a file of SQLite."""
+    """Kill processes that run a tree with `kill -9`, at random writes to an SQLite file."""
     dice = random.Random(seed)
     member, person = grow(dice, depth), Person(looks)
     with tempfile.TemporaryDirectory() as folder:
@@ -226,7 +226,7 @@ def _sqlite(folder: str) -> Store:
 
 
 def main(folder: str, seed: str, depth: str, day: str, writes: str, answers: str) -> None:
-    """Run or resume a tree, in a process that kills itself at one of its writes."""
+    """Run or resume a tree in a process that kills itself at one of its writes."""
     member, store = grow(random.Random(int(seed)), int(depth)), _sqlite(folder)
     left, append = int(writes), store.append
 

@@ -1,4 +1,4 @@
-"""Run it: `make quality`, or `python -m quality.manual --only keyword_search`."""
+"""Command line: `make quality`, or `python -m quality.manual --only keyword_search`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLOORS = Path(__file__).with_name("floors.json")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and compare with the floors: 1 if a figure is below its floor."""
+    """Measure, print, and compare with the floors. Return 1 if a figure is below its floor."""
     options = _parse(arguments)
     wanted = [name.strip() for name in options.only.split(";") if name.strip()]
     try:
@@ -82,7 +82,7 @@ def _measure_searchers(
     *,
     shows_tuned: bool,
 ) -> dict[str, Mapping[str, Figures | Share]]:
-    """Measure and print the kept half of the questions, and the tuned half if it is shown."""
+    """Measure and print the kept half of the questions, and the tuned half if `shows_tuned` is set."""
     measured: dict[str, Mapping[str, Figures | Share]] = {}
     for setup in setups:
         try:
@@ -97,7 +97,7 @@ def _measure_searchers(
 
 
 def _measure_documents() -> dict[str, Mapping[str, Share]]:
-    """Measure and print how `assistant` and its tools answer about whole documents and tables."""
+    """Measure and print how `assistant` and its tools handle questions about whole documents and tables."""
     wholes, tables = read_wholes(), read_table_questions()
     chapters = [whole for whole in wholes if whole.chapter]
     measured = {
@@ -116,7 +116,7 @@ def _compare(
     cases: Sequence[Case],
     host: PluginHost,
 ) -> None:
-    """Ask the peers, and print their figures beside ours."""
+    """Ask the peers, and print their figures next to ours."""
     try:
         peers = measure_peers(corpora, cases, read_wholes(), host)
     except CannotInstallError as error:
@@ -126,7 +126,7 @@ def _compare(
 
 
 def _print_side_by_side(columns: Mapping[str, Mapping[str, Figures | Share]]) -> None:
-    """Print nDCG@10 of each group, and for whole documents the share of the facts, as a table in Markdown."""
+    """Print a Markdown table of nDCG@10 for each group, and of the share of facts for whole documents."""
     print(f"\n| | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for group in sorted({group for figures in columns.values() for group in figures}):
         cells = [_cell(figures.get(group)) for figures in columns.values()]

@@ -1,4 +1,4 @@
-"""Put the questions about the manual to peers, on the same passages and with the same vectors."""
+"""Ask peers the questions about the manual, with the same passages and vectors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _DIGITS = 6  # of a number in a vector, which is JSON on its way to the peers
 def measure_peers(
     corpora: Mapping[str, Corpus], cases: Sequence[Case], wholes: Sequence[Whole], host: PluginHost
 ) -> dict[str, Mapping[str, Figures | Share]]:
-    """Return for each peer the figures of each group of cases, and of the questions about whole documents.
+    """Return each peer's figures for each group of cases and for questions about whole documents.
 
     Raises:
-        CannotInstallError: The peers, or the weights of the model, cannot be installed here.
+        CannotInstallError: The peers or the model's weights cannot be installed here.
     """
     asked = {language: [case.text for case in cases if case.manual == language] for language in corpora}
     chapters = {language: {one.id: one.chapter for one in read_sections(language)} for language in corpora}

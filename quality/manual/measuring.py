@@ -1,4 +1,4 @@
-"""Ask searchers the questions about the manual, and compute figures for each group of questions."""
+"""Ask searchers the questions about the manual, and compute figures for each group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNRELATED_SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class ManualSetup:
-    """A searcher with settings."""
+    """A searcher and its settings."""
 
     name: str
     searcher: str
@@ -54,10 +54,10 @@ class Case:
     """A text to search for in one manual.
 
     Attributes:
-        group: The group of questions in which it counts.
+        group: The group of questions that the case belongs to.
         manual: The language of the manual.
-        text: What is searched for.
-        section: The id of the section that answers it.
+        text: The text to search for.
+        section: The id of the section that answers the question.
     """
 
     group: str
@@ -67,10 +67,11 @@ class Case:
 
 
 def cases_of(questions: Sequence[ManualQuestion], part: Part) -> list[Case]:
-    """Return what is asked, in one half of the questions.
+    """Return the cases for one half of the questions.
 
-    Follow-ups are asked with the words of earlier turns and alone; direct questions alone and after an unrelated
-    conversation, which must not hurt them. Each question that stands alone is also asked of the other manual.
+    Follow-ups are asked with the words of earlier turns and alone. Direct questions are asked alone and after an
+    unrelated conversation, which must not hurt the result. Every question is also asked of the manual in the other
+    language.
     """
     chosen = [question for question in questions if question.part == part]
     unrelated = random.Random(_UNRELATED_SEED)  # noqa: S311 - any choice will do, but always the same one
@@ -97,18 +98,18 @@ def cases_of(questions: Sequence[ManualQuestion], part: Part) -> list[Case]:
 def measure(
     setup: ManualSetup, corpora: Mapping[str, Corpus], cases: Sequence[Case], host: PluginHost
 ) -> dict[str, Figures]:
-    """Return the figures of each group of cases.
+    """Return the figures for each group of cases.
 
     Raises:
         PluginNotFoundError: The searcher is not installed.
-        CannotInstallError: The weights of the model cannot be fetched.
+        CannotInstallError: The model's weights cannot be fetched.
     """
     searcher = make_searcher(setup.searcher, setup.settings(), host=host)
     return figures_by_group(cases, asyncio.run(_rank_all(searcher, corpora, cases)))
 
 
 def figures_by_group(cases: Sequence[Case], rankings: Sequence[Sequence[str]]) -> dict[str, Figures]:
-    """Return the figures of each group of cases, from the sections that were found for each case, best first."""
+    """Compute each group's figures from the sections found for each case, best first."""
     groups: dict[str, list[tuple[Question, Sequence[str]]]] = {}
     for case, ranking in zip(cases, rankings, strict=True):
         question = Question(case.manual, "direct", case.text, {case.section: ANSWERS})
@@ -117,16 +118,16 @@ def figures_by_group(cases: Sequence[Case], rankings: Sequence[Sequence[str]]) -
 
 
 def sections_of(chunks: Iterable[Chunk]) -> list[str]:
-    """Return the sections of ranked chunks, each once, as many as are looked at."""
+    """Return the distinct sections of ranked chunks, up to the number that is evaluated."""
     return list(dict.fromkeys(chunk.source for chunk in chunks))[:DEPTH]
 
 
 def measure_request(
     setup: ManualSetup, corpora: Mapping[str, Corpus], cases: Sequence[Case], host: PluginHost, *, max_tokens: int
 ) -> dict[str, tuple[int, int]]:
-    """Return for each group how many sections are in a request of this size, and how many there are.
+    """Return, for each group, how many answering sections fit into a request of this size, and how many there are.
 
-    Both manuals are searched as one corpus, as if they were the files of an agent.
+    Both manuals are searched as one corpus, as if they were an agent's files.
     """
     chunks = (
         replace(chunk, id=f"{language} {chunk.id}", source=f"{language} {chunk.source}")

@@ -16,15 +16,15 @@ Part = Literal["tuned", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class ManualQuestion:
-    """A question, and the id of the section that answers it.
+    """A question and the id of the section that answers it.
 
     Attributes:
         language: `en` or `zh`.
-        kind: `direct` has words of the answer, `paraphrase` few or none; `followup` needs the turns before it; the
-            answer to `table` is a cell of a table.
+        kind: `direct` questions share words with the answer, `paraphrase` few or none. `followup` questions depend on
+            earlier turns, and the answer to a `table` question is a table cell.
         section: The id of the section.
         text: The question.
-        earlier: What was said before, the user first; () for the other kinds.
+        earlier: The earlier turns of a follow-up, starting with the user; () for other kinds.
     """
 
     language: str
@@ -35,15 +35,15 @@ class ManualQuestion:
 
     @property
     def part(self) -> Part:
-        """The half that it belongs to. All questions about one section are in the same."""
+        """The half that the question belongs to. All questions about a section are in the same half."""
         return "tuned" if zlib.crc32(self.section.encode()) % 2 else "kept"
 
 
 def read_questions(path: Path = FILE) -> list[ManualQuestion]:
-    """Read the questions of a file.
+    """Read the questions in a file.
 
     Raises:
-        ValueError: A line has another form than the README describes.
+        ValueError: A line does not have the format described in the README.
     """
     questions, section = [], ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):

@@ -1,4 +1,4 @@
-"""The sections of the manual: fetched from Debian's packages, cut out of their HTML."""
+"""The sections of the manual, fetched as Debian packages and extracted from their HTML."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Section:
     """A section of the manual.
 
     Attributes:
-        id: Its anchor, the same in both languages.
-        title: Its heading, with the number.
-        text: What comes before the next heading.
-        chapter: The number of its chapter.
+        id: The section's anchor, which is the same in both languages.
+        title: The heading, including the number.
+        text: The text up to the next heading.
+        chapter: The number of the chapter.
     """
 
     id: str
@@ -37,10 +37,10 @@ class Section:
 
 
 def read_corpus(language: str) -> Corpus:
-    """Return the manual in chunks of the usual size; the `source` of a chunk is the id of its section.
+    """Return the manual in chunks of the usual size. The `source` of a chunk is the id of its section.
 
     Raises:
-        NoManualError: It cannot be fetched.
+        NoManualError: The manual cannot be fetched.
     """
     documents = [
         Document(one.id, (Block(one.title, "heading", level=1), Block(one.text)), content_hash=f"{language}{one.id}")
@@ -51,10 +51,10 @@ def read_corpus(language: str) -> Corpus:
 
 
 def read_sections(language: str) -> list[Section]:
-    """Return the sections in order; fetch the manual at the first call ever.
+    """Return the sections in order, fetching the manual on first use.
 
     Raises:
-        NoManualError: It cannot be fetched.
+        NoManualError: The manual cannot be fetched.
     """
     sections = []
     for chapter, path in enumerate(chapter_files(language), start=1):
@@ -65,10 +65,10 @@ def read_sections(language: str) -> list[Section]:
 
 
 def chapter_files(language: str) -> list[Path]:
-    """Return the HTML files of the chapters in order; fetch the manual at the first call ever.
+    """Return the chapters' HTML files in order, fetching the manual on first use.
 
     Raises:
-        NoManualError: It cannot be fetched.
+        NoManualError: The manual cannot be fetched.
     """
     folder = fetch_package(PACKAGES[language], VERSION) / "usr/share/debian-reference"
     return [folder / f"ch{chapter:02}.{_IN_FILE_NAMES[language]}.html" for chapter in range(1, CHAPTERS + 1)]

@@ -1,7 +1,7 @@
-"""Check that `assistant` offers its document tools to the model, and that their results have the answer.
+"""Check that `assistant` offers its document tools to the model, and that their results contain the answer.
 
-The model is scripted: it calls the tool that it should, and loses nothing of what it reads. A share below 1 is a fault
-of the tools.
+The model is scripted: it calls the right tool and loses nothing of what it reads. A share below 1 is therefore a fault
+in the tools.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES = Path(__file__).with_name("tables.txt")
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """A question about all rows of a table, as SQL over a chapter, and a text that the result must contain."""
+    """A question about all rows of a table: SQL to run on a chapter, and a text that the result must contain."""
 
     language: str
     chapter: int
@@ -31,10 +31,10 @@ class TableQuestion:
 
 
 def read_table_questions(path: Path = TABLES) -> list[TableQuestion]:
-    """Read the questions of a file.
+    """Read the questions in a file.
 
     Raises:
-        ValueError: A line has another form than `LANGUAGE CHAPTER | TEXT | SQL | EXPECTED`.
+        ValueError: A line does not have the format `LANGUAGE CHAPTER | TEXT | SQL | EXPECTED`.
     """
     questions = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -47,7 +47,7 @@ def read_table_questions(path: Path = TABLES) -> list[TableQuestion]:
 
 
 def answers_by_query(question: TableQuestion) -> bool:
-    """Return True if `query_table` lists the table of a question, and its result has the answer."""
+    """Return True if `query_table` lists the question's table and its result contains the answer."""
     file = chapter_files(question.language)[question.chapter - 1]
     results: list[str] = []
 
@@ -66,7 +66,7 @@ def answers_by_query(question: TableQuestion) -> bool:
 
 
 def summarize_by_tool(whole: Whole) -> str:
-    """Return the result of `summarize_document` for a chapter; the model notes the facts that each part names."""
+    """Return the result of `summarize_document` for a chapter, with a model that notes the facts named in each part."""
     file = chapter_files(whole.language)[whole.chapter - 1]
     results: list[str] = []
 

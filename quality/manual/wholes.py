@@ -1,4 +1,4 @@
-"""Questions about whole documents, and the share of what a summary must mention that reaches the model."""
+"""Questions about whole documents, and the share of required facts that reaches the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LANGUAGES = {"en": "English", "zh": "Chinese"}
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A question about a chapter, or about the manual (chapter 0), and what a summary must mention."""
+    """A question about a chapter, or the whole manual (chapter 0), with the facts that a summary must mention."""
 
     language: str
     chapter: int
@@ -30,24 +30,24 @@ class Whole:
 
     @property
     def max_tokens(self) -> int:
-        """The tokens of documents that a request may have."""
+        """The maximum number of document tokens in a request."""
         return TOKENS_OF_CHAPTER if self.chapter else TOKENS_OF_MANUAL
 
     def share_in(self, text: str) -> float:
-        """Return the share of the facts that a text names."""
+        """Return the share of the facts that a text mentions."""
         return fmean(names(text, fact) for fact in self.facts)
 
 
 def names(text: str, fact: str) -> bool:
-    """Return True if a text names a fact, whatever the case, the white space and the marks of emphasis and code."""
+    """Return True if a text mentions a fact, ignoring case, white space, and emphasis and code markers."""
     return _plain(fact) in _plain(text)
 
 
 def read_wholes(path: Path = FILE) -> list[Whole]:
-    """Read the questions of a file.
+    """Read the questions in a file.
 
     Raises:
-        ValueError: A line has another form than `LANGUAGE CHAPTER | TEXT | FACT; FACT`.
+        ValueError: A line does not have the format `LANGUAGE CHAPTER | TEXT | FACT; FACT`.
     """
     wholes = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -60,7 +60,7 @@ def read_wholes(path: Path = FILE) -> list[Whole]:
 
 
 def mean_shares(wholes: Sequence[Whole], texts: Sequence[str]) -> dict[str, Share]:
-    """Return for each language the mean share of the facts that a text for each question names."""
+    """Return the mean share of facts mentioned, by language, given one text per question."""
     shares = defaultdict(list)
     for whole, text in zip(wholes, texts, strict=True):
         shares[f"{_LANGUAGES[whole.language]}, whole document"].append(whole.share_in(text))
@@ -68,7 +68,7 @@ def mean_shares(wholes: Sequence[Whole], texts: Sequence[str]) -> dict[str, Shar
 
 
 def show_by_assistant(whole: Whole) -> str:
-    """Return the system message that `assistant` puts before its model."""
+    """Return the system message that `assistant` sends to its model."""
     model = ScriptedModel(lambda _: answer("noted"))
     agent = create_agent("assistant", llm=model, files=_files(whole), rag_cfg={"max_ref_token": whole.max_tokens})
     agent.run_nonstream([{"role": "user", "content": whole.text}])
